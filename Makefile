@@ -1,0 +1,60 @@
+# Two commands do everything a newcomer needs: `make demo` and `make test`.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
+SOURCES := $(shell find src -name '*.py' -o -name py.typed 2>/dev/null)
+FORMATTED := $(wildcard native/*.hpp native/*.cpp tests/native/*.cpp)
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.installed ## install into .venv, train on ill-conditioned and real data, draw the picture
+	$(BIN)/skn demo --output demo.png
+
+test: check fuzz ## install into .venv, lint, type-check, fuzz the parser, run all tests
+	$(BIN)/python -m pytest --doctest-modules --pyargs tests sketchnewton
+
+check: $(VENV)/.installed ## lint, format, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.tools ## rewrite the sources in the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(FORMATTED)
+
+fuzz: build/fuzz_svmlight ## parse mutated inputs under AddressSanitizer and UBSan (bounded to a minute)
+	build/fuzz_svmlight --inputs 100000 --seconds 60
+
+bench: $(VENV)/.installed ## time whole commands against Vowpal Wabbit
+	$(PIP) install '.[bench]' --no-build-isolation --no-deps
+	$(PIP) install 'vowpalwabbit>=9.10'
+	$(BIN)/python benchmarks/vowpal_wabbit.py
+
+clean: ## remove everything that the targets above made
+	rm -rf $(VENV) build dist demo.png .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+$(VENV)/.tools: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade 'pip>=25.1'
+	$(PIP) install --group build --group test --group check
+	touch $@
+
+# The build directory is kept, so only what changed is compiled again.
+$(VENV)/.installed: $(VENV)/.tools $(NATIVE) $(SOURCES)
+	$(PIP) install --no-build-isolation '.[plot]'
+	touch $@
+
+build/fuzz_svmlight: tests/native/fuzz_svmlight.cpp $(wildcard native/svmlight*.hpp)
+	@mkdir -p build
+	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
+
+.PHONY: help demo test check format fuzz bench clean

@@ -1,0 +1,13 @@
+// The module `sketchnewton._native`: each room of the core registers its own functions.
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+void bind_learners(nb::module_& m);
+void bind_streams(nb::module_& m);
+
+NB_MODULE(_native, m) {
+  m.doc() = "Compiled kernels. State is plain NumPy arrays owned by Python; a kernel works on views of them.";
+  bind_learners(m);
+  bind_streams(m);
+}

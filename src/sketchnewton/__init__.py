@@ -1,0 +1,54 @@
+"""Second-order online learning at first-order cost.
+
+>>> import numpy as np
+>>> from sketchnewton import SketchedNewton
+>>> learner = SketchedNewton(sketch="oja", sketch_size=2)
+>>> X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+>>> predictions = learner.learn(X, [1.0, -1.0, 1.0])   # each made before its row was learned
+>>> learner.predict(X).shape
+(3,)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sketchnewton.learners import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
+    from sketchnewton.losses import Loss
+    from sketchnewton.model_file import load
+
+__version__ = "0.1.0"
+
+# Imported on first use, so that `import sketchnewton` and `skn --version` stay cheap.
+_HOME = {
+    "AdaGrad": "learners",
+    "FullNewton": "learners",
+    "Learner": "learners",
+    "OnlineGradient": "learners",
+    "SketchedNewton": "learners",
+    "Loss": "losses",
+    "load": "model_file",
+}
+
+__all__ = [
+    "AdaGrad",
+    "FullNewton",
+    "Learner",
+    "Loss",
+    "OnlineGradient",
+    "SketchedNewton",
+    "__version__",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'sketchnewton' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"sketchnewton.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
