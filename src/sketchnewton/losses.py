@@ -37,8 +37,8 @@ class Loss(ABC):
     """A convex loss of a prediction. Losses of the same class and `parameter` are equal and hash alike.
 
     `parameter` is the one number that some losses have (`parameter_name` says which: tau of the quantile
-    loss, delta of the Huber loss), 0.0 otherwise. `code` names the same loss in the compiled kernels. All methods
-    take scalars or arrays and compute in float64, elementwise.
+    loss, delta of the Huber loss), 0.0 otherwise. `code` names the same loss in the compiled kernels. All
+    methods take scalars or arrays and compute in float64, elementwise.
     """
 
     name: ClassVar[str]
@@ -311,6 +311,8 @@ class Poisson(Loss):
         return self._link(p) - y
 
     def _curvature(self, c: float) -> float:
+        if c > self._STRAIGHT_FROM:
+            return 0.0
         # Two extreme cases, each scaled by exp(−2C) so that nothing overflows:
         # y = 0, u = C, v = −C    (e^−C − e^C + 2C·e^C) / (2C²·e^2C) = e^−C·2(e^−x − 1 + x)/x² with x = 2C;
         # y = e^C, u = v = −C     e^−C / (e^C − e^−C)².
