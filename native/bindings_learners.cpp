@@ -35,10 +35,22 @@ void require(bool ok, const char* what) {
 
 std::int64_t extent(std::size_t n) { return static_cast<std::int64_t>(n); }
 
+// A new NumPy array of doubles.
+struct Vector {
+  double* data;
+  std::size_t size;
+  explicit Vector(std::size_t n) : data(new double[n]), size(n) {}
+  nb::ndarray<nb::numpy, double, nb::ndim<1>> array() {
+    return {data, {size}, nb::capsule(data, [](void* p) noexcept { delete[] static_cast<double*>(p); })};
+  }
+};
+
 // A batch of rows; `owner` keeps the arrays alive.
 struct PyRows {
   std::unique_ptr<Rows> rows;
   nb::object owner;
+  std::int64_t largest = -1;  // feature index, known once scanned
+  bool scanned = false;
 };
 
 template <class Index, class Value>
@@ -60,8 +72,7 @@ PyRows dense_rows(Array2<const Value> values) {
 }
 
 Problem problem(int loss, double parameter, double clip, double curvature, double eta, double power) {
-  require(loss >= 0 && loss < loss_count, "unknown loss code");
-  return {Loss{static_cast<LossCode>(loss), parameter}, clip, curvature, eta, power};
+  return {make_loss(loss, parameter), clip, curvature, eta, power};
 }
 
 template <class T>
@@ -71,8 +82,9 @@ Table<T> table_view(const Array2<T>& table, const Integers& active) {
   return {table.data(), extent(table.shape(1)), active.data()};
 }
 
-void check_batch(const PyRows& x, const ConstDoubles& labels, const std::optional<ConstDoubles>& weights,
-                 const Doubles& out) {
+void check_batch(const PyRows& x, std::int64_t features, const ConstDoubles& labels,
+                 const std::optional<ConstDoubles>& weights, const Doubles& out) {
+  require(x.scanned && x.largest < features, "rows must be scanned, and the table must have room for them");
   const std::size_t n = static_cast<std::size_t>(x.rows->count());
   require(labels.size() == n && out.size() == n && (!weights || weights->size() == n), "lengths differ");
 }
@@ -87,7 +99,7 @@ struct TableKernel {
   nb::object owner;
 
   void learn(const PyRows& x, ConstDoubles labels, std::optional<ConstDoubles> weights, Doubles out) {
-    check_batch(x, labels, weights, out);
+    check_batch(x, features, labels, weights, out);
     nb::gil_scoped_release release;
     kernel.learn(*x.rows, labels.data(), data_or_null(weights), out.data());
   }
@@ -170,6 +182,7 @@ void bind_for(nb::module_& m, const std::string& suffix) {
 
 struct PyFullNewton {
   FullNewton kernel;
+  std::int64_t features;
   nb::object owner;
 };
 
@@ -180,12 +193,14 @@ void bind_learners(nb::module_& m) {
       .def("__len__", [](const PyRows& x) { return x.rows->count(); })
       .def(
           "scan",
-          [](const PyRows& x, double limit) {
+          [](PyRows& x, double limit) {
             Scan s;
             {
               nb::gil_scoped_release release;
               s = x.rows->scan(limit);
             }
+            x.scanned = s.bad_row < 0;
+            x.largest = s.largest_index;
             return std::make_tuple(s.largest_index, s.widest_row, s.bad_row, s.bad_index, s.bad_value);
           },
           "limit"_a, "(largest index, widest row, first bad row or -1, its feature, its value)");
@@ -200,18 +215,17 @@ void bind_learners(nb::module_& m) {
   m.def("problem", &problem, "loss"_a, "parameter"_a, "clip"_a, "curvature"_a, "eta"_a, "power"_a);
   m.def(
       "loss_values",
-      [](int code, double parameter, ConstDoubles predictions, ConstDoubles labels, Doubles values,
-         Doubles derivatives) {
-        const Loss loss = problem(code, parameter, 1, 0, 0, 0).loss;
-        require(predictions.size() == labels.size() && predictions.size() == values.size() &&
-                    predictions.size() == derivatives.size(),
-                "lengths differ");
+      [](int code, double parameter, ConstDoubles predictions, ConstDoubles labels) {
+        const Loss loss = make_loss(code, parameter);
+        require(predictions.size() == labels.size(), "lengths differ");
+        Vector values(predictions.size()), derivatives(predictions.size());
         for (std::size_t i = 0; i < predictions.size(); ++i) {
-          values.data()[i] = loss.value(predictions.data()[i], labels.data()[i]);
-          derivatives.data()[i] = loss.derivative(predictions.data()[i], labels.data()[i]);
+          values.data[i] = loss.value(predictions.data()[i], labels.data()[i]);
+          derivatives.data[i] = loss.derivative(predictions.data()[i], labels.data()[i]);
         }
+        return std::make_tuple(values.array(), derivatives.array());
       },
-      "code"_a, "parameter"_a, "predictions"_a, "labels"_a, "values"_a, "derivatives"_a);
+      "code"_a, "parameter"_a, "predictions"_a, "labels"_a);
   m.def("padded_columns", &Table<float>::padded, "columns"_a);
 
   bind_for<float>(m, "32");
@@ -222,7 +236,7 @@ void bind_learners(nb::module_& m) {
           "learn",
           [](PyFullNewton& k, const PyRows& x, std::int64_t begin, std::int64_t end, ConstDoubles labels,
              std::optional<ConstDoubles> weights, Doubles out) {
-            check_batch(x, labels, weights, out);
+            check_batch(x, k.features, labels, weights, out);
             require(0 <= begin && begin <= end && end <= x.rows->count(), "rows out of range");
             nb::gil_scoped_release release;
             k.kernel.learn(*x.rows, begin, end, labels.data(), data_or_null(weights), out.data());
@@ -244,7 +258,7 @@ void bind_learners(nb::module_& m) {
                     extent(A.shape(0)) == n && extent(A.shape(1)) == n,
                 "state has the wrong shape");
         const FullNewtonState state{counts.data(), w.data(), P.data(), A.data(), n, intercept};
-        return PyFullNewton{FullNewton(p, state), nb::make_tuple(counts, w, P, A)};
+        return PyFullNewton{FullNewton(p, state), n - 1, nb::make_tuple(counts, w, P, A)};
       },
       "problem"_a, "intercept"_a, "counts"_a, "w"_a, "P"_a, "A"_a);
 }

@@ -23,7 +23,7 @@ namespace skn {
 struct OjaState {
   std::int64_t m, block;
   std::int64_t* counts;  // updates, rank, entries touched since the last refresh, rows in the block, recent
-  double* growth;        // log of the volume that Z has gained since the last refresh
+  double* growth;        // log of the volume that Z has gained since the last look at its condition
   double *F, *R;         // m × ld each; R = (F⁻¹)ᵀ
   double *energy, *c;    // ld
   const double* rate;    // ld: Γ_t = rate/t; null: Γ = E⁻¹, every direction at its own scale
@@ -105,7 +105,7 @@ class Oja {
  private:
   enum { kUpdates, kRank, kTouched, kFilled, kRecent };
   static constexpr double kIndependent = 0.01;   // share of ‖x‖² outside the span that opens a direction
-  static constexpr double kGrowth = 7.0;         // e⁷ ≈ 1000: float32 keeps four digits of V until a refresh
+  static constexpr double kAmplified = 1000;     // float32 keeps four digits of V until a refresh
   static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
 
   std::int64_t rank() const { return s_.counts[kRank]; }
@@ -133,7 +133,6 @@ class Oja {
     xhat_[k] = length;
     s_.energy[k] = s_.c[k] = 0;
     columns[k] = 1.0 / norm;
-    *s_.growth += std::log(norm / length);
   }
 
   // Λ and Γ of Equation 4, given Σ(Vĝ)² over the block.
@@ -153,8 +152,27 @@ class Oja {
 
   // F shrinks while Z grows; before digits are lost, or when it costs little, V itself is written out.
   bool refresh_due(double growth) {
+    if (s_.counts[kTouched] > kAmortise * s_.m * active_) return true;
     *s_.growth += growth;
-    return *s_.growth > kGrowth || s_.counts[kTouched] > kAmortise * s_.m * active_;
+    if (*s_.growth < 1) return false;
+    *s_.growth = 0;
+    return amplification() * std::exp(growth) > kAmplified;
+  }
+
+  // By how much V = FZ magnifies the rounding errors of Z: max_j Σ_k |F_jk|·‖Z_k‖, where ZZᵀ = F⁻¹F⁻ᵀ.
+  double amplification() {
+    for (std::int64_t k = 0; k < s_.m; ++k) {
+      squares_[k] = 0;
+      for (std::int64_t j = 0; j < rank(); ++j) squares_[k] += R_.at(j, k) * R_.at(j, k);
+      squares_[k] = std::sqrt(squares_[k]);
+    }
+    double largest = 0;
+    for (std::int64_t j = 0; j < rank(); ++j) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < s_.m; ++k) sum += std::abs(F_.at(j, k)) * squares_[k];
+      largest = std::fmax(largest, sum);
+    }
+    return largest;
   }
 
   double step(double r, double* columns, const Table<T>& table) {
@@ -173,8 +191,9 @@ class Oja {
     two_.multiply_transposed(k, s_.c);
     for (std::int64_t j = 0; j < k; ++j) xhat_[j] += two_.a[j] * r * xx_;
     two_.solve(k, xhat_.data());
+    const bool due = refresh_due(growth);
     two_.solve(k, F_);
-    if (refresh_due(growth)) {
+    if (due) {
       // ĝ enters V itself, so that a row much longer than all before does not drown them.
       const double opening = columns[k - 1];  // not zero if this row has just opened a direction
       two_.solve(k, two_.a.data());
@@ -235,8 +254,9 @@ class Oja {
     const Small M{M_.data(), ld_};
     double growth = 0;
     for (std::int64_t j = 0; j < k; ++j) growth += std::log(std::fmax(M.at(j, j), 1e-300));
+    const bool due = refresh_due(growth);
     solve_lower(M, k, F_);
-    if (refresh_due(growth)) {
+    if (due) {
       write_out(table);
       for (std::int64_t b = 0; b < B; ++b) solve_lower(M, k, A(b));
     } else {

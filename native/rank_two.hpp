@@ -1,10 +1,11 @@
 // The Cholesky factor L of I + ayᵀ + yaᵀ + n aaᵀ in O(m²), where n ≥ ‖y‖², a_i = gain_i·y_i and gain ≥ 0.
 //
 // Below the diagonal L_ij = a_i p_j + y_i q_j. With A = Σa², B = Σay, N = n − Σy² over the columns before j and
-// Δ_j = A·N + (1 + B)² one finds L_jj² = Δ_{j+1}/Δ_j. All sums have terms of one sign, so nothing cancels
+// Δ_j = A·N + (1 + B)² one finds L_jj² = Δ_{j+1}/Δ_j. These sums have terms of one sign, so nothing cancels
 // however large a, y and n are.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -15,7 +16,7 @@ namespace skn {
 
 class RankTwo {
  public:
-  explicit RankTwo(std::int64_t m) : a(m), y(m), p_(m), q_(m), diagonal_(m), u_(m), v_(m) {}
+  explicit RankTwo(std::int64_t m) : a(m), y(m), p_(m), q_(m), diagonal_(m), inverse_(m), u_(m), v_(m) {}
 
   std::vector<double> a, y;
 
@@ -23,17 +24,20 @@ class RankTwo {
   double factor(std::int64_t r, const double* gain, double n) {
     double A = 0, B = 0, N = n, delta = 1;
     for (std::int64_t j = 0; j < r; ++j) {
-      double spread = gain[j];  // gain_j(1 + B) − A, term by term
-      for (std::int64_t k = 0; k < j; ++k) spread += a[k] * y[k] * (gain[j] - gain[k]);
-      const double p = (N * a[j] + (1 + B) * y[j]) / delta;
-      const double q = spread * y[j] / delta;
+      double spread = gain[j] * (1 + B) - A;
+      if (B > kCancels) {  // the same, term by term
+        spread = gain[j];
+        for (std::int64_t k = 0; k < j; ++k) spread += a[k] * y[k] * (gain[j] - gain[k]);
+      }
+      const double p = N * a[j] + (1 + B) * y[j], q = spread * y[j];
       A += a[j] * a[j];
       B += a[j] * y[j];
-      N = std::fmax(N - y[j] * y[j], 0.0);
-      const double next = A * N + (1 + B) * (1 + B);
-      diagonal_[j] = std::sqrt(next / delta);
-      p_[j] = p / diagonal_[j];
-      q_[j] = q / diagonal_[j];
+      N = std::max(N - y[j] * y[j], 0.0);
+      const double next = A * N + (1 + B) * (1 + B), per_delta = 1.0 / delta;
+      diagonal_[j] = std::sqrt(next * per_delta);
+      inverse_[j] = 1.0 / diagonal_[j];
+      p_[j] = p * (per_delta * inverse_[j]);
+      q_[j] = q * (per_delta * inverse_[j]);
       delta = next;
     }
     return 0.5 * std::log(delta);
@@ -42,7 +46,7 @@ class RankTwo {
   void solve(std::int64_t r, double* x) const {  // x ← L⁻¹x
     double xp = 0, xq = 0;
     for (std::int64_t j = 0; j < r; ++j) {
-      x[j] = (x[j] - a[j] * xp - y[j] * xq) / diagonal_[j];
+      x[j] = (x[j] - a[j] * xp - y[j] * xq) * inverse_[j];
       xp += p_[j] * x[j];
       xq += q_[j] * x[j];
     }
@@ -53,7 +57,7 @@ class RankTwo {
     for (std::int64_t c = 0; c < X.ld; ++c) xp[c] = xq[c] = 0;
     for (std::int64_t j = 0; j < r; ++j) {
       double* __restrict x = X.row(j);
-      const double scale = 1.0 / diagonal_[j], aj = a[j], yj = y[j], pj = p_[j], qj = q_[j];
+      const double scale = inverse_[j], aj = a[j], yj = y[j], pj = p_[j], qj = q_[j];
       for (std::int64_t c = 0; c < X.ld; ++c) {
         x[c] = (x[c] - aj * xp[c] - yj * xq[c]) * scale;
         xp[c] += pj * x[c];
@@ -90,7 +94,8 @@ class RankTwo {
   }
 
  private:
-  std::vector<double> p_, q_, diagonal_, u_, v_;
+  static constexpr double kCancels = 1e3;  // beyond this a difference would lose more than three digits
+  std::vector<double> p_, q_, diagonal_, inverse_, u_, v_;
 };
 
 }  // namespace skn

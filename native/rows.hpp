@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -13,46 +12,48 @@ namespace skn {
 // One example: parallel arrays of feature indices (strictly increasing) and values (never zero).
 class Row {
  public:
-  std::int64_t size() const { return static_cast<std::int64_t>(index_.size()); }
+  std::int64_t size() const { return size_; }
   const std::int64_t* index() const { return index_.data(); }
   const double* value() const { return value_.data(); }
 
-  void clear() {
-    index_.clear();
-    value_.clear();
+  void clear(std::int64_t most) {
+    if (most > static_cast<std::int64_t>(index_.size())) {
+      index_.resize(static_cast<std::size_t>(most));
+      value_.resize(static_cast<std::size_t>(most));
+    }
+    size_ = 0;
+    last_ = -1;
     sorted_ = true;
   }
 
+  // At most as often as clear() was told.
   void add(std::int64_t index, double value) {
-    if (value == 0.0) return;
-    if (!index_.empty() && index <= index_.back()) sorted_ = false;
-    index_.push_back(index);
-    value_.push_back(value);
+    index_[size_] = index;
+    value_[size_] = value;
+    size_ += value != 0.0;  // without a branch: the next one overwrites a zero
+    sorted_ &= index > last_;
+    last_ = index;
   }
 
   // Sorts and sums duplicates, so that one feature is one coordinate whatever the input looked like.
   void finish() {
     if (sorted_) return;
-    std::vector<std::int64_t> order(index_.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [this](auto a, auto b) { return index_[a] < index_[b]; });
-    std::vector<std::int64_t> index;
-    std::vector<double> value;
-    for (std::int64_t k : order) {
-      if (!index.empty() && index.back() == index_[k]) {
-        value.back() += value_[k];
-      } else {
-        index.push_back(index_[k]);
-        value.push_back(value_[k]);
-      }
+    std::vector<std::pair<std::int64_t, double>> pairs;
+    for (std::int64_t k = 0; k < size_; ++k) pairs.emplace_back(index_[k], value_[k]);
+    std::stable_sort(pairs.begin(), pairs.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    size_ = 0;
+    for (std::size_t k = 0; k < pairs.size();) {
+      const std::int64_t index = pairs[k].first;
+      double sum = 0;
+      for (; k < pairs.size() && pairs[k].first == index; ++k) sum += pairs[k].second;
+      add(index, sum);
     }
-    clear();
-    for (std::size_t k = 0; k < index.size(); ++k) add(index[k], value[k]);
   }
 
  private:
   std::vector<std::int64_t> index_;
   std::vector<double> value_;
+  std::int64_t size_ = 0, last_ = -1;
   bool sorted_ = true;
 };
 
@@ -82,7 +83,7 @@ class CsrRows final : public Rows {
   std::int64_t count() const override { return count_; }
 
   void load(std::int64_t r, Row& row) const override {
-    row.clear();
+    row.clear(indptr_[r + 1] - indptr_[r]);
     for (std::int64_t k = indptr_[r]; k < indptr_[r + 1]; ++k)
       row.add(static_cast<std::int64_t>(indices_[k]), static_cast<double>(values_[k]));
     row.finish();
@@ -121,7 +122,7 @@ class DenseRows final : public Rows {
   std::int64_t count() const override { return count_; }
 
   void load(std::int64_t r, Row& row) const override {
-    row.clear();
+    row.clear(width_);
     const Value* x = values_ + r * width_;
     for (std::int64_t i = 0; i < width_; ++i) row.add(i, static_cast<double>(x[i]));
   }
