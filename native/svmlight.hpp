@@ -154,7 +154,6 @@ class Parser {
   // One line, up to its '\n'.
   bool parse_line() {
     has_label_ = false;
-    nonzeros_ = result_.nonzeros;
     largest_ = -1;
     skip_blanks();
     if (at_line_end()) return true;
