@@ -36,7 +36,7 @@ def make_text(rows: int) -> bytes:
     random = np.random.default_rng(0)
     lines = []
     for _ in range(rows):
-        indices = np.sort(random.integers(0, 1_000_000, NONZEROS)).tolist()
+        indices = np.cumsum(random.integers(1, 30_000, NONZEROS)).tolist()
         values = random.random(NONZEROS).tolist()
         pairs = " ".join(f"{i}:{v:.6f}" for i, v in zip(indices, values, strict=True))
         lines.append(f"{random.integers(0, 2)} {pairs}\n")
