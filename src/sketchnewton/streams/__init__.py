@@ -1,0 +1,16 @@
+"""Streams: bytes in, batches of rows out.
+
+>>> import pathlib, tempfile
+>>> from sketchnewton.streams import read_svmlight
+>>> path = pathlib.Path(tempfile.mkdtemp()) / "clicks.svm"
+>>> _ = path.write_text("1 3:0.5 7:1\\n-1 0:2 # a comment\\n")
+>>> for batch in read_svmlight(path):
+...     print(batch.shape, batch.labels, batch.indices)
+(2, 8) [ 1. -1.] [3 7 0]
+"""
+
+from sketchnewton.streams.batch import Batch, ParseError
+from sketchnewton.streams.files import Source, open_source
+from sketchnewton.streams.svmlight import SvmlightReader, read_svmlight
+
+__all__ = ["Batch", "ParseError", "Source", "SvmlightReader", "open_source", "read_svmlight"]

@@ -1,0 +1,65 @@
+"""What a stream hands over: batches of rows, or an error that says where the input is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Rows and their labels: the one currency between streams and learners.
+
+    A batch looks like a SciPy CSR matrix to whoever reads ``indptr``, ``indices``, ``data`` and ``shape``.
+    Indices are as the input has them: neither sorted nor free of duplicates, which mean their sum.
+
+    >>> import numpy as np
+    >>> batch = Batch(np.array([0, 2]), np.array([4, 1]), np.array([0.5, 2.0]), np.array([1.0]))
+    >>> len(batch), batch.shape
+    (1, (1, 5))
+    """
+
+    indptr: npt.NDArray[np.int64]
+    """Row i has the entries ``indptr[i]`` to ``indptr[i + 1]``."""
+    indices: npt.NDArray[np.int64]
+    data: npt.NDArray[np.float64] | npt.NDArray[np.float32]
+    labels: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float64] | None = None
+    """Importance of each row; None when all are 1."""
+    columns: int | None = None
+    """1 + the largest index, where the stream knows it already."""
+    first_line: int | None = None
+    """The line of the input at which the batch's text begins."""
+
+    format: ClassVar[str] = "csr"
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows, and 1 + the largest index of this batch: later batches may have more columns."""
+        if self.columns is not None:
+            return len(self.labels), self.columns
+        return len(self.labels), int(self.indices.max(initial=-1)) + 1
+
+
+class ParseError(ValueError):
+    """Bad input, located: ``clicks.svm:1204:37: expected a number after ':', got 'abc'``.
+
+    ``line`` and ``column`` count from 1, columns in bytes; both are None where the place is unknown.
+    """
+
+    def __init__(self, path: str, line: int | None, column: int | None, message: str) -> None:
+        super().__init__(path, line, column, message)
+        self.path = path
+        self.line = line
+        self.column = column
+        self.message = message
+
+    def __str__(self) -> str:
+        place = [self.path, *(str(number) for number in (self.line, self.column) if number is not None)]
+        return f"{':'.join(place)}: {self.message}"
