@@ -1,0 +1,98 @@
+// AdaGrad with a diagonal metric H = σI + diag(Σ g²)^½: the classical first-order reference.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "problem.hpp"
+#include "rows.hpp"
+#include "table.hpp"
+
+namespace skn {
+
+struct AdaGradState {
+  std::int64_t* counts;  // rounds, active features, dimension
+  double* intercept;     // value, Σ g²
+  double eta, sigma;
+  bool has_intercept;
+};
+
+template <class T>
+class AdaGrad {
+ public:
+  AdaGrad(const Problem& problem, const AdaGradState& state, const Table<T>& table)
+      : problem_(problem), s_(state), table_(table) {}
+
+  void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
+    stream(
+        rows, 0, rows.count(), [this](const Row& next) { table_.prefetch(next.index(), next.size()); },
+        [&](const Row& row, std::int64_t i) {
+          out[i] = learn_row(row, labels[i], weights == nullptr ? 1.0 : weights[i]);
+        });
+  }
+
+  void predict(const Rows& rows, std::int64_t features, double* out) {
+    Row row;
+    for (std::int64_t i = 0; i < rows.count(); ++i) {
+      rows.load(i, row);
+      out[i] = problem_.clipped(score(row, features));
+    }
+  }
+
+ private:
+  enum { kRounds, kActive, kDimension };
+
+  double score(const Row& row, std::int64_t features) const {
+    double sum = s_.intercept[0];
+    for (std::int64_t k = 0; k < row.size() && row.index()[k] < features; ++k)
+      sum += row.value()[k] * static_cast<double>(table_.row(row.index()[k])[0]);
+    return sum;
+  }
+
+  // The table keeps 0 for "never seen", so a feature's Σ g² is stored from the smallest positive number on.
+  double metric(double squares) const { return s_.sigma + std::sqrt(squares); }
+
+  double learn_row(const Row& row, double label, double weight) {
+    const double s = score(row, INT64_MAX), p = problem_.clipped(s);
+    if (weight == 0) return p;
+    const double projection = p == s ? 0.0 : (s - p) / quadratic(row);
+    const double slope = weight * problem_.loss.derivative(p, label);
+    ++s_.counts[kRounds];
+    for (std::int64_t k = 0; k < row.size(); ++k) {
+      T* r = table_.row(row.index()[k]);
+      if (r[1] == T(0)) {
+        table_.active[s_.counts[kActive]++] = row.index()[k];
+        r[1] = std::numeric_limits<T>::min();
+      }
+      const double x = row.value()[k], g = slope * x;
+      double w = static_cast<double>(r[0]);
+      w -= projection * x / metric(static_cast<double>(r[1]));
+      r[1] += static_cast<T>(g * g);
+      w -= s_.eta * g / metric(static_cast<double>(r[1]));
+      r[0] = static_cast<T>(w);
+    }
+    if (s_.has_intercept) {
+      double& squares = s_.intercept[1];
+      s_.intercept[0] -= projection / metric(squares);
+      squares += slope * slope;
+      s_.intercept[0] -= s_.eta * slope / metric(squares);
+    }
+    if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
+      s_.counts[kDimension] = row.index()[row.size() - 1] + 1;
+    return p;
+  }
+
+  double quadratic(const Row& row) const {  // xᵀH⁻¹x
+    double sum = s_.has_intercept ? 1.0 / metric(s_.intercept[1]) : 0.0;
+    for (std::int64_t k = 0; k < row.size(); ++k)
+      sum += row.value()[k] * row.value()[k] / metric(static_cast<double>(table_.row(row.index()[k])[1]));
+    return sum;
+  }
+
+  Problem problem_;
+  AdaGradState s_;
+  Table<T> table_;
+};
+
+}  // namespace skn

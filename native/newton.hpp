@@ -1,0 +1,153 @@
+// The learner of SON over a feature table: sketch × loss × projection, in time proportional to a row's non-zeros.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "oja.hpp"
+#include "problem.hpp"
+#include "rows.hpp"
+#include "table.hpp"
+
+namespace skn {
+
+// m = 0: A = αI, online gradient descent.
+template <class T>
+class NoSketch {
+ public:
+  explicit NoSketch(double alpha) : alpha_(alpha) {}
+  double begin(const double*, double xx) {
+    xx_ = xx;
+    return 0.0;
+  }
+  double quadratic() const { return xx_ / alpha_; }
+  void move(double) {}
+  double update(double, double*, const Table<T>&, std::int64_t, const std::int64_t*, std::int64_t) { return 0.0; }
+  void finish(const Table<T>&, std::int64_t) {}
+  void coefficients(double*) const {}
+
+ private:
+  double alpha_, xx_ = 0;
+};
+
+struct NewtonState {
+  std::int64_t* counts;  // rounds, active features, dimension (1 + largest feature learned from)
+  Intercept intercept;
+  double alpha;
+  bool diagonal;
+};
+
+template <class T, class Sketch>
+class Newton {
+ public:
+  Newton(const Problem& problem, const NewtonState& state, const Table<T>& table, Sketch sketch)
+      : problem_(problem), s_(state), table_(table), sketch_(std::move(sketch)), q_(table.stride), step_(table.stride) {}
+
+  // Learns the rows in order; out[i] is the prediction made before row i was learned.
+  void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
+    stream(
+        rows, 0, rows.count(), [this](const Row& next) { table_.prefetch(next.index(), next.size()); },
+        [&](const Row& row, std::int64_t i) {
+          out[i] = learn_row(row, labels[i], weights == nullptr ? 1.0 : weights[i]);
+        });
+  }
+
+  // Features beyond the table have no weight. Nothing changes.
+  void predict(const Rows& rows, std::int64_t features, double* out) {
+    std::vector<double> beta(static_cast<std::size_t>(padded4(table_.stride)) + 4, 0.0);
+    sketch_.coefficients(beta.data());
+    Row row;
+    for (std::int64_t i = 0; i < rows.count(); ++i) {
+      rows.load(i, row);
+      std::int64_t size = row.size();
+      while (size > 0 && row.index()[size - 1] >= features) --size;
+      scale(row, size);
+      table_.gather(row.index(), x_.data(), size, q_.data());
+      double score = q_[Table<T>::kWeight] + s_.intercept.value();
+      for (std::int64_t j = Table<T>::kSketch; j < table_.stride; ++j) score += q_[j] * beta[j - Table<T>::kSketch];
+      out[i] = problem_.clipped(score);
+    }
+  }
+
+ private:
+  enum { kRounds, kActive, kDimension };
+  static constexpr double kFirstScale = 0.1;  // D_1 of SON §5.2
+
+  double learn_row(const Row& row, double label, double weight) {
+    const double xx = scale(row, row.size());
+    table_.gather(row.index(), x_.data(), row.size(), q_.data());
+    const double score =
+        q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx) + s_.intercept.value();
+    const double prediction = problem_.clipped(score);
+    if (weight == 0) return prediction;  // a row of no importance leaves no trace
+
+    std::fill(step_.begin(), step_.end(), 0.0);
+    double& w_step = step_[Table<T>::kWeight];
+    if (prediction != score) move((score - prediction) / (sketch_.quadratic() + s_.intercept.quadratic()), w_step);
+
+    const auto t = static_cast<double>(++s_.counts[kRounds]);
+    const double slope = weight * problem_.loss.derivative(prediction, label);
+    if (slope != 0) {
+      const double r = slope * problem_.sketch_scale(t, weight);
+      if (r != 0 && xx > 0)
+        w_step += sketch_.update(r, step_.data() + Table<T>::kSketch, table_, s_.counts[kActive], row.index(),
+                                 row.size());
+      s_.intercept.update(r);
+      move(slope, w_step);
+    }
+    write(row, slope);
+    sketch_.finish(table_, s_.counts[kActive]);
+    return prediction;
+  }
+
+  // w ← w − step·A⁻¹x
+  void move(double step, double& w_step) {
+    sketch_.move(step);
+    s_.intercept.move(step);
+    w_step -= step / s_.alpha;
+  }
+
+  // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive. Returns ‖x‖².
+  double scale(const Row& row, std::int64_t size) {
+    x_.resize(static_cast<std::size_t>(size));
+    double xx = 0;
+    for (std::int64_t k = 0; k < size; ++k) {
+      double v = row.value()[k];
+      if (s_.diagonal) {
+        const auto D = static_cast<double>(table_.row(row.index()[k])[Table<T>::kScale]);
+        v /= std::sqrt(D > 0 ? D : kFirstScale);
+      }
+      x_[k] = static_cast<T>(v);
+      xx += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
+    }
+    return xx;
+  }
+
+  void write(const Row& row, double slope) {
+    for (std::int64_t k = 0; k < row.size(); ++k) {
+      T& D = table_.row(row.index()[k])[Table<T>::kScale];
+      if (D == T(0)) {
+        table_.active[s_.counts[kActive]++] = row.index()[k];
+        D = s_.diagonal ? T(kFirstScale) : T(1);
+      }
+      if (s_.diagonal) {
+        const double g = slope * row.value()[k];
+        D += static_cast<T>(g * g);
+      }
+    }
+    if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
+      s_.counts[kDimension] = row.index()[row.size() - 1] + 1;
+    table_.scatter(row.index(), x_.data(), row.size(), step_.data());
+  }
+
+  Problem problem_;
+  NewtonState s_;
+  Table<T> table_;
+  Sketch sketch_;
+  std::vector<double> q_, step_;
+  std::vector<T> x_;
+};
+
+}  // namespace skn

@@ -1,0 +1,311 @@
+// Oja's sketch in sparse time (SON Algorithms 4, 5 and 11).
+//
+// The sketch is S = diag(E)^½ V with orthonormal V (r ≤ m rows) and E = tΛ. V = FZ: the table holds Z, which
+// changes only in the features of the current row, and F is small. The weights are w̄ + Vᵀc, w̄ in the table.
+//
+// The paper keeps b = Fᵀc and orthonormalises by Gram–Schmidt in O(m³). Here a round costs O(m²): with ŷ = Vĝ
+// the rows of V + aĝᵀ have the Gram matrix I + aŷᵀ + ŷaᵀ + ‖ĝ‖²aaᵀ = LLᵀ, whose factor RankTwo knows. Then
+// V ← L⁻¹(V + aĝᵀ), that is Z ← Z + F⁻¹aĝᵀ, F ← L⁻¹F, c ← Lᵀc, and w̄ loses (aᵀc)ĝ so that w stays.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "rank_two.hpp"
+#include "small.hpp"
+#include "table.hpp"
+
+namespace skn {
+
+// Views of arrays that Python owns. ld = m padded to a multiple of four.
+struct OjaState {
+  std::int64_t m, block;
+  std::int64_t* counts;  // updates, rank, entries touched since the last refresh, rows in the block, recent
+  double* growth;        // log of the volume that Z has gained since the last refresh
+  double *F, *R;         // m × ld each; R = (F⁻¹)ᵀ
+  double *energy, *c;    // ld
+  const double* rate;    // ld: Γ_t = rate/t; null: Γ = E⁻¹, every direction at its own scale
+  double *Y, *G;         // of the rows in the block: Vĝ (block × ld) and their Gram matrix (block × block)
+  std::int64_t* recent;  // features touched in the block, repeats included
+};
+
+template <class T>
+class Oja {
+ public:
+  Oja(const OjaState& s, double alpha)
+      : s_(s),
+        ld_(padded4(s.m)),
+        alpha_(alpha),
+        F_{s.F, ld_},
+        R_{s.R, ld_},
+        two_(ld_),
+        z_(ld_),
+        xhat_(ld_),
+        gain_(ld_),
+        squares_(ld_),
+        A_(ld_ * s.block),
+        lost_(s.block),
+        M_(ld_ * s.m) {}
+
+  // The table's columns combined with x come in; what the sketch adds to wᵀx goes out.
+  double begin(const double* columns, double xx) {
+    xx_ = xx;
+    inner_ = columns + s_.m;
+    for (std::int64_t j = 0; j < s_.m; ++j) z_[j] = columns[j];
+    double score = 0;
+    for (std::int64_t j = 0; j < rank(); ++j) {
+      xhat_[j] = dot(F_.row(j), z_.data(), ld_);
+      score += s_.c[j] * xhat_[j];
+    }
+    return score;
+  }
+
+  // xᵀA⁻¹x, as a sum of positive parts.
+  double quadratic() const {
+    double inside = 0, shrunk = 0;
+    for (std::int64_t j = 0; j < rank(); ++j) {
+      const double square = xhat_[j] * xhat_[j];
+      inside += square;
+      shrunk += square / (alpha_ + s_.energy[j]);
+    }
+    return std::fmax(xx_ - inside, 0.0) / alpha_ + shrunk;
+  }
+
+  // w ← w − step·A⁻¹x, but for the part −step/α·x, which goes to w̄.
+  void move(double step) {
+    for (std::int64_t j = 0; j < rank(); ++j)
+      s_.c[j] += step / alpha_ * s_.energy[j] / (alpha_ + s_.energy[j]) * xhat_[j];
+  }
+
+  // Takes in ĝ = r·x. Adds to `columns` what the table's columns gain per unit of x; returns what w̄ gains.
+  double update(double r, double* columns, const Table<T>& table, std::int64_t active,
+                const std::int64_t* index, std::int64_t n) {
+    s_.counts[kTouched] += n;
+    active_ = active;
+    if (rank() < s_.m) open(columns);
+    return s_.block > 1 ? gather_block(r, columns, index, n) : step(r, columns, table);
+  }
+
+  // Called when the row's features have been written.
+  void finish(const Table<T>& table, std::int64_t active) {
+    active_ = active;
+    if (block_ended_) end_block(table);
+    if (written_out_) orthonormalise(table);
+    block_ended_ = written_out_ = false;
+  }
+
+  // The weights' part in the sketch, as coefficients of the table's columns: Fᵀc.
+  void coefficients(double* out) const {
+    for (std::int64_t j = 0; j < ld_; ++j) out[j] = 0;
+    for (std::int64_t j = 0; j < rank(); ++j) axpy(s_.c[j], F_.row(j), out, ld_);
+  }
+
+ private:
+  enum { kUpdates, kRank, kTouched, kFilled, kRecent };
+  static constexpr double kIndependent = 0.01;   // share of ‖x‖² outside the span that opens a direction
+  static constexpr double kGrowth = 7.0;         // e⁷ ≈ 1000: float32 keeps four digits of V until a refresh
+  static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
+
+  std::int64_t rank() const { return s_.counts[kRank]; }
+  double* Y(std::int64_t b) const { return s_.Y + b * ld_; }
+  double* A(std::int64_t b) { return A_.data() + b * ld_; }
+
+  // The papers start from any orthonormal rows; here from the first rows that are independent of each other, so
+  // that nothing of the size of the table is initialised. Z gains the row x/‖x‖.
+  void open(double* columns) {
+    double inside = 0;
+    for (std::int64_t j = 0; j < rank(); ++j) inside += xhat_[j] * xhat_[j];
+    const double rest = xx_ - inside;
+    if (!(rest > kIndependent * xx_)) return;
+    const std::int64_t k = s_.counts[kRank]++;
+    const double norm = std::sqrt(xx_), length = std::sqrt(rest);
+    double *f = F_.row(k), *g = R_.row(k);
+    for (std::int64_t j = 0; j < ld_; ++j) f[j] = g[j] = 0;
+    for (std::int64_t j = 0; j < k; ++j) axpy(-xhat_[j] / length, F_.row(j), f, ld_);
+    f[k] = norm / length;
+    for (std::int64_t j = 0; j < k; ++j) R_.at(j, k) = xhat_[j] / norm;
+    g[k] = length / norm;
+    for (std::int64_t b = 0; b < s_.counts[kFilled]; ++b)  // rows that wait in the block
+      Y(b)[k] = (inner_[b] - dot(xhat_.data(), Y(b), ld_)) / length;
+    z_[k] = norm;
+    xhat_[k] = length;
+    s_.energy[k] = s_.c[k] = 0;
+    columns[k] = 1.0 / norm;
+    *s_.growth += std::log(norm / length);
+  }
+
+  // Λ and Γ of Equation 4, given Σ(Vĝ)² over the block.
+  void advance() {
+    const auto t = static_cast<double>(++s_.counts[kUpdates]);
+    for (std::int64_t j = 0; j < rank(); ++j) {
+      if (s_.rate == nullptr) {
+        s_.energy[j] += squares_[j];
+        gain_[j] = s_.energy[j] > 0 ? 1.0 / s_.energy[j] : 0.0;
+      } else {
+        const double gamma = std::fmin(1.0, s_.rate[j] / t);
+        s_.energy[j] = t * ((1 - gamma) * s_.energy[j] / std::fmax(t - 1, 1.0) + gamma * squares_[j]);
+        gain_[j] = gamma / static_cast<double>(s_.block);
+      }
+    }
+  }
+
+  // F shrinks while Z grows; before digits are lost, or when it costs little, V itself is written out.
+  bool refresh_due(double growth) {
+    *s_.growth += growth;
+    return *s_.growth > kGrowth || s_.counts[kTouched] > kAmortise * s_.m * active_;
+  }
+
+  double step(double r, double* columns, const Table<T>& table) {
+    const std::int64_t k = rank();
+    double kept = 0;  // aᵀc
+    for (std::int64_t j = 0; j < k; ++j) {
+      two_.y[j] = r * xhat_[j];
+      squares_[j] = two_.y[j] * two_.y[j];
+    }
+    advance();
+    for (std::int64_t j = 0; j < k; ++j) {
+      two_.a[j] = gain_[j] * two_.y[j];
+      kept += two_.a[j] * s_.c[j];
+    }
+    const double growth = two_.factor(k, gain_.data(), r * r * xx_);
+    two_.multiply_transposed(k, s_.c);
+    for (std::int64_t j = 0; j < k; ++j) xhat_[j] += two_.a[j] * r * xx_;
+    two_.solve(k, xhat_.data());
+    two_.solve(k, F_);
+    if (refresh_due(growth)) {
+      // ĝ enters V itself, so that a row much longer than all before does not drown them.
+      const double opening = columns[k - 1];  // not zero if this row has just opened a direction
+      two_.solve(k, two_.a.data());
+      for (std::int64_t j = 0; j < k; ++j) columns[j] = r * two_.a[j] + opening * F_.at(j, k - 1);
+      write_out(table);
+    } else {
+      const double* delta = two_.multiply_transposed(k, R_);
+      for (std::int64_t j = 0; j < k; ++j) columns[j] += r * delta[j];
+    }
+    return -kept * r;
+  }
+
+  // A row of the block waits in the table's extra columns; V stays until the block is full.
+  double gather_block(double r, double* columns, const std::int64_t* index, std::int64_t n) {
+    const std::int64_t b = s_.counts[kFilled]++;
+    columns[s_.m + b] = r;
+    for (std::int64_t j = 0; j < ld_; ++j) Y(b)[j] = j < rank() ? r * xhat_[j] : 0.0;
+    for (std::int64_t l = 0; l <= b; ++l)
+      s_.G[b * s_.block + l] = s_.G[l * s_.block + b] = l < b ? r * inner_[l] : r * r * xx_;
+    for (std::int64_t i = 0; i < n; ++i) s_.recent[s_.counts[kRecent]++] = index[i];
+    if (s_.counts[kFilled] == s_.block) close_block(r);
+    return 0.0;
+  }
+
+  // V ← L⁻¹(V + Σ_b a_b ĝ_bᵀ) with LLᵀ = I + Σ(a_b ŷ_bᵀ + ŷ_b a_bᵀ) + Σ G_bl a_b a_lᵀ: what concerns small
+  // matrices and the current row. end_block does the rest.
+  void close_block(double r) {
+    const std::int64_t k = rank(), B = s_.block;
+    for (std::int64_t j = 0; j < k; ++j) {
+      squares_[j] = 0;
+      for (std::int64_t b = 0; b < B; ++b) squares_[j] += Y(b)[j] * Y(b)[j];
+    }
+    advance();
+    for (std::int64_t b = 0; b < B; ++b) {
+      for (std::int64_t j = 0; j < k; ++j) A(b)[j] = gain_[j] * Y(b)[j];
+      lost_[b] = dot(A(b), s_.c, ld_);
+    }
+    const Small M{M_.data(), ld_};
+    for (std::int64_t i = 0; i < k; ++i)
+      for (std::int64_t j = 0; j <= i; ++j) {
+        M.at(i, j) = i == j ? 1.0 : 0.0;
+        for (std::int64_t b = 0; b < B; ++b) {
+          double along = Y(b)[j];  // ĝ_bᵀ(v_j + Σ_l a_lj ĝ_l)
+          for (std::int64_t l = 0; l < B; ++l) along += s_.G[b * B + l] * A(l)[j];
+          M.at(i, j) += A(b)[i] * along + Y(b)[i] * A(b)[j];
+        }
+      }
+    cholesky(M, k);
+    for (std::int64_t b = 0; b < B; ++b)
+      for (std::int64_t j = 0; j < k; ++j) xhat_[j] += A(b)[j] * (b + 1 < B ? inner_[b] : r * xx_);
+    solve_lower(M, k, xhat_.data());
+    multiply_transposed_lower(M, k, s_.c);
+    block_ended_ = true;
+  }
+
+  void end_block(const Table<T>& table) {
+    const std::int64_t k = rank(), B = s_.block;
+    const Small M{M_.data(), ld_};
+    double growth = 0;
+    for (std::int64_t j = 0; j < k; ++j) growth += std::log(std::fmax(M.at(j, j), 1e-300));
+    solve_lower(M, k, F_);
+    if (refresh_due(growth)) {
+      write_out(table);
+      for (std::int64_t b = 0; b < B; ++b) solve_lower(M, k, A(b));
+    } else {
+      for (std::int64_t b = 0; b < B; ++b) {  // a_b ← F⁻¹a_b
+        for (std::int64_t j = 0; j < ld_; ++j) z_[j] = 0;
+        for (std::int64_t j = 0; j < k; ++j) axpy(A(b)[j], R_.row(j), z_.data(), ld_);
+        for (std::int64_t j = 0; j < ld_; ++j) A(b)[j] = z_[j];
+      }
+      multiply_transposed_lower(M, k, R_);
+    }
+    for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) {
+      T* row = table.row(s_.recent[i]);
+      T* z = row + Table<T>::kSketch;
+      for (std::int64_t b = 0; b < B; ++b) {
+        const auto g = static_cast<double>(z[s_.m + b]);  // zero if this feature came earlier in the list
+        if (g == 0) continue;
+        row[Table<T>::kWeight] -= static_cast<T>(lost_[b] * g);
+        for (std::int64_t j = 0; j < k; ++j) z[j] += static_cast<T>(A(b)[j] * g);
+        z[s_.m + b] = T(0);
+      }
+    }
+    s_.counts[kFilled] = s_.counts[kRecent] = 0;
+  }
+
+  // Z ← FZ, F ← I
+  void write_out(const Table<T>& table) {
+    const std::int64_t k = rank();
+    std::vector<double> old(ld_, 0.0);
+    for (std::int64_t i = 0; i < active_; ++i) {
+      if (i + 8 < active_) table.prefetch(table.active + i + 8, 1);
+      T* z = table.row(table.active[i]) + Table<T>::kSketch;
+      for (std::int64_t j = 0; j < k; ++j) old[j] = static_cast<double>(z[j]);
+      for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<T>(dot(F_.row(j), old.data(), ld_));
+    }
+    for (std::int64_t i = 0; i < k; ++i)
+      for (std::int64_t j = 0; j < ld_; ++j) F_.at(i, j) = R_.at(i, j) = i == j ? 1.0 : 0.0;
+    *s_.growth = 0;
+    s_.counts[kTouched] = 0;
+    written_out_ = true;
+  }
+
+  // What rounding did to V is mended from the table itself: ZZᵀ = LLᵀ, F = L⁻¹.
+  void orthonormalise(const Table<T>& table) {
+    const std::int64_t k = rank();
+    const Small M{M_.data(), ld_};
+    std::fill(M_.begin(), M_.end(), 0.0);
+    for (std::int64_t i = 0; i < active_; ++i) {
+      if (i + 8 < active_) table.prefetch(table.active + i + 8, 1);
+      const T* z = table.row(table.active[i]) + Table<T>::kSketch;
+      for (std::int64_t j = 0; j < k; ++j) z_[j] = static_cast<double>(z[j]);
+      for (std::int64_t j = 0; j < k; ++j) axpy(z_[j], z_.data(), M.row(j), padded4(j + 1));
+    }
+    cholesky(M, k);
+    solve_lower(M, k, F_);
+    multiply_transposed_lower(M, k, R_);
+    multiply_transposed_lower(M, k, s_.c);
+  }
+
+  OjaState s_;
+  std::int64_t ld_;
+  double alpha_;
+  Small F_, R_;
+  RankTwo two_;
+  std::vector<double> z_, xhat_, gain_, squares_;
+  std::vector<double> A_, lost_, M_;  // of a block: gains ∘ Y, aᵀc, and the factor L
+  const double* inner_ = nullptr;     // Gx: the current row against the rows of the block
+  double xx_ = 0;
+  std::int64_t active_ = 0;
+  bool block_ended_ = false, written_out_ = false;
+};
+
+}  // namespace skn

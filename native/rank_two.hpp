@@ -1,0 +1,96 @@
+// The Cholesky factor L of I + ayᵀ + yaᵀ + n aaᵀ in O(m²), where n ≥ ‖y‖², a_i = gain_i·y_i and gain ≥ 0.
+//
+// Below the diagonal L_ij = a_i p_j + y_i q_j. With A = Σa², B = Σay, N = n − Σy² over the columns before j and
+// Δ_j = A·N + (1 + B)² one finds L_jj² = Δ_{j+1}/Δ_j. All sums have terms of one sign, so nothing cancels
+// however large a, y and n are.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "small.hpp"
+
+namespace skn {
+
+class RankTwo {
+ public:
+  explicit RankTwo(std::int64_t m) : a(m), y(m), p_(m), q_(m), diagonal_(m), u_(m), v_(m) {}
+
+  std::vector<double> a, y;
+
+  // Returns ½ log det: by how much the volume spanned by the rows grows.
+  double factor(std::int64_t r, const double* gain, double n) {
+    double A = 0, B = 0, N = n, delta = 1;
+    for (std::int64_t j = 0; j < r; ++j) {
+      double spread = gain[j];  // gain_j(1 + B) − A, term by term
+      for (std::int64_t k = 0; k < j; ++k) spread += a[k] * y[k] * (gain[j] - gain[k]);
+      const double p = (N * a[j] + (1 + B) * y[j]) / delta;
+      const double q = spread * y[j] / delta;
+      A += a[j] * a[j];
+      B += a[j] * y[j];
+      N = std::fmax(N - y[j] * y[j], 0.0);
+      const double next = A * N + (1 + B) * (1 + B);
+      diagonal_[j] = std::sqrt(next / delta);
+      p_[j] = p / diagonal_[j];
+      q_[j] = q / diagonal_[j];
+      delta = next;
+    }
+    return 0.5 * std::log(delta);
+  }
+
+  void solve(std::int64_t r, double* x) const {  // x ← L⁻¹x
+    double xp = 0, xq = 0;
+    for (std::int64_t j = 0; j < r; ++j) {
+      x[j] = (x[j] - a[j] * xp - y[j] * xq) / diagonal_[j];
+      xp += p_[j] * x[j];
+      xq += q_[j] * x[j];
+    }
+  }
+
+  void solve(std::int64_t r, const Small& X) {  // X ← L⁻¹X
+    double *__restrict xp = u_.data(), *__restrict xq = v_.data();
+    for (std::int64_t c = 0; c < X.ld; ++c) xp[c] = xq[c] = 0;
+    for (std::int64_t j = 0; j < r; ++j) {
+      double* __restrict x = X.row(j);
+      const double scale = 1.0 / diagonal_[j], aj = a[j], yj = y[j], pj = p_[j], qj = q_[j];
+      for (std::int64_t c = 0; c < X.ld; ++c) {
+        x[c] = (x[c] - aj * xp[c] - yj * xq[c]) * scale;
+        xp[c] += pj * x[c];
+        xq[c] += qj * x[c];
+      }
+    }
+  }
+
+  void multiply_transposed(std::int64_t r, double* x) const {  // x ← Lᵀx
+    double xa = 0, xy = 0;
+    for (std::int64_t j = r - 1; j >= 0; --j) {
+      const double old = x[j];
+      x[j] = diagonal_[j] * old + p_[j] * xa + q_[j] * xy;
+      xa += a[j] * old;
+      xy += y[j] * old;
+    }
+  }
+
+  // X ← LᵀX; returns aᵀX of the old X, which falls out on the way.
+  const double* multiply_transposed(std::int64_t r, const Small& X) {
+    double *__restrict xa = u_.data(), *__restrict xy = v_.data();
+    for (std::int64_t c = 0; c < X.ld; ++c) xa[c] = xy[c] = 0;
+    for (std::int64_t j = r - 1; j >= 0; --j) {
+      double* __restrict x = X.row(j);
+      const double dj = diagonal_[j], aj = a[j], yj = y[j], pj = p_[j], qj = q_[j];
+      for (std::int64_t c = 0; c < X.ld; ++c) {
+        const double old = x[c];
+        x[c] = dj * old + pj * xa[c] + qj * xy[c];
+        xa[c] += aj * old;
+        xy[c] += yj * old;
+      }
+    }
+    return xa;
+  }
+
+ private:
+  std::vector<double> p_, q_, diagonal_, u_, v_;
+};
+
+}  // namespace skn

@@ -1,0 +1,81 @@
+// Small dense matrices in double: row-major, every row padded with zeros to a multiple of four.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace skn {
+
+struct Small {
+  double* data;
+  std::int64_t ld;
+  double* row(std::int64_t i) const { return data + i * ld; }
+  double& at(std::int64_t i, std::int64_t j) const { return data[i * ld + j]; }
+};
+
+inline std::int64_t padded4(std::int64_t n) { return (n + 3) / 4 * 4; }
+
+// ld is a multiple of four: independent partial sums, which the compiler turns into vectors.
+inline double dot(const double* a, const double* b, std::int64_t ld) {
+  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+  for (std::int64_t j = 0; j < ld; j += 4) {
+    s0 += a[j] * b[j];
+    s1 += a[j + 1] * b[j + 1];
+    s2 += a[j + 2] * b[j + 2];
+    s3 += a[j + 3] * b[j + 3];
+  }
+  return (s0 + s1) + (s2 + s3);
+}
+
+inline void axpy(double s, const double* __restrict a, double* __restrict y, std::int64_t ld) {
+  for (std::int64_t j = 0; j < ld; ++j) y[j] += s * a[j];
+}
+
+// K = L Lᵀ in place (lower triangle). A pivot that rounding has eaten marks a direction that depends on
+// the earlier ones; solve_lower sets it to zero.
+inline void cholesky(const Small& K, std::int64_t n) {
+  constexpr double kLost = 1e-12;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const double whole = K.at(j, j);
+    double pivot = whole;
+    for (std::int64_t k = 0; k < j; ++k) pivot -= K.at(j, k) * K.at(j, k);
+    const bool lost = !(pivot > kLost * whole);
+    K.at(j, j) = lost ? 0.0 : std::sqrt(pivot);
+    for (std::int64_t i = j + 1; i < n; ++i) {
+      double s = K.at(i, j);
+      for (std::int64_t k = 0; k < j; ++k) s -= K.at(i, k) * K.at(j, k);
+      K.at(i, j) = lost ? 0.0 : s / K.at(j, j);
+    }
+  }
+}
+
+inline void solve_lower(const Small& L, std::int64_t n, double* x) {  // x ← L⁻¹x
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t k = 0; k < j; ++k) x[j] -= L.at(j, k) * x[k];
+    x[j] = L.at(j, j) > 0 ? x[j] / L.at(j, j) : 0.0;
+  }
+}
+
+inline void solve_lower(const Small& L, std::int64_t n, const Small& X) {  // X ← L⁻¹X
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t k = 0; k < j; ++k) axpy(-L.at(j, k), X.row(k), X.row(j), X.ld);
+    const double scale = L.at(j, j) > 0 ? 1.0 / L.at(j, j) : 0.0;
+    for (std::int64_t c = 0; c < X.ld; ++c) X.at(j, c) *= scale;
+  }
+}
+
+inline void multiply_transposed_lower(const Small& L, std::int64_t n, double* x) {  // x ← Lᵀx
+  for (std::int64_t j = 0; j < n; ++j) {
+    x[j] *= L.at(j, j);
+    for (std::int64_t i = j + 1; i < n; ++i) x[j] += L.at(i, j) * x[i];
+  }
+}
+
+inline void multiply_transposed_lower(const Small& L, std::int64_t n, const Small& X) {  // X ← LᵀX
+  for (std::int64_t j = 0; j < n; ++j) {
+    for (std::int64_t c = 0; c < X.ld; ++c) X.at(j, c) *= L.at(j, j);
+    for (std::int64_t i = j + 1; i < n; ++i) axpy(L.at(i, j), X.row(i), X.row(j), X.ld);
+  }
+}
+
+}  // namespace skn

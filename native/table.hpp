@@ -1,0 +1,88 @@
+// The feature table: one contiguous row per feature, so that a feature costs one cache miss.
+//
+//   column 0      weight w̄
+//   column 1      scale: 0 while the feature has never been learned from, else its diagonal accumulator
+//   columns 2…    sketch coordinates, then whatever else the learner keeps per feature; zero padding
+//
+// All columns of a row are combined linearly in every pass, so both passes are plain vector loops:
+//   gather   out  = Σ_i x_i row_i          scatter   row_i += x_i step
+#pragma once
+
+#include <cstdint>
+
+namespace skn {
+
+template <class T>
+struct Table {
+  T* rows;
+  std::int64_t stride;
+  std::int64_t* active;  // features learned from, in order of first appearance
+
+  static constexpr std::int64_t kWeight = 0, kScale = 1, kSketch = 2;
+
+  T* row(std::int64_t feature) const { return rows + feature * stride; }
+
+  void prefetch(const std::int64_t* index, std::int64_t n) const {
+    const std::int64_t lines = (stride * static_cast<std::int64_t>(sizeof(T)) + 63) / 64;
+    for (std::int64_t k = 0; k < n; ++k) {
+      const char* p = reinterpret_cast<const char*>(row(index[k]));
+      for (std::int64_t l = 0; l < lines; ++l) __builtin_prefetch(p + 64 * l, 1);
+    }
+  }
+
+  void gather(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
+    if (stride == 2) return gather_columns<2>(0, index, x, n, out);
+    if (stride == 4) return gather_columns<4>(0, index, x, n, out);
+    if (stride == 8) return gather_columns<8>(0, index, x, n, out);
+    for (std::int64_t c = 0; c < stride; c += 16) gather_columns<16>(c, index, x, n, out + c);
+  }
+
+  void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
+    if (stride == 2) return scatter_columns<2>(0, index, x, n, step);
+    if (stride == 4) return scatter_columns<4>(0, index, x, n, step);
+    if (stride == 8) return scatter_columns<8>(0, index, x, n, step);
+    for (std::int64_t c = 0; c < stride; c += 16) scatter_columns<16>(c, index, x, n, step + c);
+  }
+
+  // 2, 4, 8 or a multiple of 16 numbers: 14 sketch coordinates in float32 fill one 64-byte line.
+  static constexpr std::int64_t padded(std::int64_t columns) {
+    for (std::int64_t width : {2, 4, 8})
+      if (columns <= width) return width;
+    return (columns + 15) / 16 * 16;
+  }
+
+ private:
+  // Short sums in T, long ones in double: the speed of float32 without its error on wide rows.
+  static constexpr std::int64_t kRun = 32;
+
+  template <int W>
+  void gather_columns(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n,
+                      double* out) const {
+    double total[W] = {};
+    for (std::int64_t start = 0; start < n; start += kRun) {
+      const std::int64_t stop = start + kRun < n ? start + kRun : n;
+      T sum[W] = {};
+      for (std::int64_t k = start; k < stop; ++k) {
+        const T* r = row(index[k]) + c;
+        const T xk = x[k];
+        for (int j = 0; j < W; ++j) sum[j] += xk * r[j];
+      }
+      for (int j = 0; j < W; ++j) total[j] += static_cast<double>(sum[j]);
+    }
+    for (int j = 0; j < W; ++j) out[j] = total[j];
+  }
+
+  template <int W>
+  void scatter_columns(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n,
+                       const double* step) const {
+    T s[W];
+    for (int j = 0; j < W; ++j) s[j] = static_cast<T>(step[j]);
+    for (std::int64_t k = 0; k < n; ++k) {
+      T* r = row(index[k]) + c;
+      const T xk = x[k];
+      for (int j = 0; j < W; ++j) r[j] += xk * s[j];
+    }
+  }
+};
+
+}  // namespace skn

@@ -1,0 +1,66 @@
+"""Learners with AdaGrad's metric, the square root of the gradients' second moments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sketchnewton import _native
+from sketchnewton.learners.base import checked, checked_clip
+from sketchnewton.learners.table import TableLearner, table_dtype
+from sketchnewton.losses import Loss
+
+
+class AdaGrad(TableLearner):
+    """AdaGrad with a diagonal metric: the classical first-order reference.
+
+    w ← w − η g/(σ + √Σg²), feature by feature (Duchi, Hazan and Singer 2011).
+
+    * `eta` (η): the step size. `sigma` (σ): keeps the first steps finite.
+    * `clip`: None (the algorithm as published), or C for the projection onto |wᵀx| ≤ C in AdaGrad's own metric.
+    * `intercept`: learn a constant too, like the weight of a feature that is always 1.
+
+    Cost per row: O(s) for s non-zeros.
+
+    >>> learner = AdaGrad(eta=0.5)
+    >>> learner.learn([[1.0, 0.0], [1.0, 0.0]], [1.0, 1.0]).round(3).tolist()
+    [0.0, 0.5]
+    """
+
+    def __init__(
+        self,
+        eta: float = 0.1,
+        sigma: float = 1e-8,
+        loss: str | Loss = "squared",
+        clip: float | None = None,
+        intercept: bool = False,
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(
+            columns=2,
+            eta=eta,
+            sigma=sigma,
+            loss=loss,
+            clip=clip,
+            intercept=bool(intercept),
+            dtype=table_dtype(dtype),
+        )
+        self._eta = checked("eta", eta, positive=True)
+        self._sigma = checked("sigma", sigma, positive=True)
+        self._problem = _native.problem(self.loss.code, self.loss.parameter, checked_clip(clip), 0.0, 0.0, 0.0)
+        self._arrays["intercept"] = np.zeros(2)  # value, Σ g²
+        self._kernel = self._bind()
+
+    def _bind(self) -> Any:
+        a, t = self._arrays, self._table
+        return _native.adagrad(
+            self._problem,
+            self._eta,
+            self._sigma,
+            self._params["intercept"],
+            t.rows,
+            t.active,
+            a["counts"],
+            a["intercept"],
+        )

@@ -1,0 +1,197 @@
+"""What all learners share: checking input, the state's arrays, saving and loading."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sketchnewton import _native, archive
+from sketchnewton.learners.rows import Floats, as_rows, as_vector, as_weights, checked_scan
+from sketchnewton.losses import Loss, get_loss
+
+Path = str | os.PathLike[str]
+Arrays = dict[str, NDArray[Any]]
+
+
+class Learner(ABC):
+    """A linear model that learns one row at a time.
+
+    `learn` returns the prediction made *before* each row was learned from, so its loss is an honest estimate of
+    the error on new rows. Rows are processed in order and one by one: a batch of 1,000 gives the same bits as
+    1,000 batches of 1. All state is in NumPy arrays; a saved learner continues bit for bit.
+    """
+
+    loss: Loss
+    _arrays: Arrays  # everything but the feature table
+
+    def __init__(self, **parameters: Any) -> None:
+        self.loss = get_loss(parameters["loss"])
+        self._params = {**parameters, "loss": self.loss.spec}
+        self._arrays = {}
+
+    # -- for users
+
+    def learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Floats:
+        """Predict each row, then learn its label; return the predictions.
+
+        A row of weight h counts as a loss that is h times as large; weight 0 predicts without learning. The whole
+        batch is checked before anything is learned, so an error leaves the learner as it was.
+        """
+        rows = as_rows(X)
+        n = len(rows)
+        labels = as_vector(y, "y", n)
+        weights = as_weights(sample_weight, n)
+        self.loss.check_labels(labels)
+        largest, widest = checked_scan(rows)
+        self._reserve(largest, widest)
+        predictions = np.empty(n)
+        self._learn(rows, labels, weights, predictions)
+        return predictions
+
+    def predict(self, X: Any) -> Floats:
+        """Predict each row as it stands; features never seen count as zero."""
+        rows = as_rows(X)
+        checked_scan(rows)
+        predictions = np.empty(len(rows))
+        self._predict(rows, predictions)
+        return predictions
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The constructor's arguments; `type(learner)(**learner.params)` is a fresh learner of the same kind."""
+        return dict(self._params)
+
+    @property
+    def rows_seen(self) -> int:
+        """How many rows have been learned from."""
+        return int(self._arrays["counts"][0])
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """1 + the largest feature index learned from."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> Floats:
+        """The weight of each feature: `weights[i]` belongs to feature i."""
+
+    @property
+    def intercept_(self) -> float:
+        """The constant that is added to every score; 0 without an intercept."""
+        return float(self._arrays["intercept"][0])
+
+    @property
+    def spectrum(self) -> Floats:
+        """The eigenvalues of the sketch SᵀS, largest first; empty for a learner without one."""
+        return np.empty(0)
+
+    def save(self, path: Path) -> None:
+        """Write the learner to a `.skn` file, whole or not at all."""
+        archive.write(path, {"class": type(self).__name__, "parameters": self._params}, self._all_arrays())
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a learner of this class back; it continues bit for bit."""
+        header, arrays = archive.read(path)
+        if header.get("class") != cls.__name__:
+            raise archive.ModelFileError(f"{path}: holds a {header.get('class')}, not a {cls.__name__}")
+        return cls.from_archive(header, arrays, path)
+
+    @classmethod
+    def from_archive(cls, header: Mapping[str, Any], arrays: Arrays, path: Path = "model") -> Self:
+        """Rebuild a learner from what `archive.read` returned for `path`."""
+        try:
+            learner = cls(**header["parameters"])
+            learner._restore(dict(arrays))
+        except (KeyError, TypeError, ValueError) as error:
+            raise archive.ModelFileError(f"{path}: not a usable {cls.__name__} model: {error}") from error
+        return learner
+
+    def __repr__(self) -> str:
+        signature = inspect.signature(type(self)).parameters
+        shown = [f"{k}={v!r}" for k, v in self._params.items() if signature[k].default != v]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"parameters": self._params, "arrays": self._all_arrays()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state["parameters"])  # type: ignore[misc]
+        self._restore({name: array.copy() for name, array in state["arrays"].items()})
+
+    # -- for learners
+
+    @abstractmethod
+    def _reserve(self, largest: int, widest: int) -> None:
+        """Make room for features up to `largest` and rows of `widest` non-zeros."""
+
+    @abstractmethod
+    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None: ...
+
+    @abstractmethod
+    def _predict(self, rows: _native.Rows, out: Floats) -> None: ...
+
+    def _all_arrays(self) -> Arrays:
+        return dict(self._arrays)
+
+    def _restore(self, arrays: Arrays) -> None:
+        """Take over arrays of a file, each like the fresh one that it replaces."""
+        for name, fresh in self._arrays.items():
+            array = arrays[name]
+            if array.dtype != fresh.dtype or array.shape != fresh.shape:
+                raise ValueError(f"array {name!r} has the wrong type or shape")
+            self._arrays[name] = array
+
+
+def checked(name: str, value: float, *, positive: bool = False) -> float:
+    """Return the parameter as a float, or say what is wrong with it."""
+    number = float(value)
+    if not math.isfinite(number) or number < 0 or (positive and number == 0):
+        raise ValueError(f"{name}={value!r} is invalid: must be {'>' if positive else '>='} 0")
+    return number
+
+
+def checked_size(name: str, value: int, least: int) -> int:
+    """Return the parameter as a whole number, or say what is wrong with it."""
+    if isinstance(value, bool) or int(value) != value or value < least:
+        raise ValueError(f"{name}={value!r} is invalid: must be a whole number >= {least}")
+    return int(value)
+
+
+def checked_clip(clip: float | None) -> float:
+    """C of the projection onto |wᵀx| ≤ C; infinite for None."""
+    if clip is None or clip == math.inf:
+        return math.inf
+    return checked("clip", clip, positive=True)
+
+
+# η_t = first / t^power
+_SCHEDULES = {"1/t": (1.0, 1.0), "1/sqrt(t)": (1.0, 0.5)}
+
+
+def checked_eta(eta: float | str | None, loss: Loss, clip: float, curvature: float) -> tuple[float, float]:
+    """The schedule η_t = η/t^power; None: 0 for a curved loss, else the 1/(CL√t) of SON's theory."""
+    if eta is None:
+        if curvature > 0:
+            return 0.0, 0.0
+        scale = clip * loss.lipschitz(clip) if math.isfinite(clip) else 1.0
+        return (1.0 / scale if math.isfinite(scale) else 1.0), 0.5
+    if isinstance(eta, str):
+        if eta not in _SCHEDULES:
+            raise ValueError(f"eta={eta!r} is invalid: must be a number, {', '.join(map(repr, _SCHEDULES))} or None")
+        return _SCHEDULES[eta]
+    return checked("eta", eta), 0.0
+
+
+def intercept_metric(loss: Loss, clip: float, weight: float) -> float:
+    """Where the intercept's own metric starts: one gradient as steep as they get, instead of the penalty α."""
+    steepest = weight * loss.lipschitz(clip) ** 2
+    return steepest if math.isfinite(steepest) and steepest > 0 else 1.0

@@ -1,0 +1,83 @@
+"""From what users have (arrays, sparse matrices, tables) to the rows that kernels read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sketchnewton import _native
+
+# Beyond this a square, and the square of a square, could leave the range of float64.
+LARGEST_VALUE = 1e30
+
+Floats = NDArray[np.float64]
+
+
+def as_rows(X: Any) -> _native.Rows:
+    """View `X` as rows: a 2-D array, a CSR matrix, a `Batch`, or whatever numpy or `tocsr` makes into one."""
+    if not isinstance(X, np.ndarray):
+        if getattr(X, "format", "csr") != "csr" or (hasattr(X, "tocsr") and not hasattr(X, "indptr")):
+            X = X.tocsr()
+        if hasattr(X, "indptr"):
+            return _csr_rows(X.indptr, X.indices, X.data)
+    X = np.asarray(X)
+    if X.dtype != np.float64 and X.dtype != np.float32:
+        if X.dtype.kind == "c":
+            raise ValueError(f"Complex data not supported: X has dtype {X.dtype}")
+        X = X.astype(np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"X has shape {X.shape}: expected two dimensions, one row per example")
+    return _native.dense_rows(np.ascontiguousarray(X))
+
+
+def _csr_rows(indptr: Any, indices: Any, data: Any) -> _native.Rows:
+    indptr = np.ascontiguousarray(indptr, np.int64)
+    indices = np.ascontiguousarray(indices)
+    data = np.ascontiguousarray(data)
+    if indices.dtype != np.int32:
+        indices = indices.astype(np.int64, copy=False)
+    if data.dtype != np.float32:
+        if data.dtype.kind == "c":
+            raise ValueError(f"Complex data not supported: X has dtype {data.dtype}")
+        data = data.astype(np.float64, copy=False)
+    return _native.csr_rows(indptr, indices, data)
+
+
+def checked_scan(rows: _native.Rows) -> tuple[int, int]:
+    """Return the largest feature index and the widest row, or refuse what no learner may see."""
+    largest, widest, bad_row, feature, value = rows.scan(LARGEST_VALUE)
+    if bad_row >= 0:
+        where = f"row {bad_row}, feature {feature}"
+        if feature < 0:
+            raise ValueError(f"X has a negative feature index: {where}")
+        if math.isnan(value):
+            raise ValueError(f"X contains NaN: {where}")
+        if math.isinf(value):
+            raise ValueError(f"X contains infinity: {where}")
+        raise ValueError(f"X contains {value:g}, beyond ±{LARGEST_VALUE:g}: {where}; rescale the feature")
+    return largest, widest
+
+
+def as_vector(values: ArrayLike, name: str, length: int) -> Floats:
+    """View `values` as `length` float64 numbers."""
+    vector = np.ascontiguousarray(values, np.float64)
+    if vector.ndim == 0:
+        vector = vector.reshape(1)
+    if vector.shape != (length,):
+        raise ValueError(f"{name} has shape {vector.shape}: expected ({length},), one number per row of X")
+    return vector
+
+
+def as_weights(values: ArrayLike | None, length: int) -> Floats | None:
+    """View `values` as importance weights: finite and not negative; None stands for all ones."""
+    if values is None:
+        return None
+    weights = as_vector(values, "sample_weight", length)
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(f"sample_weight={weights[row]:g} at row {row} is invalid: must be finite and >= 0")
+    return weights

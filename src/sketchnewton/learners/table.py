@@ -1,0 +1,150 @@
+"""The feature table: one row of numbers per feature, contiguous, so that a feature costs one cache miss."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchnewton import _native
+from sketchnewton.learners.base import Arrays, Learner
+from sketchnewton.learners.rows import Floats
+
+CACHE_LINE = 64
+FIRST_CAPACITY = 1024
+
+
+class FeatureTable:
+    """Rows of `columns` numbers, padded to whole cache lines; row i belongs to feature i and starts at zero.
+
+    Memory that no feature has touched is not committed: the system hands out zero pages on first use, so a table
+    with a large index range costs what its features cost. `active[:count]` lists the features learned from, in
+    order of first appearance; everything else is zero.
+    """
+
+    def __init__(self, columns: int, dtype: str) -> None:
+        self.columns = columns
+        self.dtype = np.dtype(dtype)
+        self.rows: NDArray[Any] = self._zeros(0)
+        self.active: NDArray[np.int64] = np.empty(0, np.int64)
+
+    @property
+    def capacity(self) -> int:
+        """How many features the table has room for."""
+        return len(self.rows)
+
+    def grow(self, largest: int, count: int) -> bool:
+        """Make room for feature `largest`; `count` features are active. True if the arrays have moved."""
+        if largest < self.capacity:
+            return False
+        capacity = max(FIRST_CAPACITY, 1 << int(largest).bit_length())
+        try:
+            rows = self._zeros(capacity)
+            active = np.empty(capacity, np.int64)
+        except (MemoryError, ValueError, OverflowError):
+            size = capacity * self.rows.shape[1] * self.dtype.itemsize / 2**30
+            raise MemoryError(
+                f"feature index {largest} needs a table of {size:.3g} GB: renumber or hash the features"
+            ) from None
+        seen = self.active[:count]
+        if count > self.capacity // 4:
+            rows[: self.capacity] = self.rows
+        else:
+            rows[seen] = self.rows[seen]
+        active[:count] = seen
+        self.rows, self.active = rows, active
+        return True
+
+    def arrays(self, count: int) -> dict[str, NDArray[Any]]:
+        """What a model file keeps: the active features and their rows."""
+        seen = self.active[:count]
+        return {"features": seen.copy(), "table": self.rows[seen]}
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take back what `arrays` gave."""
+        features, rows = arrays["features"], arrays["table"]
+        if features.dtype != np.int64 or features.ndim != 1 or rows.dtype != self.dtype:
+            raise ValueError("the feature table has the wrong type")
+        if rows.shape != (len(features), self.rows.shape[1]):
+            raise ValueError("the feature table has the wrong shape")
+        if len(features):
+            if features.min() < 0 or len(np.unique(features)) != len(features):
+                raise ValueError("the feature table lists impossible features")
+            self.grow(int(features.max()), 0)
+        self.rows[features] = rows
+        self.active[: len(features)] = features
+
+    def _zeros(self, capacity: int) -> NDArray[Any]:
+        # calloc'ed (zero pages on demand), then shifted to a cache line's start
+        width = _native.padded_columns(self.columns)
+        size = capacity * width * self.dtype.itemsize
+        raw = np.zeros(size + CACHE_LINE, np.uint8)
+        offset = -raw.ctypes.data % CACHE_LINE
+        return raw[offset : offset + size].view(self.dtype).reshape(capacity, width)
+
+
+class TableLearner(Learner):
+    """A learner whose state is a feature table and a few small arrays."""
+
+    _kernel: Any  # views of the arrays; made anew whenever an array is replaced
+
+    def __init__(self, columns: int, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        self._table = FeatureTable(columns, parameters["dtype"])
+        self._arrays["counts"] = np.zeros(3, np.int64)  # rounds, active features, dimension
+
+    @property
+    def dimension(self) -> int:
+        """1 + the largest feature index learned from."""
+        return int(self._arrays["counts"][2])
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of each feature: `weights[i]` belongs to feature i."""
+        weights = np.zeros(self.dimension)
+        weights[self._seen] = self._table.rows[self._seen, 0]
+        return weights
+
+    @property
+    def _seen(self) -> NDArray[np.int64]:
+        return self._table.active[: self._arrays["counts"][1]]
+
+    @abstractmethod
+    def _bind(self) -> Any:
+        """The kernel over the arrays as they are now."""
+
+    def _counters_fit(self) -> bool:
+        """Kernels trust the counters of a model file, so they are checked when it is loaded."""
+        return True
+
+    def _reserve(self, largest: int, widest: int) -> None:
+        if self._table.grow(largest, int(self._arrays["counts"][1])):
+            self._kernel = self._bind()
+
+    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
+        self._kernel.learn(rows, labels, weights, out)
+
+    def _predict(self, rows: _native.Rows, out: Floats) -> None:
+        self._kernel.predict(rows, out)
+
+    def _all_arrays(self) -> Arrays:
+        return self._arrays | self._table.arrays(int(self._arrays["counts"][1]))
+
+    def _restore(self, arrays: Arrays) -> None:
+        super()._restore(arrays)
+        self._table.restore(arrays)
+        rounds, active, dimension = self._arrays["counts"]
+        fits = rounds >= 0 and active == len(arrays["features"]) and dimension > self._seen.max(initial=-1)
+        if not fits or not self._counters_fit():
+            raise ValueError("its counters contradict its arrays")
+        self._kernel = self._bind()
+
+
+def table_dtype(dtype: str) -> str:
+    """The name of a precision that tables have."""
+    name = np.dtype(dtype).name
+    if name not in ("float32", "float64"):
+        raise ValueError(f"dtype={dtype!r} is invalid: must be 'float32' or 'float64'")
+    return name
