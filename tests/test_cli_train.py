@@ -233,3 +233,18 @@ def test_learner_options_reach_the_learner(data: Path, capsys: pytest.CaptureFix
         "loss": "quantile:0.9",
     }
     assert expected.items() <= told["parameters"].items()  # type: ignore[attr-defined]
+
+
+def test_a_learner_that_diverges_is_not_saved(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def learn(self: object, X: object, y: np.ndarray, sample_weight: object = None) -> np.ndarray:
+        return np.where(np.arange(len(y)) == 6, np.nan, 0.5)
+
+    monkeypatch.setattr(sketchnewton.SketchedNewton, "learn", learn)
+    model = data.with_name("m.skn")
+    assert main(["train", str(data), "--model", str(model)]) == 1
+    message = capsys.readouterr().err
+    assert "row 7 is nan" in message
+    assert f"{model} was not written" in message
+    assert not model.exists()

@@ -145,10 +145,8 @@ def _print_synthetic(results: Mapping[float, Mapping[str, Best]]) -> None:
 
 
 def _print_real(results: Mapping[str, Mapping[str, Best]], condition_numbers: Mapping[str, float]) -> None:
-    print(
-        "\nBreast cancer, 569 biopsies of 30 measurements: raw, their scales differ by a factor of 100,000;"
-    )
-    print("standardised with means and variances that a real stream does not know in advance.\n")
+    print("\nBreast cancer: 569 biopsies, 30 measurements each, whose scales differ by a factor of 200,000.")
+    print("Standardising needs their means and variances, which a stream does not know in advance.\n")
     print(f"{'':<20}" + "".join(f"{name:>14}" for name in results))
     print(f"{'condition number':<20}" + "".join(f"{condition_numbers[name]:>14.1e}" for name in results))
     for method in METHODS:

@@ -214,6 +214,12 @@ class _Watched:
             predictions = self._learner.learn(batch, labels, weights)
         except MemoryError as error:
             raise _too_large(self._learner, batch.shape[1] - 1, error) from None
+        if not np.isfinite(predictions).all():
+            row = self.rows + int(np.isfinite(predictions).argmin()) + 1
+            raise CommandError(
+                f"the learner diverged: its prediction for row {row} is {predictions[row - self.rows - 1]}: "
+                "try a larger --alpha, a smaller --eta or a tighter --clip"
+            )
         self.rows += len(labels)
         self.last = (float(labels[-1]), float(predictions[-1]))
         if self.output is not None:
