@@ -154,20 +154,13 @@ class Parser {
   // One line, up to its '\n'.
   bool parse_line() {
     has_label_ = false;
-    nonzeros_ = result_.nonzeros;
-    largest_ = -1;
     skip_blanks();
     if (at_line_end()) return true;
     if (!parse_label()) return false;
     skip_blanks();
     if (*p_ == 'q' && !parse_qid()) return false;
-    while (true) {
-      skip_blanks();
-      if (!is_digit(*p_) && at_line_end()) break;
-      if (!parse_pair()) return false;
-    }
-    has_label_ = true;
-    return true;
+    has_label_ = parse_pairs();
+    return has_label_;
   }
 
   bool parse_label() {
@@ -191,23 +184,37 @@ class Parser {
     return ends_token(*p_) || fail(Error::qid_syntax, number);
   }
 
-  bool parse_pair() {
-    const char* const start = p_;
-    std::uint64_t index = 0;
-    p_ = read_digits(p_, end_, index);
-    // 18 digits always fit; signs, longer and malformed indices take the careful path.
-    if (*p_ != ':' || p_ == start || p_ - start > 18) [[unlikely]] {
-      p_ = start;
-      if (!parse_unusual_index(index)) return false;
+  // The inner loop: all pairs up to the line's end, with its state in locals, hence in registers.
+  bool parse_pairs() {
+    const char* p = p_;
+    const char* const end = end_;
+    std::int64_t* indices = out_.indices + nonzeros_;
+    double* data = out_.data + nonzeros_;
+    std::int64_t largest = -1;
+    while (true) {
+      while (*p == ' ' || *p == '\t') ++p;
+      const char* const start = p;
+      std::uint64_t index = 0;
+      p = read_digits(p, end, index);
+      // 18 digits always fit; line ends, signs, longer and malformed indices take the careful path.
+      if (*p != ':' || p == start || p - start > 18) [[unlikely]] {
+        p_ = start;
+        if (at_line_end()) break;
+        if (!parse_unusual_index(index)) return false;
+        p = p_;
+      }
+      const char* const number = ++p;
+      const NumberError error = read_number(p, end, *data);
+      if (error != NumberError::none) [[unlikely]] {
+        if (error == NumberError::range) return fail(Error::number_range, number);
+        return fail(names_non_finite(number) ? Error::value_not_finite : Error::value_syntax, number);
+      }
+      ++data;
+      *indices++ = static_cast<std::int64_t>(index);
+      largest = std::max(largest, static_cast<std::int64_t>(index));
     }
-    const char* const number = ++p_;
-    const NumberError error = read_number(p_, end_, out_.data[nonzeros_]);
-    if (error != NumberError::none) [[unlikely]] {
-      if (error == NumberError::range) return fail(Error::number_range, number);
-      return fail(names_non_finite(number) ? Error::value_not_finite : Error::value_syntax, number);
-    }
-    out_.indices[nonzeros_++] = static_cast<std::int64_t>(index);
-    largest_ = std::max(largest_, static_cast<std::int64_t>(index));
+    nonzeros_ = static_cast<std::size_t>(data - out_.data);
+    largest_ = largest;
     return true;
   }
 

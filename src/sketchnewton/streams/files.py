@@ -80,8 +80,6 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         descriptor = sys.stdin.fileno()
     except OSError:  # replaced by an object in memory
         return Source(_Raw(name, sys.stdin.buffer, waits=False, owned=False), None)
-    if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     return _from_file(name, open(descriptor, "rb", buffering=0, closefd=False))
 
 
