@@ -212,6 +212,14 @@ def test_descriptions_that_cannot_be_are_refused_even_with_the_right_checksum(pa
     assert "damaged or edited" in refusal(path)
 
 
+def test_arrays_that_changed_places_are_refused(path):
+    write(path, {}, {"a": np.zeros(2), "b": np.ones(2)})
+    start = text_of(path.read_bytes())
+    start["a"], start["b"] = start["b"], start["a"]
+    path.write_bytes(rechecked(start, np.array([0.0, 0.0, 1.0, 1.0]).tobytes()))
+    assert "the place of array 'a' does not fit" in refusal(path)
+
+
 @pytest.mark.parametrize("header", ["", "[]", "{", "[" * 100_000, None, 3])
 def test_headers_that_are_no_dictionary_are_refused(path, header):
     write(path, {}, {})
