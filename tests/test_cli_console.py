@@ -31,8 +31,8 @@ class Terminal(io.StringIO):
         return lines
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def attached(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Make stderr a terminal. Not a fixture: pytest changes stderr between set-up and test."""
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(console, "_BAR_EVERY", 0.0)
@@ -41,7 +41,8 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return screen
 
 
-def test_lines_replace_the_bar(terminal: Terminal) -> None:
+def test_lines_replace_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = attached(monkeypatch)
     view = Console()
     view.line("first")
     view.progress(0.25, "100 rows")
@@ -54,7 +55,8 @@ def test_lines_replace_the_bar(terminal: Terminal) -> None:
     assert terminal.shown() == ["first", "second", ""]
 
 
-def test_training_leaves_a_clean_screen(tmp_path: Path, terminal: Terminal) -> None:
+def test_training_leaves_a_clean_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = attached(monkeypatch)
     data = write_rows(tmp_path / "rows.svm")
     assert main(["train", str(data), "--passes", "2"]) == 0
     assert "100%" in terminal.getvalue()
@@ -62,7 +64,8 @@ def test_training_leaves_a_clean_screen(tmp_path: Path, terminal: Terminal) -> N
 
 
 @pytest.mark.parametrize("quiet", [True, False])
-def test_no_bar_when_quiet_or_dumb(quiet: bool, terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_bar_when_quiet_or_dumb(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = attached(monkeypatch)
     if not quiet:
         monkeypatch.setenv("TERM", "dumb")
     Console(quiet).progress(0.5, "rows")
