@@ -1,0 +1,50 @@
+"""The command `skn`: one module per subcommand, imported when that subcommand runs."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from sketchnewton.cli.errors import CommandError
+from sketchnewton.cli.options import parse
+
+__all__ = ["main"]
+
+_DATA, _INTERRUPTED, _BROKEN_PIPE = 1, 130, 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: this process's) and return the exit code.
+
+    0 is success, 1 bad data or files, 2 bad usage, 130 and 143 an end by Ctrl-C and SIGTERM. Every failure is
+    one line on stderr.
+    """
+    try:
+        args = parse(sys.argv[1:] if argv is None else argv)
+        command = importlib.import_module(f"sketchnewton.cli.{args.command}")
+        code = int(command.run(args))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does: nobody is left to tell. What is still buffered
+        # must not be flushed at exit, where it would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except KeyboardInterrupt:
+        return _fail("interrupted", _INTERRUPTED)
+    except (CommandError, OSError, ValueError, MemoryError) as error:
+        return _fail(_message(error), error.code if isinstance(error, CommandError) else _DATA)
+    return code
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
+
+
+def _fail(message: str, code: int) -> int:
+    line = " ".join(message.split("\n"))
+    sys.stderr.write(f"skn: {line}\n")
+    return code

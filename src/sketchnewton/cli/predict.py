@@ -1,0 +1,37 @@
+"""`skn predict`: the predictions of a trained model, one per line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+
+from sketchnewton import model_file
+from sketchnewton.cli.console import Console, amount
+from sketchnewton.cli.files import check_readable, check_writable, open_output, write_numbers
+from sketchnewton.cli.input import read
+from sketchnewton.cli.signals import GracefulStop, Stopped
+
+__all__ = ["run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Predict as `args` say. A run that is stopped or fails leaves no output file."""
+    for path in (args.model, args.data):
+        check_readable(path)
+    check_writable(args.output)
+    learner = model_file.load(args.model)
+    console = Console(args.quiet, bar=args.output != "-" or not sys.stdout.isatty())
+    start = time.perf_counter()
+    rows = 0
+    with GracefulStop() as stop, contextlib.suppress(Stopped), open_output(args.output) as file:
+        for batch in read(args.data, console, stop):
+            predictions = learner.predict(batch)
+            write_numbers(file, learner.loss.link(predictions) if args.link else predictions)
+            rows += len(batch)
+        if stop.signal is not None:
+            raise Stopped  # through the block that would put the file in place
+    if stop.signal is None and args.output != "-":
+        console.line(f"{amount(rows)} predictions in {time.perf_counter() - start:.2f} s, in {args.output}")
+    return stop.exit_code

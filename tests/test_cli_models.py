@@ -1,0 +1,134 @@
+"""`skn predict` and `skn inspect` tell what a model says and what it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_support import skn, write_rows
+
+import sketchnewton
+from sketchnewton import archive
+from sketchnewton.cli import main
+from sketchnewton.streams import read_svmlight
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "rows.svm")
+
+
+@pytest.fixture
+def model(data: Path) -> Path:
+    path = data.with_name("m.skn")
+    assert (
+        main(["train", str(data), "--model", str(path), "--loss", "logistic", "--clip", "8", "--quiet"]) == 0
+    )
+    return path
+
+
+@pytest.fixture
+def predicted(data: Path, model: Path) -> np.ndarray:
+    (batch,) = read_svmlight(data)
+    return sketchnewton.load(model).predict(batch)
+
+
+def test_predictions_are_those_of_the_model(
+    data: Path, model: Path, predicted: np.ndarray, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(model), str(data)]) == 0
+    out, err = capsys.readouterr()
+    np.testing.assert_allclose(np.array(out.split(), float), predicted, rtol=1e-8)
+    assert err == ""
+
+
+def test_predictions_to_a_file(data: Path, model: Path, predicted: np.ndarray) -> None:
+    output = data.with_name("out")
+    assert main(["predict", str(model), str(data), "--output", str(output), "--quiet"]) == 0
+    np.testing.assert_allclose(np.loadtxt(output), predicted, rtol=1e-8)
+    assert sorted(path.name for path in data.parent.iterdir()) == ["m.skn", "out", "rows.svm"]
+
+
+def test_the_link_makes_probabilities(
+    data: Path, model: Path, predicted: np.ndarray, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(model), str(data), "--link"]) == 0
+    np.testing.assert_allclose(
+        np.array(capsys.readouterr().out.split(), float), 1 / (1 + np.exp(-predicted)), rtol=1e-7
+    )
+
+
+def test_predicting_stdin_and_features_never_seen(model: Path) -> None:
+    run = skn("predict", model, "-", stdin=b"1 1:0.5\n1 1:0.5 999999:3\n")
+    assert run.returncode == 0
+    seen, unseen = run.stdout.split()
+    assert seen == unseen
+
+
+def test_inspect_shows_the_model(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    learner = sketchnewton.load(model)
+    assert main(["inspect", str(model)]) == 0
+    page = capsys.readouterr().out
+    for words in (
+        "SketchedNewton",
+        "logistic",
+        "sketch_size",
+        "rows seen      400",
+        "spectrum",
+        "largest weights",
+    ):
+        assert words in page
+    heaviest = str(np.abs(learner.weights).argmax())
+    after = page.partition("largest weights")[2].splitlines()
+    assert after[1].split()[0] == heaviest
+
+
+def test_inspect_as_json(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    learner = sketchnewton.load(model)
+    assert main(["inspect", str(model), "--json", "--top", "2"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["rows_seen"] == 400
+    assert facts["features"] == 6
+    assert facts["intercept"] == learner.intercept_
+    assert facts["parameters"] == learner.params
+    assert facts["spectrum"] == learner.spectrum.tolist()
+    order = np.argsort(-np.abs(learner.weights))[:2]
+    assert facts["largest_weights"] == [{"feature": int(i), "weight": learner.weights[i]} for i in order]
+
+
+def test_inspect_without_a_sketch(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = data.with_name("plain.skn")
+    assert main(["train", str(data), "--model", str(model), "--learner", "adagrad", "--quiet"]) == 0
+    assert main(["inspect", str(model)]) == 0
+    assert "spectrum" not in capsys.readouterr().out
+
+
+def test_inspect_shortens_a_long_spectrum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    learner = sketchnewton.FullNewton()
+    learner.learn(np.random.default_rng(0).standard_normal((60, 50)), np.ones(60))
+    learner.save(tmp_path / "m.skn")
+    assert main(["inspect", str(tmp_path / "m.skn")]) == 0
+    assert "and 30 smaller ones" in capsys.readouterr().out
+
+
+def test_inspect_a_model_that_has_learned_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sketchnewton.SketchedNewton(clip=None).save(tmp_path / "fresh.skn")
+    assert main(["inspect", str(tmp_path / "fresh.skn")]) == 0
+    assert "rows seen      0" in capsys.readouterr().out
+
+
+def test_a_model_of_an_unknown_class_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.skn"
+    for name in ("Learner", "NoSuch", "annotations", "__name__", 3, None):
+        archive.write(path, {"class": name, "parameters": {}}, {})
+        with pytest.raises(archive.ModelFileError, match="unknown learner class"):
+            sketchnewton.load(path)
+
+
+def test_a_damaged_model_is_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model.write_bytes(model.read_bytes()[:-5])
+    assert main(["inspect", str(model)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"skn: {model}: damaged")
