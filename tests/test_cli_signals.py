@@ -14,6 +14,7 @@ import pytest
 from cli_support import SKN, svmlight_lines
 
 import sketchnewton
+from sketchnewton.streams import read_svmlight
 
 LINES = svmlight_lines(1000)
 PLENTY = "".join(LINES).encode() * 80  # several batches, more than any reader holds back
@@ -65,7 +66,7 @@ def test_a_signal_ends_the_run_with_what_was_learned(number: int, code: int, tmp
     repeated = sketchnewton.SketchedNewton(intercept=True)
     text = tmp_path / "again.svm"
     text.write_text("".join((LINES * 80)[: learner.rows_seen]))
-    for batch in sketchnewton.streams.read_svmlight(text):
+    for batch in read_svmlight(text):
         repeated.learn(batch, batch.labels)
     repeated.save(tmp_path / "again.skn")
     assert (tmp_path / "again.skn").read_bytes() == model.read_bytes()
