@@ -8,6 +8,7 @@ void bind_streams(nb::module_& m);
 
 NB_MODULE(_native, m) {
   m.doc() = "Compiled kernels. State is plain NumPy arrays owned by Python; a kernel works on views of them.";
+  nb::set_leak_warnings(false);  // learners that are alive when Python exits are no leak
   bind_learners(m);
   bind_streams(m);
 }

@@ -4,7 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
-#include <limits>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -78,7 +78,8 @@ Problem problem(int loss, double parameter, double clip, double curvature, doubl
 template <class T>
 Table<T> table_view(const Array2<T>& table, const Integers& active) {
   require(extent(active.size()) >= extent(table.shape(0)), "the list of active features is too short");
-  require(Table<T>::padded(extent(table.shape(1))) == extent(table.shape(1)), "the table has an odd row length");
+  require(Table<T>::padded(extent(table.shape(1))) == extent(table.shape(1)),
+          "the table has an odd row length");
   return {table.data(), extent(table.shape(1)), active.data()};
 }
 
@@ -89,7 +90,9 @@ void check_batch(const PyRows& x, std::int64_t features, const ConstDoubles& lab
   require(labels.size() == n && out.size() == n && (!weights || weights->size() == n), "lengths differ");
 }
 
-const double* data_or_null(const std::optional<ConstDoubles>& weights) { return weights ? weights->data() : nullptr; }
+const double* data_or_null(const std::optional<ConstDoubles>& weights) {
+  return weights ? weights->data() : nullptr;
+}
 
 // Kernels of one table, whatever their sketch: what Python calls.
 template <class Kernel, class T>
@@ -145,8 +148,9 @@ void bind_for(nb::module_& m, const std::string& suffix) {
          Array2<double> R, Doubles energy, Doubles c, std::optional<Doubles> rate, Array2<double> Y,
          Array2<double> G, Integers recent) {
         const std::int64_t rows = extent(F.shape(0)), ld = padded4(rows);
-        require(counts.size() >= 3 && intercept.size() == 2 && sketch_counts.size() >= 5 && growth.size() == 1,
-                "state has the wrong shape");
+        require(
+            counts.size() >= 3 && intercept.size() == 2 && sketch_counts.size() >= 5 && growth.size() == 1,
+            "state has the wrong shape");
         require(rows > 0 && block > 0 && extent(F.shape(1)) == ld && extent(R.shape(0)) == rows &&
                     extent(R.shape(1)) == ld && extent(energy.size()) == ld && extent(c.size()) == ld &&
                     (!rate || extent(rate->size()) == ld) && extent(Y.shape(0)) == block &&
@@ -154,17 +158,17 @@ void bind_for(nb::module_& m, const std::string& suffix) {
                     extent(table.shape(1)) >= 2 + rows + (block > 1 ? block : 0),
                 "sketch state has the wrong shape");
         const NewtonState state{counts.data(), {intercept.data()}, alpha, diagonal};
-        const OjaState oja{rows,          block,        sketch_counts.data(), growth.data(), F.data(), R.data(),
-                           energy.data(), c.data(),     rate ? rate->data() : nullptr,      Y.data(), G.data(),
-                           recent.data()};
-        return TableKernel<OjaNewton, T>{
-            {p, state, table_view(table, active), Oja<T>(oja, alpha)},
-            extent(table.shape(0)),
-            nb::make_tuple(table, active, counts, intercept, sketch_counts, growth, F, R, energy, c, rate, Y, G,
-                           recent)};
+        const OjaState oja{
+            rows,          block,    sketch_counts.data(),          growth.data(), F.data(), R.data(),
+            energy.data(), c.data(), rate ? rate->data() : nullptr, Y.data(),      G.data(), recent.data()};
+        return TableKernel<OjaNewton, T>{{p, state, table_view(table, active), Oja<T>(oja, alpha, std::isfinite(p.clip) ? p.clip : 1.0)},
+                                         extent(table.shape(0)),
+                                         nb::make_tuple(table, active, counts, intercept, sketch_counts,
+                                                        growth, F, R, energy, c, rate, Y, G, recent)};
       },
       "problem"_a, "alpha"_a, "diagonal"_a, "table"_a, "active"_a, "counts"_a, "intercept"_a, "block"_a,
-      "sketch_counts"_a, "growth"_a, "F"_a, "R"_a, "energy"_a, "c"_a, "rate"_a.none(), "Y"_a, "G"_a, "recent"_a);
+      "sketch_counts"_a, "growth"_a, "F"_a, "R"_a, "energy"_a, "c"_a, "rate"_a.none(), "Y"_a, "G"_a,
+      "recent"_a);
 
   bind_table_kernel<AdaGrad<T>, T>(m, ("AdaGrad" + suffix).c_str());
   m.def(

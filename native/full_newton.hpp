@@ -10,8 +10,8 @@
 
 namespace skn {
 
-// Coordinate 0 is the intercept, coordinate i + 1 is feature i. A is kept beside its inverse P, so that Python
-// can invert it afresh now and then: Sherman–Morrison alone drifts.
+// Coordinate 0 is the intercept, coordinate i + 1 is feature i. A is kept beside its inverse P, so that
+// Python can invert it afresh now and then: Sherman–Morrison alone drifts.
 struct FullNewtonState {
   std::int64_t* counts;  // rounds, dimension
   double *w, *P, *A;     // capacity, capacity², capacity²
@@ -24,8 +24,8 @@ class FullNewton {
   FullNewton(const Problem& problem, const FullNewtonState& state)
       : problem_(problem), s_(state), Px_(static_cast<std::size_t>(state.capacity)) {}
 
-  void learn(const Rows& rows, std::int64_t begin, std::int64_t end, const double* labels, const double* weights,
-             double* out) {
+  void learn(const Rows& rows, std::int64_t begin, std::int64_t end, const double* labels,
+             const double* weights, double* out) {
     stream(
         rows, begin, end, [](const Row&) {},
         [&](const Row& row, std::int64_t i) {
@@ -71,7 +71,8 @@ class FullNewton {
       for (std::int64_t j = 0; j < d; ++j) P[j] -= f * Px_[j];
     }
     for (std::size_t a = 0; a < at_.size(); ++a)
-      for (std::size_t b = 0; b < at_.size(); ++b) s_.A[at_[a] * s_.capacity + at_[b]] += r * r * x_[a] * x_[b];
+      for (std::size_t b = 0; b < at_.size(); ++b)
+        s_.A[at_[a] * s_.capacity + at_[b]] += r * r * x_[a] * x_[b];
     move(slope / shrink, d);
     return p;
   }

@@ -1,4 +1,5 @@
-// The learner of SON over a feature table: sketch × loss × projection, in time proportional to a row's non-zeros.
+// The learner of SON over a feature table: sketch × loss × projection, in time proportional to a row's
+// non-zeros.
 #pragma once
 
 #include <cmath>
@@ -24,7 +25,9 @@ class NoSketch {
   }
   double quadratic() const { return xx_ / alpha_; }
   void move(double) {}
-  double update(double, double*, const Table<T>&, std::int64_t, const std::int64_t*, std::int64_t) { return 0.0; }
+  double update(double, double*, const Table<T>&, std::int64_t, const std::int64_t*, std::int64_t) {
+    return 0.0;
+  }
   void finish(const Table<T>&, std::int64_t) {}
   void coefficients(double*) const {}
 
@@ -43,7 +46,12 @@ template <class T, class Sketch>
 class Newton {
  public:
   Newton(const Problem& problem, const NewtonState& state, const Table<T>& table, Sketch sketch)
-      : problem_(problem), s_(state), table_(table), sketch_(std::move(sketch)), q_(table.stride), step_(table.stride) {}
+      : problem_(problem),
+        s_(state),
+        table_(table),
+        sketch_(std::move(sketch)),
+        q_(table.stride),
+        step_(table.stride) {}
 
   // Learns the rows in order; out[i] is the prediction made before row i was learned.
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
@@ -66,7 +74,8 @@ class Newton {
       scale(row, size);
       table_.gather(row.index(), x_.data(), size, q_.data());
       double score = q_[Table<T>::kWeight] + s_.intercept.value();
-      for (std::int64_t j = Table<T>::kSketch; j < table_.stride; ++j) score += q_[j] * beta[j - Table<T>::kSketch];
+      for (std::int64_t j = Table<T>::kSketch; j < table_.stride; ++j)
+        score += q_[j] * beta[j - Table<T>::kSketch];
       out[i] = problem_.clipped(score);
     }
   }
@@ -85,7 +94,8 @@ class Newton {
 
     std::fill(step_.begin(), step_.end(), 0.0);
     double& w_step = step_[Table<T>::kWeight];
-    if (prediction != score) move((score - prediction) / (sketch_.quadratic() + s_.intercept.quadratic()), w_step);
+    if (prediction != score)
+      move((score - prediction) / (sketch_.quadratic() + s_.intercept.quadratic()), w_step);
 
     const auto t = static_cast<double>(++s_.counts[kRounds]);
     const double slope = weight * problem_.loss.derivative(prediction, label);

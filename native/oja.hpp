@@ -34,10 +34,12 @@ struct OjaState {
 template <class T>
 class Oja {
  public:
-  Oja(const OjaState& s, double alpha)
+  // `scale`: how large scores are expected to be
+  Oja(const OjaState& s, double alpha, double scale)
       : s_(s),
         ld_(padded4(s.m)),
         alpha_(alpha),
+        scale_(scale),
         F_{s.F, ld_},
         R_{s.R, ld_},
         two_(ld_),
@@ -59,6 +61,7 @@ class Oja {
       xhat_[j] = dot(F_.row(j), z_.data(), ld_);
       score += s_.c[j] * xhat_[j];
     }
+    cancels_ = std::abs(score) > kCancels * scale_;
     return score;
   }
 
@@ -106,14 +109,15 @@ class Oja {
   enum { kUpdates, kRank, kTouched, kFilled, kRecent };
   static constexpr double kIndependent = 0.01;   // share of ‖x‖² outside the span that opens a direction
   static constexpr double kAmplified = 1000;     // float32 keeps four digits of V until a refresh
+  static constexpr double kCancels = 1000;       // w̄ᵀx and cᵀVx this much larger than scores: fold c into w̄
   static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
 
   std::int64_t rank() const { return s_.counts[kRank]; }
   double* Y(std::int64_t b) const { return s_.Y + b * ld_; }
   double* A(std::int64_t b) { return A_.data() + b * ld_; }
 
-  // The papers start from any orthonormal rows; here from the first rows that are independent of each other, so
-  // that nothing of the size of the table is initialised. Z gains the row x/‖x‖.
+  // The papers start from any orthonormal rows; here from the first rows that are independent of each other,
+  // so that nothing of the size of the table is initialised. Z gains the row x/‖x‖.
   void open(double* columns) {
     double inside = 0;
     for (std::int64_t j = 0; j < rank(); ++j) inside += xhat_[j] * xhat_[j];
@@ -150,9 +154,11 @@ class Oja {
     }
   }
 
-  // F shrinks while Z grows; before digits are lost, or when it costs little, V itself is written out.
+  // F shrinks while Z grows, and w̄ and Vᵀc grow against each other; before digits are lost, or when it costs
+  // little, V itself is written out.
   bool refresh_due(double growth) {
-    if (s_.counts[kTouched] > kAmortise * s_.m * active_) return true;
+    const std::int64_t entries = s_.counts[kTouched], cost = s_.m * active_;
+    if (entries > kAmortise * cost || (cancels_ && 4 * entries > cost)) return true;
     *s_.growth += growth;
     if (*s_.growth < 1) return false;
     *s_.growth = 0;
@@ -298,26 +304,28 @@ class Oja {
     written_out_ = true;
   }
 
-  // What rounding did to V is mended from the table itself: ZZᵀ = LLᵀ, F = L⁻¹.
+  // What rounding did to V is mended from the table itself: ZZᵀ = LLᵀ, F = L⁻¹. w̄ becomes w.
   void orthonormalise(const Table<T>& table) {
     const std::int64_t k = rank();
     const Small M{M_.data(), ld_};
     std::fill(M_.begin(), M_.end(), 0.0);
     for (std::int64_t i = 0; i < active_; ++i) {
       if (i + 8 < active_) table.prefetch(table.active + i + 8, 1);
-      const T* z = table.row(table.active[i]) + Table<T>::kSketch;
-      for (std::int64_t j = 0; j < k; ++j) z_[j] = static_cast<double>(z[j]);
+      T* row = table.row(table.active[i]);
+      for (std::int64_t j = 0; j < k; ++j) z_[j] = static_cast<double>(row[Table<T>::kSketch + j]);
+      T& w = row[Table<T>::kWeight];
+      w = static_cast<T>(static_cast<double>(w) + dot(z_.data(), s_.c, ld_));
       for (std::int64_t j = 0; j < k; ++j) axpy(z_[j], z_.data(), M.row(j), padded4(j + 1));
     }
     cholesky(M, k);
     solve_lower(M, k, F_);
     multiply_transposed_lower(M, k, R_);
-    multiply_transposed_lower(M, k, s_.c);
+    std::fill(s_.c, s_.c + ld_, 0.0);
   }
 
   OjaState s_;
   std::int64_t ld_;
-  double alpha_;
+  double alpha_, scale_;
   Small F_, R_;
   RankTwo two_;
   std::vector<double> z_, xhat_, gain_, squares_;
@@ -325,7 +333,7 @@ class Oja {
   const double* inner_ = nullptr;     // Gx: the current row against the rows of the block
   double xx_ = 0;
   std::int64_t active_ = 0;
-  bool block_ended_ = false, written_out_ = false;
+  bool block_ended_ = false, written_out_ = false, cancels_ = false;
 };
 
 }  // namespace skn

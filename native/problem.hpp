@@ -10,8 +10,8 @@ namespace skn {
 
 struct Problem {
   Loss loss;
-  double clip;       // C; infinite for none
-  double curvature;  // σ of Assumption 2
+  double clip;        // C; infinite for none
+  double curvature;   // σ of Assumption 2
   double eta, power;  // η_t = eta / t^power
 
   double clipped(double score) const { return std::clamp(score, -clip, clip); }

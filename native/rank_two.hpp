@@ -1,8 +1,8 @@
 // The Cholesky factor L of I + ayᵀ + yaᵀ + n aaᵀ in O(m²), where n ≥ ‖y‖², a_i = gain_i·y_i and gain ≥ 0.
 //
-// Below the diagonal L_ij = a_i p_j + y_i q_j. With A = Σa², B = Σay, N = n − Σy² over the columns before j and
-// Δ_j = A·N + (1 + B)² one finds L_jj² = Δ_{j+1}/Δ_j. These sums have terms of one sign, so nothing cancels
-// however large a, y and n are.
+// Below the diagonal L_ij = a_i p_j + y_i q_j. With A = Σa², B = Σay, N = n − Σy² over the columns before j
+// and Δ_j = A·N + (1 + B)² one finds L_jj² = Δ_{j+1}/Δ_j. These sums have terms of one sign, so nothing
+// cancels however large a, y and n are.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class RankTwo {
   }
 
   void solve(std::int64_t r, const Small& X) {  // X ← L⁻¹X
-    double *__restrict xp = u_.data(), *__restrict xq = v_.data();
+    double* __restrict xp = u_.data(), * __restrict xq = v_.data();
     for (std::int64_t c = 0; c < X.ld; ++c) xp[c] = xq[c] = 0;
     for (std::int64_t j = 0; j < r; ++j) {
       double* __restrict x = X.row(j);
@@ -78,7 +78,7 @@ class RankTwo {
 
   // X ← LᵀX; returns aᵀX of the old X, which falls out on the way.
   const double* multiply_transposed(std::int64_t r, const Small& X) {
-    double *__restrict xa = u_.data(), *__restrict xy = v_.data();
+    double* __restrict xa = u_.data(), * __restrict xy = v_.data();
     for (std::int64_t c = 0; c < X.ld; ++c) xa[c] = xy[c] = 0;
     for (std::int64_t j = r - 1; j >= 0; --j) {
       double* __restrict x = X.row(j);

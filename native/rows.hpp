@@ -147,8 +147,8 @@ class DenseRows final : public Rows {
   std::int64_t width_;
 };
 
-// Calls learn(row, i) for the rows [begin, end) in order; ahead(row) is told of each row one step early, so that
-// it can be prefetched.
+// Calls learn(row, i) for the rows [begin, end) in order; ahead(row) is told of each row one step early, so
+// that it can be prefetched.
 template <class Ahead, class Learn>
 void stream(const Rows& rows, std::int64_t begin, std::int64_t end, Ahead ahead, Learn learn) {
   Row row, next;

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
@@ -13,3 +15,85 @@ def parse_svmlight(
     int,  # lines before the error
     tuple[int, str, bytes | None] | None,  # error: column, message, token
 ]: ...
+
+_Floats = npt.NDArray[np.float64]
+_Integers = npt.NDArray[np.int64]
+_Table = npt.NDArray[Any]  # float32 or float64
+
+class Rows:
+    def __len__(self) -> int: ...
+    def scan(self, limit: float) -> tuple[int, int, int, int, float]:
+        """Largest index, widest row, first bad row or -1, its feature, its value."""
+
+def csr_rows(indptr: _Integers, indices: npt.NDArray[Any], values: npt.NDArray[Any]) -> Rows: ...
+def dense_rows(values: npt.NDArray[Any]) -> Rows: ...
+
+class Problem: ...
+
+def problem(
+    loss: int, parameter: float, clip: float, curvature: float, eta: float, power: float
+) -> Problem: ...
+def loss_values(
+    code: int, parameter: float, predictions: _Floats, labels: _Floats
+) -> tuple[_Floats, _Floats]: ...
+def padded_columns(columns: int) -> int: ...
+
+class TableKernel:
+    def learn(self, rows: Rows, labels: _Floats, weights: _Floats | None, out: _Floats) -> None: ...
+    def predict(self, rows: Rows, out: _Floats) -> None: ...
+
+def gradient(
+    problem: Problem,
+    alpha: float,
+    diagonal: bool,
+    table: _Table,
+    active: _Integers,
+    counts: _Integers,
+    intercept: _Floats,
+) -> TableKernel: ...
+def oja_newton(
+    problem: Problem,
+    alpha: float,
+    diagonal: bool,
+    table: _Table,
+    active: _Integers,
+    counts: _Integers,
+    intercept: _Floats,
+    block: int,
+    sketch_counts: _Integers,
+    growth: _Floats,
+    F: _Floats,
+    R: _Floats,
+    energy: _Floats,
+    c: _Floats,
+    rate: _Floats | None,
+    Y: _Floats,
+    G: _Floats,
+    recent: _Integers,
+) -> TableKernel: ...
+def adagrad(
+    problem: Problem,
+    eta: float,
+    sigma: float,
+    has_intercept: bool,
+    table: _Table,
+    active: _Integers,
+    counts: _Integers,
+    intercept: _Floats,
+) -> TableKernel: ...
+
+class FullNewton:
+    def learn(
+        self,
+        rows: Rows,
+        begin: int,
+        end: int,
+        labels: _Floats,
+        weights: _Floats | None,
+        out: _Floats,
+    ) -> None: ...
+    def predict(self, rows: Rows, out: _Floats) -> None: ...
+
+def full_newton(
+    problem: Problem, intercept: bool, counts: _Integers, w: _Floats, P: _Floats, A: _Floats
+) -> FullNewton: ...

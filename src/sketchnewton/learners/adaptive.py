@@ -48,7 +48,9 @@ class AdaGrad(TableLearner):
         )
         self._eta = checked("eta", eta, positive=True)
         self._sigma = checked("sigma", sigma, positive=True)
-        self._problem = _native.problem(self.loss.code, self.loss.parameter, checked_clip(clip), 0.0, 0.0, 0.0)
+        self._problem = _native.problem(
+            self.loss.code, self.loss.parameter, checked_clip(clip), 0.0, 0.0, 0.0
+        )
         self._arrays["intercept"] = np.zeros(2)  # value, Σ g²
         self._kernel = self._bind()
 

@@ -186,7 +186,9 @@ def checked_eta(eta: float | str | None, loss: Loss, clip: float, curvature: flo
         return (1.0 / scale if math.isfinite(scale) else 1.0), 0.5
     if isinstance(eta, str):
         if eta not in _SCHEDULES:
-            raise ValueError(f"eta={eta!r} is invalid: must be a number, {', '.join(map(repr, _SCHEDULES))} or None")
+            raise ValueError(
+                f"eta={eta!r} is invalid: must be a number, {', '.join(map(repr, _SCHEDULES))} or None"
+            )
         return _SCHEDULES[eta]
     return checked("eta", eta), 0.0
 

@@ -76,7 +76,9 @@ class FullNewton(Learner):
         try:
             fresh = {"w": np.zeros(size), "P": np.diag(1 / metric), "A": np.diag(metric)}
         except MemoryError:
-            message = f"{size - 1} features need {16 * size**2 / 2**30:.3g} GB in FullNewton: use SketchedNewton"
+            message = (
+                f"{size - 1} features need {16 * size**2 / 2**30:.3g} GB in FullNewton: use SketchedNewton"
+            )
             raise MemoryError(message) from None
         if "w" in self._arrays:
             old = len(self._arrays["w"])

@@ -147,7 +147,15 @@ class SketchedNewton(TableLearner):
 
     def _bind(self) -> Any:
         a, t = self._arrays, self._table
-        common = (self._problem, self._alpha, self._params["diagonal"], t.rows, t.active, a["counts"], a["intercept"])
+        common = (
+            self._problem,
+            self._alpha,
+            self._params["diagonal"],
+            t.rows,
+            t.active,
+            a["counts"],
+            a["intercept"],
+        )
         if not self._m:
             return _native.gradient(*common)
         small = ("sketch_counts", "growth", "F", "R", "energy", "c")
@@ -194,9 +202,7 @@ class OnlineGradient(SketchedNewton):
         intercept: bool = False,
         dtype: str = "float32",
     ) -> None:
-        super().__init__(
-            "none", 0, alpha, loss, clip, diagonal=diagonal, intercept=intercept, dtype=dtype
-        )
+        super().__init__("none", 0, alpha, loss, clip, diagonal=diagonal, intercept=intercept, dtype=dtype)
         keep = ("alpha", "loss", "clip", "diagonal", "intercept", "dtype")
         self._params = {name: self._params[name] for name in keep}
 
