@@ -159,10 +159,9 @@ def test_flipped_bits_never_change_the_text_unnoticed(
     path.write_bytes(stored)
     try:
         text = read_all(path)
-    except ParseError as error:
-        assert error.message.startswith(f"damaged {kind} data: ")
-    else:
-        assert text == TEXT[:30_000]  # time stamps and padding mean nothing
+    except ParseError:
+        return
+    assert text == TEXT[:30_000], "only time stamps and padding may differ unnoticed"
 
 
 # --- what cannot be opened
