@@ -148,17 +148,20 @@ def test_garbage_after_the_data(kind: str, tmp_path: Path) -> None:
     assert error.message.startswith(f"damaged {kind} data: ")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(["gzip", "bzip2", "xz"]), st.data())
-def test_flipped_bits_are_noticed(
+def test_flipped_bits_never_change_the_text_unnoticed(
     tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
 ) -> None:
     stored = bytearray(COMPRESS[kind](TEXT[:30_000]))
-    # Beyond the headers: gzip's time stamp and flags are free to be anything.
-    stored[data.draw(st.integers(20, len(stored) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    stored[data.draw(st.integers(6, len(stored) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     path = tmp_path_factory.getbasetemp() / "flipped"
     path.write_bytes(stored)
-    assert rows_and_error(path)[1].path == str(path)
+    try:
+        text = read_all(path)
+    except ParseError:
+        return
+    assert text == TEXT[:30_000], "only time stamps and padding may differ unnoticed"
 
 
 # --- what cannot be opened
@@ -185,6 +188,7 @@ def test_permission_denied(tmp_path: Path) -> None:
         read_svmlight(path)
 
 
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux")
 def test_a_read_that_fails_names_the_file() -> None:
     # The memory of a process cannot be read from address 0 on.
     with open_source("/proc/self/mem") as source, pytest.raises(OSError, match="/proc/self/mem"):
