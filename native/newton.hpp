@@ -85,44 +85,60 @@ class Newton {
   static constexpr double kFirstScale = 0.1;  // D_1 of SON §5.2
 
   double learn_row(const Row& row, double label, double weight) {
-    const double xx = scale(row, row.size());
-    table_.gather(row.index(), x_.data(), row.size(), q_.data());
-    const double score =
-        q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx) + s_.intercept.value();
+    const double score = look(row);
     const double prediction = problem_.clipped(score);
     if (weight == 0) return prediction;  // a row of no importance leaves no trace
 
+    enter(row);
     std::fill(step_.begin(), step_.end(), 0.0);
-    double& w_step = step_[Table<T>::kWeight];
-    if (prediction != score)
-      move((score - prediction) / (sketch_.quadratic() + s_.intercept.quadratic()), w_step);
+    if (prediction != score) move((score - prediction) / (sketch_.quadratic() + s_.intercept.quadratic()));
 
     const auto t = static_cast<double>(++s_.counts[kRounds]);
     const double slope = weight * problem_.loss.derivative(prediction, label);
     if (slope != 0) {
+      if (s_.diagonal) adapt(row, slope);
       const double r = slope * problem_.sketch_scale(t, weight);
-      if (r != 0 && xx > 0)
-        w_step += sketch_.update(r, step_.data() + Table<T>::kSketch, table_, s_.counts[kActive], row.index(),
-                                 row.size());
+      if (r != 0 && xx_ > 0)
+        step_[Table<T>::kWeight] += sketch_.update(r, step_.data() + Table<T>::kSketch, table_,
+                                                   s_.counts[kActive], row.index(), row.size());
       s_.intercept.update(r);
-      move(slope, w_step);
+      move(slope);
     }
-    write(row, slope);
+    table_.scatter(row.index(), x_.data(), row.size(), step_.data());
     sketch_.finish(table_, s_.counts[kActive]);
     return prediction;
   }
 
-  // w ← w − step·A⁻¹x
-  void move(double step, double& w_step) {
-    sketch_.move(step);
-    s_.intercept.move(step);
-    w_step -= step / s_.alpha;
+  // Reads the row's features; returns its score.
+  double look(const Row& row) {
+    scale(row, row.size());
+    table_.gather(row.index(), x_.data(), row.size(), q_.data());
+    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_) + s_.intercept.value();
   }
 
-  // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive. Returns ‖x‖².
-  double scale(const Row& row, std::int64_t size) {
+  // The gradient joins D before the step is taken, as in AdaGrad: a feature's first step then has its scale
+  // right, whatever its unit. (With D of the past alone, SON §5.2 taken literally, SON's Table 3 is out of reach.)
+  void adapt(const Row& row, double slope) {
+    if (step_[Table<T>::kWeight] != 0) table_.scatter(row.index(), x_.data(), row.size(), step_.data());
+    step_[Table<T>::kWeight] = 0;
+    for (std::int64_t k = 0; k < row.size(); ++k) {
+      const double g = slope * row.value()[k];
+      table_.row(row.index()[k])[Table<T>::kScale] += static_cast<T>(g * g);
+    }
+    look(row);
+  }
+
+  // w ← w − step·A⁻¹x
+  void move(double step) {
+    sketch_.move(step);
+    s_.intercept.move(step);
+    step_[Table<T>::kWeight] -= step / s_.alpha;
+  }
+
+  // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive.
+  void scale(const Row& row, std::int64_t size) {
     x_.resize(static_cast<std::size_t>(size));
-    double xx = 0;
+    xx_ = 0;
     for (std::int64_t k = 0; k < size; ++k) {
       double v = row.value()[k];
       if (s_.diagonal) {
@@ -130,26 +146,20 @@ class Newton {
         v /= std::sqrt(D > 0 ? D : kFirstScale);
       }
       x_[k] = static_cast<T>(v);
-      xx += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
+      xx_ += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
     }
-    return xx;
   }
 
-  void write(const Row& row, double slope) {
+  // Features met for the first time get a place in the list of active ones.
+  void enter(const Row& row) {
     for (std::int64_t k = 0; k < row.size(); ++k) {
       T& D = table_.row(row.index()[k])[Table<T>::kScale];
-      if (D == T(0)) {
-        table_.active[s_.counts[kActive]++] = row.index()[k];
-        D = s_.diagonal ? T(kFirstScale) : T(1);
-      }
-      if (s_.diagonal) {
-        const double g = slope * row.value()[k];
-        D += static_cast<T>(g * g);
-      }
+      if (D != T(0)) continue;
+      table_.active[s_.counts[kActive]++] = row.index()[k];
+      D = s_.diagonal ? T(kFirstScale) : T(1);
     }
     if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
       s_.counts[kDimension] = row.index()[row.size() - 1] + 1;
-    table_.scatter(row.index(), x_.data(), row.size(), step_.data());
   }
 
   Problem problem_;
@@ -158,6 +168,7 @@ class Newton {
   Sketch sketch_;
   std::vector<double> q_, step_;
   std::vector<T> x_;
+  double xx_ = 0;
 };
 
 }  // namespace skn

@@ -45,7 +45,7 @@ def oja_son(
         h = 1.0 if importance is None else importance[t]
         x = X[t] / np.sqrt(D) if diagonal else X[t]
 
-        # Projection onto |wᵀx + bias| ≤ C in the norm of A_{t−1} (Lemma 1); the intercept is a block of its own.
+        # Projection onto |wᵀx + bias| ≤ C in the norm of A_{t−1} (Lemma 1); the intercept is its own block.
         score = w @ x + bias
         if abs(score) > C:
             projected += 1
@@ -57,6 +57,10 @@ def oja_son(
         slope = h * derivative(predictions[t], y[t])
         if slope == 0:
             continue
+
+        if diagonal:  # the current gradient joins D before the step
+            D += (slope * X[t]) ** 2
+            x = X[t] / np.sqrt(D)
 
         # The sketch sees ĝ = √(σ + η_t) g_t; a loss of importance h has curvature σ/h.
         scale = np.sqrt(sigma / h + eta(t + 1)) * slope
@@ -86,6 +90,5 @@ def oja_son(
         if intercept_ridge:
             curvature += scale**2
             bias -= slope / curvature
-        D += (slope * X[t]) ** 2
 
     return predictions, (w / np.sqrt(D) if diagonal else w), projected / T
