@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <cmath>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -27,7 +28,6 @@ template <class S>
 using Array2 = nb::ndarray<S, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Doubles = Array1<double>;
 using ConstDoubles = Array1<const double>;
-using Integers = Array1<std::int64_t>;
 
 void require(bool ok, const char* what) {
   if (!ok) throw std::invalid_argument(what);
@@ -75,14 +75,6 @@ Problem problem(int loss, double parameter, double clip, double curvature, doubl
   return {make_loss(loss, parameter), clip, curvature, eta, power};
 }
 
-template <class T>
-Table<T> table_view(const Array2<T>& table, const Integers& active) {
-  require(extent(active.size()) >= extent(table.shape(0)), "the list of active features is too short");
-  require(Table<T>::padded(extent(table.shape(1))) == extent(table.shape(1)),
-          "the table has an odd row length");
-  return {table.data(), extent(table.shape(1)), active.data()};
-}
-
 void check_batch(const PyRows& x, std::int64_t features, const ConstDoubles& labels,
                  const std::optional<ConstDoubles>& weights, const Doubles& out) {
   require(x.scanned && x.largest < features, "rows must be scanned, and the table must have room for them");
@@ -122,66 +114,99 @@ nb::class_<TableKernel<Kernel, T>> bind_table_kernel(nb::module_& m, const char*
       .def("predict", &K::predict, "rows"_a, "out"_a);
 }
 
+// The arrays of a learner by name, with their shapes checked; -1 stands for any length.
+class State {
+ public:
+  explicit State(nb::dict arrays) : arrays_(arrays) {}
+
+  template <class S>
+  S* get(const char* name, std::initializer_list<std::int64_t> shape) const {
+    const auto array = nb::cast<nb::ndarray<S, nb::c_contig, nb::device::cpu>>(arrays_[name]);
+    bool fits = array.ndim() == shape.size();
+    std::size_t axis = 0;
+    for (std::int64_t n : shape) {
+      fits = fits && (n < 0 || extent(array.shape(axis)) == n);
+      ++axis;
+    }
+    if (!fits) throw std::invalid_argument(std::string("array ") + name + " has the wrong shape");
+    return array.data();
+  }
+
+  std::int64_t rows(const char* name) const {
+    return nb::cast<std::int64_t>(nb::object(arrays_[name]).attr("shape")[0]);
+  }
+  std::int64_t columns(const char* name) const {
+    return nb::cast<std::int64_t>(nb::object(arrays_[name]).attr("shape")[1]);
+  }
+  bool has(const char* name) const { return arrays_.contains(name); }
+  nb::object owner() const { return arrays_; }
+
+ private:
+  nb::dict arrays_;
+};
+
 template <class T>
-void bind_for(nb::module_& m, const std::string& suffix) {
+Table<T> table_view(const State& s) {
+  const std::int64_t rows = s.rows("table"), stride = s.columns("table");
+  require(Table<T>::padded(stride) == stride, "the table has an odd row length");
+  return {s.get<T>("table", {rows, stride}), stride, s.get<std::int64_t>("active", {rows})};
+}
+
+template <class T>
+OjaState oja_view(const State& s, std::int64_t block) {
+  const std::int64_t m = s.rows("F"), ld = padded4(m);
+  require(m > 0 && block > 0 && s.columns("table") >= 2 + m + (block > 1 ? block : 0),
+          "the table is too narrow");
+  return {m,
+          block,
+          s.get<std::int64_t>("sketch_counts", {5}),
+          s.get<double>("growth", {1}),
+          s.get<double>("F", {m, ld}),
+          s.get<double>("R", {m, ld}),
+          s.get<double>("energy", {ld}),
+          s.get<double>("c", {ld}),
+          s.has("rate") ? s.get<double>("rate", {ld}) : nullptr,
+          s.get<double>("Y", {block, ld}),
+          s.get<double>("G", {block, block}),
+          s.get<std::int64_t>("recent", {-1})};
+}
+
+template <class T>
+void bind_for(nb::module_& m, const std::string& bits) {
   using Gradient = Newton<T, NoSketch<T>>;
   using OjaNewton = Newton<T, Oja<T>>;
+  bind_table_kernel<Gradient, T>(m, ("Gradient" + bits).c_str());
+  bind_table_kernel<OjaNewton, T>(m, ("OjaNewton" + bits).c_str());
+  bind_table_kernel<AdaGrad<T>, T>(m, ("AdaGrad" + bits).c_str());
 
-  bind_table_kernel<Gradient, T>(m, ("Gradient" + suffix).c_str());
-  m.def(
-      "gradient",
-      [](const Problem& p, double alpha, bool diagonal, Array2<T> table, Integers active, Integers counts,
-         Doubles intercept) {
-        require(counts.size() >= 3 && intercept.size() == 2, "state has the wrong shape");
-        const NewtonState state{counts.data(), {intercept.data()}, alpha, diagonal};
-        return TableKernel<Gradient, T>{{p, state, table_view(table, active), NoSketch<T>(alpha)},
-                                        extent(table.shape(0)),
-                                        nb::make_tuple(table, active, counts, intercept)};
-      },
-      "problem"_a, "alpha"_a, "diagonal"_a, "table"_a, "active"_a, "counts"_a, "intercept"_a);
-
-  bind_table_kernel<OjaNewton, T>(m, ("OjaNewton" + suffix).c_str());
-  m.def(
-      "oja_newton",
-      [](const Problem& p, double alpha, bool diagonal, Array2<T> table, Integers active, Integers counts,
-         Doubles intercept, std::int64_t block, Integers sketch_counts, Doubles growth, Array2<double> F,
-         Array2<double> R, Doubles energy, Doubles c, std::optional<Doubles> rate, Array2<double> Y,
-         Array2<double> G, Integers recent) {
-        const std::int64_t rows = extent(F.shape(0)), ld = padded4(rows);
-        require(
-            counts.size() >= 3 && intercept.size() == 2 && sketch_counts.size() >= 5 && growth.size() == 1,
-            "state has the wrong shape");
-        require(rows > 0 && block > 0 && extent(F.shape(1)) == ld && extent(R.shape(0)) == rows &&
-                    extent(R.shape(1)) == ld && extent(energy.size()) == ld && extent(c.size()) == ld &&
-                    (!rate || extent(rate->size()) == ld) && extent(Y.shape(0)) == block &&
-                    extent(Y.shape(1)) == ld && extent(G.shape(0)) == block && extent(G.shape(1)) == block &&
-                    extent(table.shape(1)) >= 2 + rows + (block > 1 ? block : 0),
-                "sketch state has the wrong shape");
-        const NewtonState state{counts.data(), {intercept.data()}, alpha, diagonal};
-        const OjaState oja{
-            rows,          block,    sketch_counts.data(),          growth.data(), F.data(), R.data(),
-            energy.data(), c.data(), rate ? rate->data() : nullptr, Y.data(),      G.data(), recent.data()};
-        return TableKernel<OjaNewton, T>{{p, state, table_view(table, active), Oja<T>(oja, alpha, std::isfinite(p.clip) ? p.clip : 1.0)},
-                                         extent(table.shape(0)),
-                                         nb::make_tuple(table, active, counts, intercept, sketch_counts,
-                                                        growth, F, R, energy, c, rate, Y, G, recent)};
-      },
-      "problem"_a, "alpha"_a, "diagonal"_a, "table"_a, "active"_a, "counts"_a, "intercept"_a, "block"_a,
-      "sketch_counts"_a, "growth"_a, "F"_a, "R"_a, "energy"_a, "c"_a, "rate"_a.none(), "Y"_a, "G"_a,
-      "recent"_a);
-
-  bind_table_kernel<AdaGrad<T>, T>(m, ("AdaGrad" + suffix).c_str());
-  m.def(
-      "adagrad",
-      [](const Problem& p, double eta, double sigma, bool has_intercept, Array2<T> table, Integers active,
-         Integers counts, Doubles intercept) {
-        require(counts.size() >= 3 && intercept.size() == 2, "state has the wrong shape");
-        const AdaGradState state{counts.data(), intercept.data(), eta, sigma, has_intercept};
-        return TableKernel<AdaGrad<T>, T>{{p, state, table_view(table, active)},
-                                          extent(table.shape(0)),
-                                          nb::make_tuple(table, active, counts, intercept)};
-      },
-      "problem"_a, "eta"_a, "sigma"_a, "has_intercept"_a, "table"_a, "active"_a, "counts"_a, "intercept"_a);
+  m.def(("newton" + bits).c_str(),
+        [](const Problem& p, double first_alpha, bool diagonal, std::int64_t block,
+           nb::dict arrays) -> nb::object {
+          const State s(arrays);
+          const NewtonState state{s.get<std::int64_t>("counts", {3}),
+                                  {s.get<double>("intercept", {2})},
+                                  s.get<double>("alpha", {1}),
+                                  first_alpha,
+                                  diagonal};
+          const Table<T> table = table_view<T>(s);
+          if (!s.has("F"))
+            return nb::cast(TableKernel<Gradient, T>{
+                {p, state, table, NoSketch<T>(state.alpha)}, s.rows("table"), s.owner()});
+          const double scale = std::isfinite(p.clip) ? p.clip : 1.0;
+          return nb::cast(
+              TableKernel<OjaNewton, T>{{p, state, table, Oja<T>(oja_view<T>(s, block), state.alpha, scale)},
+                                        s.rows("table"),
+                                        s.owner()});
+        },
+        "problem"_a, "first_alpha"_a, "diagonal"_a, "block"_a, "arrays"_a);
+  m.def(("adagrad" + bits).c_str(),
+        [](const Problem& p, double eta, double sigma, bool intercept, nb::dict arrays) {
+          const State s(arrays);
+          const AdaGradState state{s.get<std::int64_t>("counts", {3}), s.get<double>("intercept", {2}), eta,
+                                   sigma, intercept};
+          return TableKernel<AdaGrad<T>, T>{{p, state, table_view<T>(s)}, s.rows("table"), s.owner()};
+        },
+        "problem"_a, "eta"_a, "sigma"_a, "intercept"_a, "arrays"_a);
 }
 
 struct PyFullNewton {
@@ -256,13 +281,16 @@ void bind_learners(nb::module_& m) {
           "rows"_a, "out"_a);
   m.def(
       "full_newton",
-      [](const Problem& p, bool intercept, Integers counts, Doubles w, Array2<double> P, Array2<double> A) {
-        const std::int64_t n = extent(w.size());
-        require(counts.size() >= 2 && extent(P.shape(0)) == n && extent(P.shape(1)) == n &&
-                    extent(A.shape(0)) == n && extent(A.shape(1)) == n,
-                "state has the wrong shape");
-        const FullNewtonState state{counts.data(), w.data(), P.data(), A.data(), n, intercept};
-        return PyFullNewton{FullNewton(p, state), n - 1, nb::make_tuple(counts, w, P, A)};
+      [](const Problem& p, bool intercept, nb::dict arrays) {
+        const State s(arrays);
+        const std::int64_t n = s.rows("w");
+        const FullNewtonState state{s.get<std::int64_t>("counts", {2}),
+                                    s.get<double>("w", {n}),
+                                    s.get<double>("P", {n, n}),
+                                    s.get<double>("A", {n, n}),
+                                    n,
+                                    intercept};
+        return PyFullNewton{FullNewton(p, state), n - 1, s.owner()};
       },
-      "problem"_a, "intercept"_a, "counts"_a, "w"_a, "P"_a, "A"_a);
+      "problem"_a, "intercept"_a, "arrays"_a);
 }

@@ -18,12 +18,12 @@ namespace skn {
 template <class T>
 class NoSketch {
  public:
-  explicit NoSketch(double alpha) : alpha_(alpha) {}
+  explicit NoSketch(const double* alpha) : alpha_(alpha) {}
   double begin(const double*, double xx) {
     xx_ = xx;
     return 0.0;
   }
-  double quadratic() const { return xx_ / alpha_; }
+  double quadratic() const { return xx_ / *alpha_; }
   void move(double) {}
   double update(double, double*, const Table<T>&, std::int64_t, const std::int64_t*, std::int64_t) {
     return 0.0;
@@ -32,13 +32,15 @@ class NoSketch {
   void coefficients(double*) const {}
 
  private:
-  double alpha_, xx_ = 0;
+  const double* alpha_;
+  double xx_ = 0;
 };
 
 struct NewtonState {
   std::int64_t* counts;  // rounds, active features, dimension (1 + largest feature learned from)
   Intercept intercept;
-  double alpha;
+  double* alpha;  // 0 until the first row sets it to first_alpha·‖x‖²
+  double first_alpha;
   bool diagonal;
 };
 
@@ -90,6 +92,7 @@ class Newton {
     if (weight == 0) return prediction;  // a row of no importance leaves no trace
 
     enter(row);
+    if (*s_.alpha == 0 && xx_ > 0) *s_.alpha = s_.first_alpha * xx_;
     std::fill(step_.begin(), step_.end(), 0.0);
     if (prediction != score) move((score - prediction) / (sketch_.quadratic() + s_.intercept.quadratic()));
 
@@ -117,7 +120,8 @@ class Newton {
   }
 
   // The gradient joins D before the step is taken, as in AdaGrad: a feature's first step then has its scale
-  // right, whatever its unit. (With D of the past alone, SON §5.2 taken literally, SON's Table 3 is out of reach.)
+  // right, whatever its unit. (With D of the past alone, SON §5.2 taken literally, SON's Table 3 is out of
+  // reach.)
   void adapt(const Row& row, double slope) {
     if (step_[Table<T>::kWeight] != 0) table_.scatter(row.index(), x_.data(), row.size(), step_.data());
     step_[Table<T>::kWeight] = 0;
@@ -132,7 +136,7 @@ class Newton {
   void move(double step) {
     sketch_.move(step);
     s_.intercept.move(step);
-    step_[Table<T>::kWeight] -= step / s_.alpha;
+    if (xx_ > 0) step_[Table<T>::kWeight] -= step / *s_.alpha;
   }
 
   // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive.

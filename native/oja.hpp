@@ -35,7 +35,7 @@ template <class T>
 class Oja {
  public:
   // `scale`: how large scores are expected to be
-  Oja(const OjaState& s, double alpha, double scale)
+  Oja(const OjaState& s, const double* alpha, double scale)
       : s_(s),
         ld_(padded4(s.m)),
         alpha_(alpha),
@@ -71,15 +71,15 @@ class Oja {
     for (std::int64_t j = 0; j < rank(); ++j) {
       const double square = xhat_[j] * xhat_[j];
       inside += square;
-      shrunk += square / (alpha_ + s_.energy[j]);
+      shrunk += square / (*alpha_ + s_.energy[j]);
     }
-    return std::fmax(xx_ - inside, 0.0) / alpha_ + shrunk;
+    return xx_ > 0 ? std::fmax(xx_ - inside, 0.0) / *alpha_ + shrunk : 0.0;
   }
 
   // w ← w − step·A⁻¹x, but for the part −step/α·x, which goes to w̄.
   void move(double step) {
     for (std::int64_t j = 0; j < rank(); ++j)
-      s_.c[j] += step / alpha_ * s_.energy[j] / (alpha_ + s_.energy[j]) * xhat_[j];
+      s_.c[j] += step / *alpha_ * s_.energy[j] / (*alpha_ + s_.energy[j]) * xhat_[j];
   }
 
   // Takes in ĝ = r·x. Adds to `columns` what the table's columns gain per unit of x; returns what w̄ gains.
@@ -325,7 +325,8 @@ class Oja {
 
   OjaState s_;
   std::int64_t ld_;
-  double alpha_, scale_;
+  const double* alpha_;
+  double scale_;
   Small F_, R_;
   RankTwo two_;
   std::vector<double> z_, xhat_, gain_, squares_;

@@ -18,7 +18,7 @@ def parse_svmlight(
 
 _Floats = npt.NDArray[np.float64]
 _Integers = npt.NDArray[np.int64]
-_Table = npt.NDArray[Any]  # float32 or float64
+_Arrays = dict[str, npt.NDArray[Any]]
 
 class Rows:
     def __len__(self) -> int: ...
@@ -42,44 +42,17 @@ class TableKernel:
     def learn(self, rows: Rows, labels: _Floats, weights: _Floats | None, out: _Floats) -> None: ...
     def predict(self, rows: Rows, out: _Floats) -> None: ...
 
-def gradient(
-    problem: Problem,
-    alpha: float,
-    diagonal: bool,
-    table: _Table,
-    active: _Integers,
-    counts: _Integers,
-    intercept: _Floats,
+def newton32(
+    problem: Problem, first_alpha: float, diagonal: bool, block: int, arrays: _Arrays
 ) -> TableKernel: ...
-def oja_newton(
-    problem: Problem,
-    alpha: float,
-    diagonal: bool,
-    table: _Table,
-    active: _Integers,
-    counts: _Integers,
-    intercept: _Floats,
-    block: int,
-    sketch_counts: _Integers,
-    growth: _Floats,
-    F: _Floats,
-    R: _Floats,
-    energy: _Floats,
-    c: _Floats,
-    rate: _Floats | None,
-    Y: _Floats,
-    G: _Floats,
-    recent: _Integers,
+def newton64(
+    problem: Problem, first_alpha: float, diagonal: bool, block: int, arrays: _Arrays
 ) -> TableKernel: ...
-def adagrad(
-    problem: Problem,
-    eta: float,
-    sigma: float,
-    has_intercept: bool,
-    table: _Table,
-    active: _Integers,
-    counts: _Integers,
-    intercept: _Floats,
+def adagrad32(
+    problem: Problem, eta: float, sigma: float, intercept: bool, arrays: _Arrays
+) -> TableKernel: ...
+def adagrad64(
+    problem: Problem, eta: float, sigma: float, intercept: bool, arrays: _Arrays
 ) -> TableKernel: ...
 
 class FullNewton:
@@ -94,6 +67,4 @@ class FullNewton:
     ) -> None: ...
     def predict(self, rows: Rows, out: _Floats) -> None: ...
 
-def full_newton(
-    problem: Problem, intercept: bool, counts: _Integers, w: _Floats, P: _Floats, A: _Floats
-) -> FullNewton: ...
+def full_newton(problem: Problem, intercept: bool, arrays: _Arrays) -> FullNewton: ...

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sketchnewton import _native
@@ -54,15 +52,6 @@ class AdaGrad(TableLearner):
         self._arrays["intercept"] = np.zeros(2)  # value, Σ g²
         self._kernel = self._bind()
 
-    def _bind(self) -> Any:
-        a, t = self._arrays, self._table
-        return _native.adagrad(
-            self._problem,
-            self._eta,
-            self._sigma,
-            self._params["intercept"],
-            t.rows,
-            t.active,
-            a["counts"],
-            a["intercept"],
-        )
+    def _bind(self) -> _native.TableKernel:
+        make = _native.adagrad64 if self._params["dtype"] == "float64" else _native.adagrad32
+        return make(self._problem, self._eta, self._sigma, self._params["intercept"], self._views())

@@ -193,7 +193,10 @@ def checked_eta(eta: float | str | None, loss: Loss, clip: float, curvature: flo
     return checked("eta", eta), 0.0
 
 
-def intercept_metric(loss: Loss, clip: float, weight: float) -> float:
-    """Where the intercept's own metric starts: one gradient as steep as they get, instead of the penalty α."""
+def steepest_curvature(loss: Loss, clip: float, weight: float) -> float:
+    """(σ + η)L²: what one gradient as steep as they get adds to the metric, per unit of ‖x‖².
+
+    Where the intercept's own metric starts, which α does not penalise; and α itself if it is not given.
+    """
     steepest = weight * loss.lipschitz(clip) ** 2
     return steepest if math.isfinite(steepest) and steepest > 0 else 1.0

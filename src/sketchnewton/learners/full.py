@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sketchnewton import _native
-from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, checked_eta, intercept_metric
+from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, checked_eta, steepest_curvature
 from sketchnewton.learners.rows import Floats
 from sketchnewton.losses import Loss
 
@@ -42,7 +41,7 @@ class FullNewton(Learner):
         sigma = self.loss.curvature(C) if curvature is None else checked("curvature", curvature)
         first, power = checked_eta(eta, self.loss, C, sigma)
         self._problem = _native.problem(self.loss.code, self.loss.parameter, C, sigma, first, power)
-        self._intercept_metric = intercept_metric(self.loss, C, sigma + first)
+        self._intercept_metric = steepest_curvature(self.loss, C, sigma + first)
         self._arrays = {"counts": np.zeros(2, np.int64)}  # rounds, dimension
         self._resize(1)
 
@@ -67,7 +66,8 @@ class FullNewton(Learner):
         """The eigenvalues of A − αI, largest first."""
         d = 1 + self.dimension
         moments = self._arrays["A"][1:d, 1:d] - self._alpha * np.eye(d - 1)
-        return np.linalg.eigvalsh(moments)[::-1]
+        eigenvalues: Floats = np.linalg.eigvalsh(moments)[::-1]
+        return eigenvalues
 
     def _resize(self, size: int) -> None:
         """Coordinate 0 is the intercept, coordinate i + 1 is feature i; those never seen have metric α."""
@@ -89,10 +89,7 @@ class FullNewton(Learner):
         self._bind()
 
     def _bind(self) -> None:
-        a = self._arrays
-        self._kernel = _native.full_newton(
-            self._problem, self._params["intercept"], a["counts"], a["w"], a["P"], a["A"]
-        )
+        self._kernel = _native.full_newton(self._problem, self._params["intercept"], dict(self._arrays))
 
     def _reserve(self, largest: int, widest: int) -> None:
         size = len(self._arrays["w"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from sketchnewton.learners.base import (
     checked_clip,
     checked_eta,
     checked_size,
-    intercept_metric,
+    steepest_curvature,
 )
 from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.table import TableLearner, table_dtype
@@ -34,7 +33,9 @@ class SketchedNewton(TableLearner):
 
     * `sketch`: `"oja"`, or `"none"` for online gradient descent with the same projection.
     * `sketch_size` (m): how many directions of curvature are kept.
-    * `alpha` (α): the metric of directions never seen; 1/α is the step size there. None: 1.
+    * `alpha` (α): the metric of directions never seen; 1/α is the step size there. None: the curvature of one
+      steepest gradient along the first row, (σ + η)L²‖x₁‖², so that the unit of the features does not matter
+      (with `diagonal`, where it never does: 1).
     * `loss`: a name (`squared`, `logistic`, `hinge`, `quantile:0.9`, …) or a `Loss`.
     * `clip` (C): bound on predictions; None for none.
     * `curvature` (σ): None takes what the loss has on |p| ≤ C. `eta` (η_t): a number, `"1/t"`, `"1/sqrt(t)"`;
@@ -101,14 +102,17 @@ class SketchedNewton(TableLearner):
             random_state=random_state,
         )
         self._m, self._block = m, block
-        self._alpha = 1.0 if alpha is None else checked("alpha", alpha, positive=True)
+        given = 0.0 if alpha is None else checked("alpha", alpha, positive=True)
         C = checked_clip(clip)
         sigma = self.loss.curvature(C) if curvature is None else checked("curvature", curvature)
         first, power = checked_eta(eta, self.loss, C, sigma)
         self._rate = _rates(oja_rate, self._m)
         self._problem = _native.problem(self.loss.code, self.loss.parameter, C, sigma, first, power)
-        metric = intercept_metric(self.loss, C, sigma + first) if intercept else 0.0
-        self._arrays["intercept"] = np.array([0.0, metric])
+        steepest = steepest_curvature(self.loss, C, sigma + first)
+        self._arrays["intercept"] = np.array([0.0, steepest if intercept else 0.0])
+        # With diagonal adaptation rows have no unit, so neither has α.
+        self._arrays["alpha"] = np.array([1.0 if alpha is None and diagonal else given])
+        self._first_alpha = steepest
         if self._m:
             self._arrays |= _fresh_oja(self._m, self._block)
         self._kernel = self._bind()
@@ -145,23 +149,10 @@ class SketchedNewton(TableLearner):
     def _rank(self) -> int:
         return int(self._arrays["sketch_counts"][1]) if self._m else 0
 
-    def _bind(self) -> Any:
-        a, t = self._arrays, self._table
-        common = (
-            self._problem,
-            self._alpha,
-            self._params["diagonal"],
-            t.rows,
-            t.active,
-            a["counts"],
-            a["intercept"],
-        )
-        if not self._m:
-            return _native.gradient(*common)
-        small = ("sketch_counts", "growth", "F", "R", "energy", "c")
-        return _native.oja_newton(
-            *common, self._block, *(a[name] for name in small), self._rate, a["Y"], a["G"], a["recent"]
-        )
+    def _bind(self) -> _native.TableKernel:
+        make = _native.newton64 if self._params["dtype"] == "float64" else _native.newton32
+        views = self._views() if self._rate is None else {**self._views(), "rate": self._rate}
+        return make(self._problem, self._first_alpha, self._params["diagonal"], self._block, views)
 
     def _reserve(self, largest: int, widest: int) -> None:
         if self._m and self._block > 1 and len(self._arrays["recent"]) < self._block * widest:

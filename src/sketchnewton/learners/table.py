@@ -88,7 +88,7 @@ class FeatureTable:
 class TableLearner(Learner):
     """A learner whose state is a feature table and a few small arrays."""
 
-    _kernel: Any  # views of the arrays; made anew whenever an array is replaced
+    _kernel: _native.TableKernel  # views of the arrays; made anew whenever an array is replaced
 
     def __init__(self, columns: int, **parameters: Any) -> None:
         super().__init__(**parameters)
@@ -112,8 +112,12 @@ class TableLearner(Learner):
         return self._table.active[: self._arrays["counts"][1]]
 
     @abstractmethod
-    def _bind(self) -> Any:
+    def _bind(self) -> _native.TableKernel:
         """The kernel over the arrays as they are now."""
+
+    def _views(self) -> Arrays:
+        """All arrays by the names that kernels know; a new dictionary, which the kernel keeps."""
+        return {**self._arrays, "table": self._table.rows, "active": self._table.active}
 
     def _counters_fit(self) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""
