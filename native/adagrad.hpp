@@ -1,6 +1,7 @@
 // AdaGrad with a diagonal metric H = σI + diag(Σ g²)^½: the classical first-order reference.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -13,7 +14,7 @@ namespace skn {
 
 struct AdaGradState {
   std::int64_t* counts;  // rounds, active features, dimension
-  double* intercept;     // value, Σ g²
+  double* intercept;     // value, √Σg²
   double eta, sigma;
   bool has_intercept;
 };
@@ -50,8 +51,10 @@ class AdaGrad {
     return sum;
   }
 
-  // The table keeps 0 for "never seen", so a feature's Σ g² is stored from the smallest positive number on.
-  double metric(double squares) const { return s_.sigma + std::sqrt(squares); }
+  // √Σg² after one more g, within the range of the table; squares themselves would leave float32 soon.
+  static double grown(double root, double g) {
+    return std::min(std::hypot(root, g), static_cast<double>(std::numeric_limits<T>::max()));
+  }
 
   double learn_row(const Row& row, double label, double weight) {
     const double s = score(row, INT64_MAX), p = problem_.clipped(s);
@@ -63,20 +66,20 @@ class AdaGrad {
       T* r = table_.row(row.index()[k]);
       if (r[1] == T(0)) {
         table_.active[s_.counts[kActive]++] = row.index()[k];
-        r[1] = std::numeric_limits<T>::min();
+        r[1] = std::numeric_limits<T>::min();  // 0 means never seen
       }
       const double x = row.value()[k], g = slope * x;
       double w = static_cast<double>(r[0]);
-      w -= projection * x / metric(static_cast<double>(r[1]));
-      r[1] += static_cast<T>(g * g);
-      w -= s_.eta * g / metric(static_cast<double>(r[1]));
+      w -= projection * x / (s_.sigma + static_cast<double>(r[1]));
+      r[1] = static_cast<T>(grown(static_cast<double>(r[1]), g));
+      w -= s_.eta * g / (s_.sigma + static_cast<double>(r[1]));
       r[0] = static_cast<T>(w);
     }
     if (s_.has_intercept) {
-      double& squares = s_.intercept[1];
-      s_.intercept[0] -= projection / metric(squares);
-      squares += slope * slope;
-      s_.intercept[0] -= s_.eta * slope / metric(squares);
+      double& root = s_.intercept[1];
+      s_.intercept[0] -= projection / (s_.sigma + root);
+      root = grown(root, slope);
+      s_.intercept[0] -= s_.eta * slope / (s_.sigma + root);
     }
     if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
       s_.counts[kDimension] = row.index()[row.size() - 1] + 1;
@@ -84,9 +87,10 @@ class AdaGrad {
   }
 
   double quadratic(const Row& row) const {  // xᵀH⁻¹x
-    double sum = s_.has_intercept ? 1.0 / metric(s_.intercept[1]) : 0.0;
+    double sum = s_.has_intercept ? 1.0 / (s_.sigma + s_.intercept[1]) : 0.0;
     for (std::int64_t k = 0; k < row.size(); ++k)
-      sum += row.value()[k] * row.value()[k] / metric(static_cast<double>(table_.row(row.index()[k])[1]));
+      sum +=
+          row.value()[k] * row.value()[k] / (s_.sigma + static_cast<double>(table_.row(row.index()[k])[1]));
     return sum;
   }
 

@@ -263,14 +263,13 @@ void bind_learners(nb::module_& m) {
   nb::class_<PyFullNewton>(m, "FullNewton")
       .def(
           "learn",
-          [](PyFullNewton& k, const PyRows& x, std::int64_t begin, std::int64_t end, ConstDoubles labels,
-             std::optional<ConstDoubles> weights, Doubles out) {
+          [](PyFullNewton& k, const PyRows& x, ConstDoubles labels, std::optional<ConstDoubles> weights,
+             Doubles out) {
             check_batch(x, k.features, labels, weights, out);
-            require(0 <= begin && begin <= end && end <= x.rows->count(), "rows out of range");
             nb::gil_scoped_release release;
-            k.kernel.learn(*x.rows, begin, end, labels.data(), data_or_null(weights), out.data());
+            k.kernel.learn(*x.rows, labels.data(), data_or_null(weights), out.data());
           },
-          "rows"_a, "begin"_a, "end"_a, "labels"_a, "weights"_a.none(), "out"_a)
+          "rows"_a, "labels"_a, "weights"_a.none(), "out"_a)
       .def(
           "predict",
           [](PyFullNewton& k, const PyRows& x, Doubles out) {
@@ -284,12 +283,8 @@ void bind_learners(nb::module_& m) {
       [](const Problem& p, bool intercept, nb::dict arrays) {
         const State s(arrays);
         const std::int64_t n = s.rows("w");
-        const FullNewtonState state{s.get<std::int64_t>("counts", {2}),
-                                    s.get<double>("w", {n}),
-                                    s.get<double>("P", {n, n}),
-                                    s.get<double>("A", {n, n}),
-                                    n,
-                                    intercept};
+        const FullNewtonState state{s.get<std::int64_t>("counts", {2}), s.get<double>("w", {n}),
+                                    s.get<double>("U", {n, n}), n, intercept};
         return PyFullNewton{FullNewton(p, state), n - 1, s.owner()};
       },
       "problem"_a, "intercept"_a, "arrays"_a);

@@ -84,7 +84,7 @@ class Newton {
 
  private:
   enum { kRounds, kActive, kDimension };
-  static constexpr double kFirstScale = 0.1;  // D_1 of SON §5.2
+  static constexpr double kFirstScale = 0.31622776601683794;  // D_1^½, D_1 = 0.1 (SON §5.2)
 
   double learn_row(const Row& row, double label, double weight) {
     const double score = look(row);
@@ -126,8 +126,9 @@ class Newton {
     if (step_[Table<T>::kWeight] != 0) table_.scatter(row.index(), x_.data(), row.size(), step_.data());
     step_[Table<T>::kWeight] = 0;
     for (std::int64_t k = 0; k < row.size(); ++k) {
-      const double g = slope * row.value()[k];
-      table_.row(row.index()[k])[Table<T>::kScale] += static_cast<T>(g * g);
+      T& root = table_.row(row.index()[k])[Table<T>::kScale];
+      const double old = static_cast<double>(root), g = slope * row.value()[k];
+      root = static_cast<T>(std::sqrt(old * old + g * g));
     }
     look(row);
   }
@@ -146,8 +147,8 @@ class Newton {
     for (std::int64_t k = 0; k < size; ++k) {
       double v = row.value()[k];
       if (s_.diagonal) {
-        const auto D = static_cast<double>(table_.row(row.index()[k])[Table<T>::kScale]);
-        v /= std::sqrt(D > 0 ? D : kFirstScale);
+        const auto root = static_cast<double>(table_.row(row.index()[k])[Table<T>::kScale]);
+        v /= root > 0 ? root : kFirstScale;
       }
       x_[k] = static_cast<T>(v);
       xx_ += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
@@ -157,10 +158,10 @@ class Newton {
   // Features met for the first time get a place in the list of active ones.
   void enter(const Row& row) {
     for (std::int64_t k = 0; k < row.size(); ++k) {
-      T& D = table_.row(row.index()[k])[Table<T>::kScale];
-      if (D != T(0)) continue;
+      T& root = table_.row(row.index()[k])[Table<T>::kScale];
+      if (root != T(0)) continue;
       table_.active[s_.counts[kActive]++] = row.index()[k];
-      D = s_.diagonal ? T(kFirstScale) : T(1);
+      root = static_cast<T>(s_.diagonal ? kFirstScale : 1.0);
     }
     if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
       s_.counts[kDimension] = row.index()[row.size() - 1] + 1;

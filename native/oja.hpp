@@ -88,15 +88,15 @@ class Oja {
     s_.counts[kTouched] += n;
     active_ = active;
     if (rank() < s_.m) open(columns);
-    return s_.block > 1 ? gather_block(r, columns, index, n) : step(r, columns, table);
+    return s_.block > 1 ? gather_block(r, columns, table, index, n) : step(r, columns, table);
   }
 
   // Called when the row's features have been written.
   void finish(const Table<T>& table, std::int64_t active) {
     active_ = active;
     if (block_ended_) end_block(table);
-    if (written_out_) orthonormalise(table);
-    block_ended_ = written_out_ = false;
+    if (rebased_) orthonormalise(table);
+    block_ended_ = rebased_ = false;
   }
 
   // The weights' part in the sketch, as coefficients of the table's columns: Fᵀc.
@@ -109,6 +109,7 @@ class Oja {
   enum { kUpdates, kRank, kTouched, kFilled, kRecent };
   static constexpr double kIndependent = 0.01;   // share of ‖x‖² outside the span that opens a direction
   static constexpr double kAmplified = 1000;     // float32 keeps four digits of V until a refresh
+  static constexpr double kDirect = 1;           // log growth from which ĝ is written into V, not into Z
   static constexpr double kCancels = 1000;       // w̄ᵀx and cᵀVx this much larger than scores: fold c into w̄
   static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
 
@@ -183,60 +184,55 @@ class Oja {
 
   double step(double r, double* columns, const Table<T>& table) {
     const std::int64_t k = rank();
-    double kept = 0;  // aᵀc
     for (std::int64_t j = 0; j < k; ++j) {
       two_.y[j] = r * xhat_[j];
       squares_[j] = two_.y[j] * two_.y[j];
     }
     advance();
-    for (std::int64_t j = 0; j < k; ++j) {
-      two_.a[j] = gain_[j] * two_.y[j];
-      kept += two_.a[j] * s_.c[j];
-    }
+    for (std::int64_t j = 0; j < k; ++j) two_.a[j] = gain_[j] * two_.y[j];
     const double growth = two_.factor(k, gain_.data(), r * r * xx_);
+    if (refresh_due(growth)) rebase(table, columns);
+
+    double kept = 0;  // aᵀc
+    for (std::int64_t j = 0; j < k; ++j) kept += two_.a[j] * s_.c[j];
     two_.multiply_transposed(k, s_.c);
-    for (std::int64_t j = 0; j < k; ++j) xhat_[j] += two_.a[j] * r * xx_;
-    two_.solve(k, xhat_.data());
-    const bool due = refresh_due(growth);
-    two_.solve(k, F_);
-    if (due) {
-      // ĝ enters V itself, so that a row much longer than all before does not drown them.
-      const double opening = columns[k - 1];  // not zero if this row has just opened a direction
-      two_.solve(k, two_.a.data());
-      for (std::int64_t j = 0; j < k; ++j) columns[j] = r * two_.a[j] + opening * F_.at(j, k - 1);
-      write_out(table);
+    for (std::int64_t j = 0; j < k; ++j) xhat_[j] = two_.p[j] / r;  // L⁻¹(Vx + a ĝᵀx)
+    if (rebased_ && growth > kDirect) {
+      two_.solve(k, F_);
+      write_out(table, columns);
+      for (std::int64_t j = 0; j < k; ++j) columns[j] += r * two_.q[j];  // L⁻¹a ĝᵀ
     } else {
       const double* delta = two_.multiply_transposed(k, R_);
       for (std::int64_t j = 0; j < k; ++j) columns[j] += r * delta[j];
+      two_.solve(k, F_);
     }
     return -kept * r;
   }
 
   // A row of the block waits in the table's extra columns; V stays until the block is full.
-  double gather_block(double r, double* columns, const std::int64_t* index, std::int64_t n) {
+  double gather_block(double r, double* columns, const Table<T>& table, const std::int64_t* index,
+                      std::int64_t n) {
     const std::int64_t b = s_.counts[kFilled]++;
     columns[s_.m + b] = r;
     for (std::int64_t j = 0; j < ld_; ++j) Y(b)[j] = j < rank() ? r * xhat_[j] : 0.0;
     for (std::int64_t l = 0; l <= b; ++l)
       s_.G[b * s_.block + l] = s_.G[l * s_.block + b] = l < b ? r * inner_[l] : r * r * xx_;
     for (std::int64_t i = 0; i < n; ++i) s_.recent[s_.counts[kRecent]++] = index[i];
-    if (s_.counts[kFilled] == s_.block) close_block(r);
+    if (s_.counts[kFilled] == s_.block) close_block(r, columns, table);
     return 0.0;
   }
 
   // V ← L⁻¹(V + Σ_b a_b ĝ_bᵀ) with LLᵀ = I + Σ(a_b ŷ_bᵀ + ŷ_b a_bᵀ) + Σ G_bl a_b a_lᵀ: what concerns small
   // matrices and the current row. end_block does the rest.
-  void close_block(double r) {
+  void close_block(double r, double* columns, const Table<T>& table) {
     const std::int64_t k = rank(), B = s_.block;
     for (std::int64_t j = 0; j < k; ++j) {
       squares_[j] = 0;
       for (std::int64_t b = 0; b < B; ++b) squares_[j] += Y(b)[j] * Y(b)[j];
     }
     advance();
-    for (std::int64_t b = 0; b < B; ++b) {
+    for (std::int64_t b = 0; b < B; ++b)
       for (std::int64_t j = 0; j < k; ++j) A(b)[j] = gain_[j] * Y(b)[j];
-      lost_[b] = dot(A(b), s_.c, ld_);
-    }
     const Small M{M_.data(), ld_};
     for (std::int64_t i = 0; i < k; ++i)
       for (std::int64_t j = 0; j <= i; ++j) {
@@ -248,6 +244,10 @@ class Oja {
         }
       }
     cholesky(M, k);
+    growth_ = 0;
+    for (std::int64_t j = 0; j < k; ++j) growth_ += std::log(std::fmax(M.at(j, j), 1e-300));
+    if (refresh_due(growth_)) rebase(table, columns);
+    for (std::int64_t b = 0; b < B; ++b) lost_[b] = dot(A(b), s_.c, ld_);
     for (std::int64_t b = 0; b < B; ++b)
       for (std::int64_t j = 0; j < k; ++j) xhat_[j] += A(b)[j] * (b + 1 < B ? inner_[b] : r * xx_);
     solve_lower(M, k, xhat_.data());
@@ -258,12 +258,9 @@ class Oja {
   void end_block(const Table<T>& table) {
     const std::int64_t k = rank(), B = s_.block;
     const Small M{M_.data(), ld_};
-    double growth = 0;
-    for (std::int64_t j = 0; j < k; ++j) growth += std::log(std::fmax(M.at(j, j), 1e-300));
-    const bool due = refresh_due(growth);
-    solve_lower(M, k, F_);
-    if (due) {
-      write_out(table);
+    if (rebased_ && growth_ > kDirect) {
+      solve_lower(M, k, F_);
+      write_out(table, nullptr);
       for (std::int64_t b = 0; b < B; ++b) solve_lower(M, k, A(b));
     } else {
       for (std::int64_t b = 0; b < B; ++b) {  // a_b ← F⁻¹a_b
@@ -272,6 +269,7 @@ class Oja {
         for (std::int64_t j = 0; j < ld_; ++j) A(b)[j] = z_[j];
       }
       multiply_transposed_lower(M, k, R_);
+      solve_lower(M, k, F_);
     }
     for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) {
       T* row = table.row(s_.recent[i]);
@@ -287,40 +285,62 @@ class Oja {
     s_.counts[kFilled] = s_.counts[kRecent] = 0;
   }
 
-  // Z ← FZ, F ← I
-  void write_out(const Table<T>& table) {
+  // Starts afresh from what is: Z ← V, and w̄ ← w (c would only be cancelled by a w̄ that grows against it).
+  void rebase(const Table<T>& table, double* columns) {
+    write_out(table, columns);
+    fold(table);
+    *s_.growth = 0;
+    s_.counts[kTouched] = 0;
+    rebased_ = true;
+  }
+
+  // Z ← FZ, F ← I; `columns` is what this row is about to add to Z.
+  void write_out(const Table<T>& table, double* columns) {
     const std::int64_t k = rank();
-    std::vector<double> old(ld_, 0.0);
-    for (std::int64_t i = 0; i < active_; ++i) {
-      if (i + 8 < active_) table.prefetch(table.active + i + 8, 1);
-      T* z = table.row(table.active[i]) + Table<T>::kSketch;
-      for (std::int64_t j = 0; j < k; ++j) old[j] = static_cast<double>(z[j]);
-      for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<T>(dot(F_.row(j), old.data(), ld_));
+    for_active(table, [&](T*, T* z) {
+      for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<T>(dot(F_.row(j), z_.data(), ld_));
+    });
+    if (columns != nullptr) {
+      for (std::int64_t j = 0; j < k; ++j) z_[j] = columns[j];
+      for (std::int64_t j = 0; j < k; ++j) columns[j] = dot(F_.row(j), z_.data(), ld_);
     }
     for (std::int64_t i = 0; i < k; ++i)
       for (std::int64_t j = 0; j < ld_; ++j) F_.at(i, j) = R_.at(i, j) = i == j ? 1.0 : 0.0;
-    *s_.growth = 0;
-    s_.counts[kTouched] = 0;
-    written_out_ = true;
   }
 
-  // What rounding did to V is mended from the table itself: ZZᵀ = LLᵀ, F = L⁻¹. w̄ becomes w.
+  void fold(const Table<T>& table) {  // w̄ ← w̄ + Zᵀc, c ← 0
+    for_active(table,
+               [&](T* w, T*) { *w = static_cast<T>(static_cast<double>(*w) + dot(z_.data(), s_.c, ld_)); });
+    std::fill(s_.c, s_.c + ld_, 0.0);
+  }
+
+  // What rounding did to V is mended from the table itself: ZZᵀ = LLᵀ, F ← L⁻¹F.
   void orthonormalise(const Table<T>& table) {
     const std::int64_t k = rank();
     const Small M{M_.data(), ld_};
     std::fill(M_.begin(), M_.end(), 0.0);
-    for (std::int64_t i = 0; i < active_; ++i) {
-      if (i + 8 < active_) table.prefetch(table.active + i + 8, 1);
-      T* row = table.row(table.active[i]);
-      for (std::int64_t j = 0; j < k; ++j) z_[j] = static_cast<double>(row[Table<T>::kSketch + j]);
-      T& w = row[Table<T>::kWeight];
-      w = static_cast<T>(static_cast<double>(w) + dot(z_.data(), s_.c, ld_));
-      for (std::int64_t j = 0; j < k; ++j) axpy(z_[j], z_.data(), M.row(j), padded4(j + 1));
-    }
+    std::vector<double> v(ld_, 0.0);
+    for_active(table, [&](T*, T*) {
+      for (std::int64_t j = 0; j < k; ++j) v[j] = dot(F_.row(j), z_.data(), ld_);
+      for (std::int64_t j = 0; j < k; ++j) axpy(v[j], v.data(), M.row(j), padded4(j + 1));
+    });
     cholesky(M, k);
     solve_lower(M, k, F_);
     multiply_transposed_lower(M, k, R_);
-    std::fill(s_.c, s_.c + ld_, 0.0);
+    multiply_transposed_lower(M, k, s_.c);
+  }
+
+  // Calls visit(weight, z) for every active feature, with z also in z_ as doubles.
+  template <class Visit>
+  void for_active(const Table<T>& table, Visit visit) {
+    std::fill(z_.begin(), z_.end(), 0.0);
+    for (std::int64_t i = 0; i < active_; ++i) {
+      if (i + 8 < active_) table.prefetch(table.active + i + 8, 1);
+      T* row = table.row(table.active[i]);
+      for (std::int64_t j = 0; j < rank(); ++j) z_[j] = static_cast<double>(row[Table<T>::kSketch + j]);
+      visit(row + Table<T>::kWeight, row + Table<T>::kSketch);
+    }
+    std::fill(z_.begin(), z_.end(), 0.0);
   }
 
   OjaState s_;
@@ -332,9 +352,9 @@ class Oja {
   std::vector<double> z_, xhat_, gain_, squares_;
   std::vector<double> A_, lost_, M_;  // of a block: gains ∘ Y, aᵀc, and the factor L
   const double* inner_ = nullptr;     // Gx: the current row against the rows of the block
-  double xx_ = 0;
+  double xx_ = 0, growth_ = 0;
   std::int64_t active_ = 0;
-  bool block_ended_ = false, written_out_ = false, cancels_ = false;
+  bool block_ended_ = false, rebased_ = false, cancels_ = false;
 };
 
 }  // namespace skn

@@ -16,9 +16,10 @@ namespace skn {
 
 class RankTwo {
  public:
-  explicit RankTwo(std::int64_t m) : a(m), y(m), p_(m), q_(m), diagonal_(m), inverse_(m), u_(m), v_(m) {}
+  explicit RankTwo(std::int64_t m) : a(m), y(m), p(m), q(m), diagonal_(m), inverse_(m), u_(m), v_(m) {}
 
   std::vector<double> a, y;
+  std::vector<double> p, q;  // p = L⁻¹(y + n·a), q = L⁻¹a
 
   // Returns ½ log det: by how much the volume spanned by the rows grows.
   double factor(std::int64_t r, const double* gain, double n) {
@@ -29,27 +30,18 @@ class RankTwo {
         spread = gain[j];
         for (std::int64_t k = 0; k < j; ++k) spread += a[k] * y[k] * (gain[j] - gain[k]);
       }
-      const double p = N * a[j] + (1 + B) * y[j], q = spread * y[j];
+      const double pj = N * a[j] + (1 + B) * y[j], qj = spread * y[j];
       A += a[j] * a[j];
       B += a[j] * y[j];
       N = std::max(N - y[j] * y[j], 0.0);
       const double next = A * N + (1 + B) * (1 + B), per_delta = 1.0 / delta;
       diagonal_[j] = std::sqrt(next * per_delta);
       inverse_[j] = 1.0 / diagonal_[j];
-      p_[j] = p * (per_delta * inverse_[j]);
-      q_[j] = q * (per_delta * inverse_[j]);
+      p[j] = pj * (per_delta * inverse_[j]);
+      q[j] = qj * (per_delta * inverse_[j]);
       delta = next;
     }
     return 0.5 * std::log(delta);
-  }
-
-  void solve(std::int64_t r, double* x) const {  // x ← L⁻¹x
-    double xp = 0, xq = 0;
-    for (std::int64_t j = 0; j < r; ++j) {
-      x[j] = (x[j] - a[j] * xp - y[j] * xq) * inverse_[j];
-      xp += p_[j] * x[j];
-      xq += q_[j] * x[j];
-    }
   }
 
   void solve(std::int64_t r, const Small& X) {  // X ← L⁻¹X
@@ -57,7 +49,7 @@ class RankTwo {
     for (std::int64_t c = 0; c < X.ld; ++c) xp[c] = xq[c] = 0;
     for (std::int64_t j = 0; j < r; ++j) {
       double* __restrict x = X.row(j);
-      const double scale = inverse_[j], aj = a[j], yj = y[j], pj = p_[j], qj = q_[j];
+      const double scale = inverse_[j], aj = a[j], yj = y[j], pj = p[j], qj = q[j];
       for (std::int64_t c = 0; c < X.ld; ++c) {
         x[c] = (x[c] - aj * xp[c] - yj * xq[c]) * scale;
         xp[c] += pj * x[c];
@@ -70,7 +62,7 @@ class RankTwo {
     double xa = 0, xy = 0;
     for (std::int64_t j = r - 1; j >= 0; --j) {
       const double old = x[j];
-      x[j] = diagonal_[j] * old + p_[j] * xa + q_[j] * xy;
+      x[j] = diagonal_[j] * old + p[j] * xa + q[j] * xy;
       xa += a[j] * old;
       xy += y[j] * old;
     }
@@ -82,7 +74,7 @@ class RankTwo {
     for (std::int64_t c = 0; c < X.ld; ++c) xa[c] = xy[c] = 0;
     for (std::int64_t j = r - 1; j >= 0; --j) {
       double* __restrict x = X.row(j);
-      const double dj = diagonal_[j], aj = a[j], yj = y[j], pj = p_[j], qj = q_[j];
+      const double dj = diagonal_[j], aj = a[j], yj = y[j], pj = p[j], qj = q[j];
       for (std::int64_t c = 0; c < X.ld; ++c) {
         const double old = x[c];
         x[c] = dj * old + pj * xa[c] + qj * xy[c];
@@ -95,7 +87,7 @@ class RankTwo {
 
  private:
   static constexpr double kCancels = 1e3;  // beyond this a difference would lose more than three digits
-  std::vector<double> p_, q_, diagonal_, inverse_, u_, v_;
+  std::vector<double> diagonal_, inverse_, u_, v_;
 };
 
 }  // namespace skn

@@ -1,7 +1,7 @@
 // The feature table: one contiguous row per feature, so that a feature costs one cache miss.
 //
 //   column 0      weight w̄
-//   column 1      scale: 0 while the feature has never been learned from, else its diagonal accumulator
+//   column 1      scale: 0 while the feature has never been learned from, else the root of its Σg² (or 1)
 //   columns 2…    sketch coordinates, then whatever else the learner keeps per feature; zero padding
 //
 // All columns of a row are combined linearly in every pass, so both passes are plain vector loops:

@@ -56,15 +56,7 @@ def adagrad64(
 ) -> TableKernel: ...
 
 class FullNewton:
-    def learn(
-        self,
-        rows: Rows,
-        begin: int,
-        end: int,
-        labels: _Floats,
-        weights: _Floats | None,
-        out: _Floats,
-    ) -> None: ...
+    def learn(self, rows: Rows, labels: _Floats, weights: _Floats | None, out: _Floats) -> None: ...
     def predict(self, rows: Rows, out: _Floats) -> None: ...
 
 def full_newton(problem: Problem, intercept: bool, arrays: _Arrays) -> FullNewton: ...

@@ -49,7 +49,7 @@ class AdaGrad(TableLearner):
         self._problem = _native.problem(
             self.loss.code, self.loss.parameter, checked_clip(clip), 0.0, 0.0, 0.0
         )
-        self._arrays["intercept"] = np.zeros(2)  # value, Σ g²
+        self._arrays["intercept"] = np.zeros(2)  # value, √Σg²
         self._kernel = self._bind()
 
     def _bind(self) -> _native.TableKernel:

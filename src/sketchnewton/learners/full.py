@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, checked_eta, steepest_curvature
 from sketchnewton.learners.rows import Floats
 from sketchnewton.losses import Loss
 
-REFRESH = 1024  # rounds between fresh inversions of A
+LARGEST = 100_000  # coordinates; beyond, not even the attempt to get the memory is sensible
 
 
 class FullNewton(Learner):
     """Exact Online Newton Step: A = αI + Σ(σ + η)ggᵀ, nothing sketched (SON Equations 1 and 2).
 
-    Parameters are those of `SketchedNewton`. A⁻¹ is updated by the Sherman–Morrison formula and recomputed from A
-    every 1,024 rounds. Cost per row: O(d²) time; memory: two d × d matrices. Meant for d up to a few thousand.
+    Parameters are those of `SketchedNewton`. A is kept as its Cholesky factor, which stays accurate however
+    features are scaled. Cost per row: O(d²) time; memory: one d × d matrix. Meant for d up to a few thousand.
 
     >>> learner = FullNewton(alpha=1.0)
     >>> learner.learn([[1.0], [1.0]], [1.0, 1.0]).round(3).tolist()
@@ -65,26 +64,27 @@ class FullNewton(Learner):
     def spectrum(self) -> Floats:
         """The eigenvalues of A − αI, largest first."""
         d = 1 + self.dimension
-        moments = self._arrays["A"][1:d, 1:d] - self._alpha * np.eye(d - 1)
-        eigenvalues: Floats = np.linalg.eigvalsh(moments)[::-1]
-        return eigenvalues
+        U = self._arrays["U"][:d, :d]
+        moments = (U.T @ U)[1:, 1:] - self._alpha * np.eye(d - 1)
+        return np.asarray(np.linalg.eigvalsh(moments)[::-1], np.float64)
 
     def _resize(self, size: int) -> None:
         """Coordinate 0 is the intercept, coordinate i + 1 is feature i; those never seen have metric α."""
-        metric = np.full(size, self._alpha)
-        metric[0] = self._intercept_metric
         try:
-            fresh = {"w": np.zeros(size), "P": np.diag(1 / metric), "A": np.diag(metric)}
+            if size > LARGEST:
+                raise MemoryError
+            metric = np.full(size, self._alpha)
+            metric[0] = self._intercept_metric
+            fresh = {"w": np.zeros(size), "U": np.diag(np.sqrt(metric))}
         except MemoryError:
             message = (
-                f"{size - 1} features need {16 * size**2 / 2**30:.3g} GB in FullNewton: use SketchedNewton"
+                f"{size - 1} features need {8 * size**2 / 2**30:.3g} GB in FullNewton: use SketchedNewton"
             )
             raise MemoryError(message) from None
         if "w" in self._arrays:
             old = len(self._arrays["w"])
             fresh["w"][:old] = self._arrays["w"]
-            fresh["P"][:old, :old] = self._arrays["P"]
-            fresh["A"][:old, :old] = self._arrays["A"]
+            fresh["U"][:old, :old] = self._arrays["U"]
         self._arrays |= fresh
         self._bind()
 
@@ -97,22 +97,7 @@ class FullNewton(Learner):
             self._resize(max(largest + 2, min(2 * size, largest + 1024)))
 
     def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
-        begin = 0
-        while begin < len(rows):
-            end = min(len(rows), begin + REFRESH - self.rows_seen % REFRESH)
-            before = self.rows_seen
-            self._kernel.learn(rows, begin, end, labels, weights, out)
-            if self.rows_seen > before and self.rows_seen % REFRESH == 0:
-                self._invert()
-            begin = end
-
-    def _invert(self) -> None:
-        # Only what has been seen, so that the bits do not depend on how much room there is.
-        d = 1 + self.dimension
-        A: NDArray[np.float64] = self._arrays["A"][:d, :d].copy()
-        scale = 1 / np.sqrt(np.diag(A))
-        P = np.linalg.inv(A * scale * scale[:, None]) * scale * scale[:, None]
-        self._arrays["P"][:d, :d] = (P + P.T) / 2
+        self._kernel.learn(rows, labels, weights, out)
 
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
         self._kernel.predict(rows, out)

@@ -126,7 +126,7 @@ class SketchedNewton(TableLearner):
         if self._m:
             values += rows[:, 2 : 2 + self._m] @ (self._arrays["c"][: self._m] @ self._arrays["F"])[: self._m]
         if self._params["diagonal"]:
-            values /= np.sqrt(rows[:, 1])
+            values /= rows[:, 1]
         weights = np.zeros(self.dimension)
         weights[seen] = values
         return weights

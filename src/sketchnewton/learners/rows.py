@@ -24,7 +24,7 @@ def as_rows(X: Any) -> _native.Rows:
         if hasattr(X, "indptr"):
             return _csr_rows(X.indptr, X.indices, X.data)
     X = np.asarray(X)
-    if X.dtype != np.float64 and X.dtype != np.float32:
+    if X.dtype not in (np.float64, np.float32):
         if X.dtype.kind == "c":
             raise ValueError(f"Complex data not supported: X has dtype {X.dtype}")
         X = X.astype(np.float64)

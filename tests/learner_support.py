@@ -1,0 +1,68 @@
+"""One table of all learners and a few streams: the tests of promises run over both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from sketchnewton import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
+
+Floats = NDArray[np.float64]
+
+LEARNERS: dict[str, Callable[[], Learner]] = {
+    "oja": lambda: SketchedNewton("oja", 5, alpha=20.0),
+    "oja, defaults": SketchedNewton,
+    "oja, float64, logistic": lambda: SketchedNewton("oja", 4, loss="logistic", clip=3, dtype="float64"),
+    "oja, diagonal, intercept": lambda: SketchedNewton("oja", 7, diagonal=True, intercept=True),
+    "oja, blocks": lambda: SketchedNewton("oja", 6, alpha=20.0, block=4, intercept=True),
+    "oja, the paper's rate": lambda: SketchedNewton("oja", 20, alpha=20.0, oja_rate=1.0),
+    "oja, rates per direction": lambda: SketchedNewton("oja", 3, alpha=20.0, oja_rate=[0.5, 1, 2]),
+    "oja, absolute": lambda: SketchedNewton("oja", 5, alpha=20.0, loss="absolute"),
+    "none": lambda: SketchedNewton("none", alpha=30.0, intercept=True),
+    "online gradient": lambda: OnlineGradient(alpha=30.0, diagonal=True),
+    "full": lambda: FullNewton(alpha=5.0, intercept=True),
+    "adagrad": lambda: AdaGrad(eta=0.3, intercept=True),
+    "adagrad, clipped": lambda: AdaGrad(eta=0.3, clip=1.0, dtype="float64"),
+}
+
+
+def sparse_stream(
+    rounds: int, d: int = 300, non_zeros: int = 20, seed: int = 0, spread: float = 10.0
+) -> tuple[Floats, Floats]:
+    """Dense arrays of sparse rows, scales of features spread over a factor, labels ±1 from a linear rule."""
+    rng = np.random.default_rng(seed)
+    X = np.zeros((rounds, d))
+    columns = np.argsort(rng.random((rounds, d)), axis=1)[:, :non_zeros]
+    X[np.arange(rounds)[:, None], columns] = rng.standard_normal((rounds, non_zeros))
+    X *= np.geomspace(1, spread, d) / np.sqrt(spread)
+    y = np.sign(X @ rng.standard_normal(d) + 0.3 * rng.standard_normal(rounds))
+    return X, y
+
+
+def state(learner: Learner) -> dict[str, NDArray[Any]]:
+    """All arrays of a learner, as a model file would hold them."""
+    return learner._all_arrays()
+
+
+def assert_same_state(a: Learner, b: Learner) -> None:
+    left, right = state(a), state(b)
+    assert left.keys() == right.keys()
+    for name, array in left.items():
+        if name == "recent":  # room for the rows of a block, as much as was needed
+            used = left["sketch_counts"][4]
+            assert used == right["sketch_counts"][4]
+            np.testing.assert_array_equal(array[:used], right[name][:used])
+        elif name in ("w", "U"):  # room for features to come
+            size = min(len(array), len(right[name]))
+            index = (slice(size),) * array.ndim
+            np.testing.assert_array_equal(array[index], right[name][index])
+        else:
+            np.testing.assert_array_equal(array, right[name], err_msg=name)
+
+
+def batches(X: Floats, y: Floats, size: int) -> list[tuple[csr_array, Floats]]:
+    return [(csr_array(X[i : i + size]), y[i : i + size]) for i in range(0, len(y), size)]

@@ -1,0 +1,252 @@
+"""Promises that every learner keeps: batches, formats, files, copies, bad input."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array, csc_array, csr_array
+
+from sketchnewton import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton, load
+from sketchnewton.archive import ModelFileError, read, write
+from tests.learner_support import LEARNERS, assert_same_state, batches, sparse_stream, state
+
+
+@pytest.fixture(params=LEARNERS, name="kind")
+def _kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def learned(kind: str, rows: int = 1500) -> tuple[Learner, np.ndarray[Any, Any]]:
+    learner = LEARNERS[kind]()
+    X, y = sparse_stream(rows, d=80, non_zeros=12)
+    return learner, learner.learn(csr_array(X), y)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_batches_do_not_matter(kind: str, size: int) -> None:
+    whole, predictions = learned(kind)
+    parts = LEARNERS[kind]()
+    X, y = sparse_stream(1500, d=80, non_zeros=12)
+    seen = np.concatenate([parts.learn(rows, labels) for rows, labels in batches(X, y, size)])
+    np.testing.assert_array_equal(seen, predictions)
+    assert_same_state(whole, parts)
+
+
+def test_features_that_come_late_do_not_matter(kind: str) -> None:
+    """A batch that holds a large index makes room early; the bits must not depend on it."""
+    X, y = sparse_stream(1300, d=1200, non_zeros=12)
+    X[:1200, 1000:] = 0
+    whole, parts = LEARNERS[kind](), LEARNERS[kind]()
+    predictions = whole.learn(csr_array(X), y)
+    seen = np.concatenate([parts.learn(rows, labels) for rows, labels in batches(X, y, 100)])
+    np.testing.assert_array_equal(seen, predictions)
+    assert_same_state(whole, parts)
+
+
+def test_all_formats_give_the_same(kind: str) -> None:
+    X, y = sparse_stream(300, d=80, non_zeros=12)
+    _, predictions = LEARNERS[kind](), LEARNERS[kind]().learn(X, y)
+    shuffled = csr_array(X)
+    for r in range(300):  # unsorted, with an explicit zero
+        part = slice(shuffled.indptr[r], shuffled.indptr[r + 1])
+        shuffled.indices[part] = shuffled.indices[part][::-1].copy()
+        shuffled.data[part] = shuffled.data[part][::-1].copy()
+    halves = csr_array((np.tile(X / 2, 2).ravel(), np.tile(np.arange(80), 600), np.arange(301) * 160))
+    wide = csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    for rows in (
+        csr_array(X),
+        csc_array(X),
+        coo_array(X),
+        X.tolist(),
+        np.asfortranarray(X),
+        shuffled,
+        halves,
+        wide,
+    ):
+        np.testing.assert_array_equal(LEARNERS[kind]().learn(rows, y), predictions)
+
+
+def test_float32_rows(kind: str) -> None:
+    X, y = sparse_stream(300, d=80, non_zeros=12)
+    X = X.astype(np.float32)
+    expected = LEARNERS[kind]().learn(X.astype(np.float64), y)
+    np.testing.assert_array_equal(LEARNERS[kind]().learn(X, y), expected)
+    np.testing.assert_array_equal(LEARNERS[kind]().learn(csr_array(X), y), expected)
+
+
+@pytest.mark.parametrize("stop", [0, 1, 2, 3, 750])
+def test_save_load_continue(kind: str, stop: int, tmp_path: Path) -> None:
+    whole, predictions = learned(kind)
+    X, y = sparse_stream(1500, d=80, non_zeros=12)
+    first = LEARNERS[kind]()
+    first.learn(X[:stop], y[:stop])
+    first.save(tmp_path / "model.skn")
+    second = load(tmp_path / "model.skn")
+    assert type(second) is type(first)
+    assert second.params == first.params
+    np.testing.assert_array_equal(second.learn(X[stop:], y[stop:]), predictions[stop:])
+    assert_same_state(whole, second)
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_are_independent(kind: str, duplicate: Any) -> None:
+    learner, _ = learned(kind, 100)
+    twin = duplicate(learner)
+    assert_same_state(learner, twin)
+    X, y = sparse_stream(50, d=80, non_zeros=12, seed=5)
+    twin.learn(X, y)
+    assert twin.rows_seen == 150
+    assert learner.rows_seen == 100
+    np.testing.assert_array_equal(learner.learn(X, y), duplicate(learned(kind, 100)[0]).learn(X, y))
+
+
+def test_predict_is_the_next_prediction_and_changes_nothing(kind: str) -> None:
+    learner, _ = learned(kind, 400)
+    before = copy.deepcopy(learner)
+    X, y = sparse_stream(50, d=80, non_zeros=12, seed=5)
+    predictions = learner.predict(X)
+    assert_same_state(learner, before)
+    assert learner.learn(X[:1], y[:1])[0] == pytest.approx(predictions[0], abs=1e-6)
+    score = X @ before.weights + before.intercept_
+    clip = np.inf if before.params["clip"] is None else before.params["clip"]
+    np.testing.assert_allclose(predictions, np.clip(score, -clip, clip), rtol=0, atol=1e-5)
+
+
+def test_unknown_features_count_as_zero(kind: str) -> None:
+    learner, _ = learned(kind, 100)
+    X, _ = sparse_stream(5, d=80, non_zeros=12, seed=5)
+    wide = np.hstack([X, np.full((5, 5000), 7.0)])
+    np.testing.assert_array_equal(learner.predict(csr_array(wide)), learner.predict(X))
+
+
+def test_weight_zero_leaves_no_trace(kind: str) -> None:
+    X, y = sparse_stream(200, d=80, non_zeros=12)
+    h = np.random.default_rng(0).integers(0, 2, 200).astype(float)
+    some, rest = LEARNERS[kind](), LEARNERS[kind]()
+    predictions = some.learn(X, y, h)
+    np.testing.assert_array_equal(predictions[h > 0], rest.learn(X[h > 0], y[h > 0]))
+    assert_same_state(some, rest)
+
+
+def test_rows_of_zeros(kind: str) -> None:
+    learner = LEARNERS[kind]()
+    predictions = learner.learn(np.zeros((20, 5)), np.tile([1.0, -1.0], 10))
+    assert np.isfinite(predictions).all()
+    assert learner.rows_seen == 20
+    assert not learner.weights.any()
+    X, y = sparse_stream(100, d=80, non_zeros=12)
+    assert np.isfinite(learner.learn(X, y)).all()
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e15])
+def test_features_of_any_scale_stay_finite(kind: str, scale: float) -> None:
+    X, y = sparse_stream(500, d=80, non_zeros=12)
+    X[:, ::3] *= scale
+    X[:, 1] = X[:, 4]  # twins
+    learner = LEARNERS[kind]()
+    assert np.isfinite(learner.learn(X, y)).all()
+    assert all(np.isfinite(array).all() for array in state(learner).values())
+
+
+BAD = {
+    "NaN": (np.array([[1.0, np.nan]]), [1.0], None, "X contains NaN: row 0, feature 1"),
+    "infinity": (
+        np.array([[1.0, 0.0], [-np.inf, 0.0]]),
+        [1.0, 1.0],
+        None,
+        "X contains infinity: row 1, feature 0",
+    ),
+    "too large": (np.array([[1e31]]), [1.0], None, "beyond"),
+    "one dimension": (np.array([1.0]), [1.0], None, "expected two dimensions"),
+    "complex": (np.array([[1j]]), [1.0], None, "Complex"),
+    "text": ([["a"]], [1.0], None, "could not convert"),
+    "short labels": (np.ones((2, 1)), [1.0], None, "y has shape"),
+    "NaN label": (np.ones((2, 1)), [1.0, np.nan], None, "label nan"),
+    "short weights": (np.ones((2, 1)), [1.0, 1.0], [1.0], "sample_weight has shape"),
+    "negative weight": (np.ones((2, 1)), [1.0, 1.0], [1.0, -1.0], "sample_weight=-1 at row 1"),
+    "negative index": (csr_array(([1.0], [0], [0, 1]), shape=(1, 2)), [1.0], None, "negative feature index"),
+}
+BAD["negative index"][0].indices[0] = -1
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_changes_nothing(kind: str, case: str) -> None:
+    X, y, weights, message = BAD[case]
+    learner, _ = learned(kind, 50)
+    before = copy.deepcopy(learner)
+    with pytest.raises(ValueError, match=message):
+        learner.learn(X, y, weights)
+    assert_same_state(learner, before)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SketchedNewton(sketch="sign"), "sketch='sign' is invalid"),
+        (lambda: SketchedNewton(sketch_size=-1), "sketch_size=-1 is invalid"),
+        (lambda: SketchedNewton(sketch_size=2.5), "sketch_size=2.5 is invalid"),  # type: ignore[arg-type]
+        (lambda: SketchedNewton(alpha=-1), "alpha=-1 is invalid: must be > 0"),
+        (lambda: SketchedNewton(clip=0), "clip=0 is invalid"),
+        (lambda: SketchedNewton(curvature=float("nan")), "curvature=nan is invalid"),
+        (lambda: SketchedNewton(eta="1/2"), "eta='1/2' is invalid"),
+        (lambda: SketchedNewton(oja_rate="fast"), "oja_rate='fast' is invalid"),
+        (lambda: SketchedNewton(oja_rate=[1.0, 2.0]), "oja_rate=.* is invalid"),
+        (lambda: SketchedNewton(block=0), "block=0 is invalid"),
+        (lambda: SketchedNewton(dtype="int8"), "dtype='int8' is invalid"),
+        (lambda: SketchedNewton(loss="squard"), "squared"),
+        (lambda: FullNewton(alpha=0), "alpha=0 is invalid"),
+        (lambda: AdaGrad(eta=0), "eta=0 is invalid"),
+        (lambda: OnlineGradient(alpha=0), "alpha=0 is invalid"),
+    ],
+)
+def test_parameters_are_checked(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_table_too_large_is_one_clear_line() -> None:
+    learner = SketchedNewton()
+    row = csr_array(([1.0], [2**55], [0, 1]), shape=(1, 2**56))
+    with pytest.raises(MemoryError, match=f"feature index {2**55} needs a table of .* GB"):
+        learner.learn(row, [1.0])
+    assert learner.rows_seen == 0
+
+
+def test_large_indices_cost_no_memory() -> None:
+    """Zero pages: a table of 2 GB of addresses, of which two pages are used."""
+    learner = SketchedNewton("oja", 10)
+    row = csr_array(([1.0, 1.0], [5, 2**25], [0, 2]), shape=(1, 2**25 + 1))
+    learner.learn(row, [1.0])
+    assert set(state(learner)["features"]) == {5, 2**25}
+
+
+def test_a_loaded_file_must_fit_its_class(kind: str, tmp_path: Path) -> None:
+    learner, _ = learned(kind, 50)
+    path = tmp_path / "model.skn"
+    learner.save(path)
+    header, arrays = read(path)
+    broken = {
+        "array missing": (header, {k: v for k, v in arrays.items() if k != "counts"}),
+        "array of another shape": (header, {**arrays, "counts": arrays["counts"][:-1]}),
+        "counter beyond its array": (header, {**arrays, "counts": arrays["counts"] + 10**9}),
+        "parameter unknown": ({**header, "parameters": {**header["parameters"], "zeal": 3}}, arrays),
+        "parameter wrong": ({**header, "parameters": {**header["parameters"], "loss": "none"}}, arrays),
+    }
+    for new_header, new_arrays in broken.values():
+        write(path, new_header, new_arrays)
+        with pytest.raises(ModelFileError, match="not a usable"):
+            load(path)
+    write(path, {**header, "class": "Oracle"}, arrays)
+    with pytest.raises(ModelFileError, match="Oracle"):
+        load(path)
+
+
+def test_repr_shows_what_was_chosen() -> None:
+    assert repr(SketchedNewton("oja", 5, loss="hinge")) == "SketchedNewton(sketch_size=5, loss='hinge')"
+    assert repr(OnlineGradient(alpha=2.0)) == "OnlineGradient(alpha=2.0)"

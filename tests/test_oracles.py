@@ -1,0 +1,157 @@
+"""The compiled learners compute what the papers' dense algorithms compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from sketchnewton import AdaGrad, FullNewton, OnlineGradient, SketchedNewton
+from tests.learner_support import sparse_stream
+from tests.oracles.adagrad import adagrad
+from tests.oracles.full_newton import full_newton
+from tests.oracles.oja import oja_son
+from tests.oracles.online_gradient import online_gradient
+
+ROUNDS = 5000
+TOLERANCE = {"float64": 1e-6, "float32": 1e-3}
+# α large enough that steps do not overshoot: the comparison is of algorithms, not of chaotic trajectories.
+ALPHA = {
+    ("squared", False): 150.0,
+    ("squared", True): 1.0,
+    ("logistic", False): 20.0,
+    ("logistic", True): 0.5,
+}
+
+
+def compare_oja(m: int, loss: str, diagonal: bool, clip: float, **options: Any) -> float:
+    """Check both precisions against the oracle; return the share of rounds in which it projected."""
+    X, y = sparse_stream(ROUNDS)
+    alpha = ALPHA[loss, diagonal]
+    reference = SketchedNewton("oja", m, loss=loss, clip=clip, **options)
+    predictions, weights, projected = oja_son(
+        X,
+        y,
+        m=m,
+        alpha=alpha,
+        loss=loss,
+        C=clip,
+        sigma=reference.loss.curvature(clip),
+        diagonal=diagonal,
+        rate=options.get("oja_rate", "adaptive"),
+        block=options.get("block", 1),
+        intercept_ridge=float(reference._arrays["intercept"][1]) or None,
+    )
+    for dtype, tolerance in TOLERANCE.items():
+        learner = SketchedNewton("oja", m, alpha, loss, clip=clip, diagonal=diagonal, dtype=dtype, **options)
+        learned = learner.learn(csr_array(X), y)
+        np.testing.assert_allclose(learned, predictions, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=tolerance)
+        V = learner.basis
+        np.testing.assert_allclose(V @ V.T, np.eye(m), rtol=0, atol=1e-5)
+    return projected
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("m", [1, 5, 10, 20])
+def test_sparse_oja_equals_dense(m: int, loss: str, diagonal: bool) -> None:
+    assert compare_oja(m, loss, diagonal, clip=0.25) >= 0.1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"oja_rate": 1.0},
+        {"oja_rate": [0.5, 1.0, 1.5, 2.0, 3.0]},
+        {"block": 5},
+        {"block": 7, "oja_rate": 1.0},
+        {"intercept": True},
+        {"block": 3, "intercept": True},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_oja_options_equal_dense(options: dict[str, Any], diagonal: bool) -> None:
+    compare_oja(5, "squared", diagonal, clip=0.25, **options)
+
+
+def test_oja_when_the_sketch_has_room_to_spare() -> None:
+    """m > d: the basis fills up with what there is, and rows are inside its span from then on."""
+    X, y = sparse_stream(3000, d=6, non_zeros=3, spread=100.0)
+    learner = SketchedNewton("oja", 10, 50.0, dtype="float64")
+    predictions, weights, _ = oja_son(X, y, m=10, alpha=50.0)
+    np.testing.assert_allclose(learner.learn(X, y), predictions, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
+    assert learner.basis.shape == (6, 6)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_oja_rates_that_let_single_rows_take_over(scale: float) -> None:
+    """Γ = 1/t with long rows multiplies V by up to 10²⁴ in one round; the representation must not notice."""
+    X, y = sparse_stream(400, d=40, non_zeros=10)
+    X[::7] *= scale
+    alpha = 150.0 * max(scale, 1.0) ** 2
+    learner = SketchedNewton("oja", 4, alpha, oja_rate=1.0, dtype="float64")
+    predictions, _, _ = oja_son(X, y, m=4, alpha=alpha, rate=1.0)
+    np.testing.assert_allclose(learner.learn(X, y), predictions, rtol=0, atol=1e-6)
+
+
+def test_oja_with_importance_weights_and_eta() -> None:
+    X, y = sparse_stream(2000)
+    h = np.random.default_rng(3).choice([0.25, 1.0, 3.0], len(y))
+    predictions, weights, _ = oja_son(
+        X, y, m=5, alpha=300.0, importance=h, eta=lambda t: 1 / np.sqrt(t), sigma=0.05
+    )
+    learner = SketchedNewton("oja", 5, 300.0, curvature=0.05, eta="1/sqrt(t)", dtype="float64")
+    np.testing.assert_allclose(learner.learn(X, y, h), predictions, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "absolute"])
+def test_no_sketch_is_online_gradient(loss: str) -> None:
+    X, y = sparse_stream(ROUNDS)
+    predictions, weights = online_gradient(X, y, alpha=100.0, loss=loss, C=0.5)
+    for learner in (
+        SketchedNewton("none", 10, 100.0, loss, clip=0.5, dtype="float64"),
+        SketchedNewton("oja", 0, 100.0, loss, clip=0.5, dtype="float64"),
+        OnlineGradient(100.0, loss, clip=0.5, dtype="float64"),
+    ):
+        np.testing.assert_allclose(learner.learn(X, y), predictions, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "absolute"])
+def test_full_newton(loss: str) -> None:
+    X, y = sparse_stream(3000, d=40, non_zeros=10)  # several fresh inversions
+    h = np.random.default_rng(3).choice([0.5, 1.0, 2.0], len(y))
+    learner = FullNewton(10.0, loss, clip=0.7, curvature=0.1, eta="1/t")
+    predictions, weights = full_newton(
+        X, y, alpha=10.0, loss=loss, C=0.7, sigma=0.1, eta=lambda t: 1 / t, importance=h
+    )
+    np.testing.assert_allclose(learner.learn(X, y, h), predictions, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
+
+
+def test_a_sketch_with_exact_eigenvectors_is_full_newton() -> None:
+    """Rows along the axes, one at a time: V is exact from the start, and so is the metric αI + VᵀEV."""
+    rng = np.random.default_rng(0)
+    d = 6
+    X = np.zeros((2000, d))
+    X[np.arange(2000), rng.integers(0, d, 2000)] = rng.standard_normal(2000) * 3
+    y = np.sign(X.sum(axis=1) + rng.standard_normal(2000))
+    sketched = SketchedNewton("oja", d, 2.0, dtype="float64").learn(X, y)
+    exact = FullNewton(2.0).learn(X, y)
+    np.testing.assert_allclose(sketched, exact, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("clip", [None, 0.5])
+def test_adagrad(clip: float | None) -> None:
+    X, y = sparse_stream(ROUNDS)
+    C = np.inf if clip is None else clip
+    predictions, weights = adagrad(X, y, eta=0.2, sigma=0.01, C=C)
+    learner = AdaGrad(0.2, 0.01, clip=clip, dtype="float64")
+    np.testing.assert_allclose(learner.learn(X, y), predictions, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
