@@ -54,10 +54,10 @@ class SketchedNewton(TableLearner):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((1000, 20)) * np.geomspace(1, 30, 20)
     >>> y = np.sign(X @ (rng.standard_normal(20) / np.geomspace(1, 30, 20)))
-    >>> learner = SketchedNewton(sketch="oja", sketch_size=5, alpha=100)
-    >>> predictions = learner.learn(X, y)
-    >>> bool(np.mean(np.sign(predictions[500:]) != y[500:]) < 0.2)
-    True
+    >>> def error(learner):  # in the second half of one pass
+    ...     return np.mean(np.sign(learner.learn(X, y)[500:]) != y[500:])
+    >>> print(error(SketchedNewton(sketch="none")), error(SketchedNewton(sketch="oja")))
+    0.246 0.11
 
     Limits: values beyond ±1e30, NaN and infinity are refused. Predictions are bounded by `clip`, so targets of a
     regression must be scaled to it. A feature index i needs room for i + 1 table rows of address space.
