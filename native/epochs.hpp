@@ -1,9 +1,10 @@
 // Linear maps that every feature must go through, applied to a feature only when it is needed.
 //
 // At the end of an epoch the sketch changes its basis: each feature's weight and sketch coordinates become
-// w + rᵀz and Nz. Doing that for the whole table would cost its size; instead a feature carries the number of maps
-// it has gone through, and the rest are made up for when it is touched. Products of runs of maps are kept on
-// `levels` of groups of kGroup, so that making up for any delay takes a few small matrix–vector products.
+// w + rᵀz and Nz. Doing that for the whole table would cost its size; instead a feature carries the number of
+// maps it has gone through, and the rest are made up for when it is touched. Products of runs of maps are
+// kept on `levels` of groups of kGroup, so that making up for any delay takes a few small matrix–vector
+// products.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +23,8 @@ struct EpochShape {
 template <class T>
 struct EpochState {
   static constexpr std::int64_t kGroup = 16, kLevels = 4;
-  std::int64_t* items;                // per level: groups completed below it (level 0: maps)
-  T* suffix;                          // kLevels × kGroup maps: from item i of the open group up to now
+  std::int64_t* items;                  // per level: groups completed below it (level 0: maps)
+  T* suffix;                            // kLevels × kGroup maps: from item i of the open group up to now
   std::array<T*, kLevels - 1> archive;  // per level: from an item up to the end of its own, closed group
 
   static constexpr std::int64_t capacity() { return kGroup * kGroup * kGroup * kGroup; }
@@ -72,7 +73,9 @@ class EpochMaps {
  private:
   static constexpr std::int64_t kGroup = EpochState<T>::kGroup, kLevels = EpochState<T>::kLevels;
 
-  T* suffix(std::int64_t level, std::int64_t i) const { return s_.suffix + (level * kGroup + i) * shape_.size(); }
+  T* suffix(std::int64_t level, std::int64_t i) const {
+    return s_.suffix + (level * kGroup + i) * shape_.size();
+  }
 
   void push(std::int64_t level, const T* map) {
     const std::int64_t count = s_.items[level] % kGroup, size = shape_.size();

@@ -1,13 +1,14 @@
 // Frequent Directions and its kin in sparse time (SON Algorithms 6–10, RFD Algorithms 3 and 6).
 //
-// The sketch is S = [diag(D) V; G]: V has up to m − 1 orthonormal rows from the last shrink, G the gradients since
-// then, up to m of them, which wait in the table's columns. All small computation is done in an orthonormal basis
-// W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is a small matrix M = W SᵀS Wᵀ, kept
-// beside the Cholesky factor U of αI + M, and the weights are w̄ + Wᵀc.
+// The sketch is S = [diag(D) V; G]: V has up to m − 1 orthonormal rows from the last shrink, G the gradients
+// since then, up to m of them, which wait in the table's columns. All small computation is done in an
+// orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is a small
+// matrix M = W SᵀS Wᵀ, kept beside the Cholesky factor U of αI + M, and the weights are w̄ + Wᵀc.
 //
-// When G is full, M is diagonalised, the shrink rule is applied, and V ← N₁V + N₂G. SON represents V as FZ to avoid
-// writing all of it, but N₁ is nearly singular whenever a direction is replaced, so F cannot be inverted. Here
-// features go through N₁ when they are touched next (EpochMaps); the weights' part Vᵀc takes the same way into w̄.
+// When G is full, M is diagonalised, the shrink rule is applied, and V ← N₁V + N₂G. SON represents V as FZ to
+// avoid writing all of it, but N₁ is nearly singular whenever a direction is replaced, so F cannot be
+// inverted. Here features go through N₁ when they are touched next (EpochMaps); the weights' part Vᵀc takes
+// the same way into w̄.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,8 @@ struct ShrinkRule {
     const auto n = static_cast<std::int64_t>(values.size());
     const double rho = n >= m ? std::max(values[m - 1], 0.0) : 0.0;
     const auto spared = m - static_cast<std::int64_t>(std::floor(share * static_cast<double>(m) + 1e-9));
-    for (std::int64_t i = 0; i < n; ++i) values[i] = i >= m - 1 ? 0.0 : i < spared ? values[i] : values[i] - rho;
+    for (std::int64_t i = 0; i < n; ++i)
+      values[i] = i >= m - 1 ? 0.0 : i < spared ? values[i] : values[i] - rho;
     return rho;
   }
 };
@@ -293,8 +295,8 @@ class Frequent {
     s_.counts[kFilled] = s_.counts[kRecent] = 0;
   }
 
-  // All features are brought up to date, and the count of maps starts again. What rounding did to V is mended by
-  // one more map: VVᵀ = LLᵀ, V ← L⁻¹V.
+  // All features are brought up to date, and the count of maps starts again. What rounding did to V is mended
+  // by one more map: VVᵀ = LLᵀ, V ← L⁻¹V.
   void sweep(const Table<T>& table, std::int64_t active) {
     const std::int64_t k = rank();
     std::vector<double> K(q_ * ldq_, 0.0), I(q_ * ldq_, 0.0), z(ldq_, 0.0);

@@ -26,7 +26,7 @@ struct OjaState {
   double* growth;        // log of the volume that Z has gained since the last look at its condition
   double *F, *R;         // m × ld each; R = (F⁻¹)ᵀ
   double *energy, *c;    // ld
-  const double* rate;    // ld: Γ_t = rate/t; null: Γ = E⁻¹, every direction at its own scale
+  const double* rate;    // ld: Γ_t = rate/t; null: Γ ≈ E⁻¹, every direction at its own scale
   double *Y, *G;         // of the rows in the block: Vĝ (block × ld) and their Gram matrix (block × block)
   std::int64_t* recent;  // features touched in the block, repeats included
 };
@@ -140,13 +140,14 @@ class Oja {
     columns[k] = 1.0 / norm;
   }
 
-  // Λ and Γ of Equation 4, given Σ(Vĝ)² over the block.
-  void advance() {
+  // Λ and Γ of Equation 4, given Σ(Vĝ)² and Σ‖ĝ‖² over the block. No direction moves by more than its own
+  // length.
+  void advance(double norms) {
     const auto t = static_cast<double>(++s_.counts[kUpdates]);
     for (std::int64_t j = 0; j < rank(); ++j) {
       if (s_.rate == nullptr) {
         s_.energy[j] += squares_[j];
-        gain_[j] = s_.energy[j] > 0 ? 1.0 / s_.energy[j] : 0.0;
+        gain_[j] = 1.0 / std::max(s_.energy[j], norms);
       } else {
         const double gamma = std::fmin(1.0, s_.rate[j] / t);
         s_.energy[j] = t * ((1 - gamma) * s_.energy[j] / std::fmax(t - 1, 1.0) + gamma * squares_[j]);
@@ -188,7 +189,7 @@ class Oja {
       two_.y[j] = r * xhat_[j];
       squares_[j] = two_.y[j] * two_.y[j];
     }
-    advance();
+    advance(r * r * xx_);
     for (std::int64_t j = 0; j < k; ++j) two_.a[j] = gain_[j] * two_.y[j];
     const double growth = two_.factor(k, gain_.data(), r * r * xx_);
     if (refresh_due(growth)) rebase(table, columns);
@@ -199,7 +200,7 @@ class Oja {
     for (std::int64_t j = 0; j < k; ++j) xhat_[j] = two_.p[j] / r;  // L⁻¹(Vx + a ĝᵀx)
     if (rebased_ && growth > kDirect) {
       two_.solve(k, F_);
-      write_out(table, columns);
+      write_out(table, columns, nullptr);
       for (std::int64_t j = 0; j < k; ++j) columns[j] += r * two_.q[j];  // L⁻¹a ĝᵀ
     } else {
       const double* delta = two_.multiply_transposed(k, R_);
@@ -230,7 +231,9 @@ class Oja {
       squares_[j] = 0;
       for (std::int64_t b = 0; b < B; ++b) squares_[j] += Y(b)[j] * Y(b)[j];
     }
-    advance();
+    double norms = 0;
+    for (std::int64_t b = 0; b < B; ++b) norms += s_.G[b * B + b];
+    advance(norms);
     for (std::int64_t b = 0; b < B; ++b)
       for (std::int64_t j = 0; j < k; ++j) A(b)[j] = gain_[j] * Y(b)[j];
     const Small M{M_.data(), ld_};
@@ -260,7 +263,7 @@ class Oja {
     const Small M{M_.data(), ld_};
     if (rebased_ && growth_ > kDirect) {
       solve_lower(M, k, F_);
-      write_out(table, nullptr);
+      write_out(table, nullptr, nullptr);
       for (std::int64_t b = 0; b < B; ++b) solve_lower(M, k, A(b));
     } else {
       for (std::int64_t b = 0; b < B; ++b) {  // a_b ← F⁻¹a_b
@@ -287,31 +290,30 @@ class Oja {
 
   // Starts afresh from what is: Z ← V, and w̄ ← w (c would only be cancelled by a w̄ that grows against it).
   void rebase(const Table<T>& table, double* columns) {
-    write_out(table, columns);
-    fold(table);
+    table.sort_active(active_);
+    for (std::int64_t j = 0; j < ld_; ++j) squares_[j] = 0;
+    coefficients(squares_.data());
+    write_out(table, columns, squares_.data());
+    std::fill(s_.c, s_.c + ld_, 0.0);
     *s_.growth = 0;
     s_.counts[kTouched] = 0;
     rebased_ = true;
   }
 
-  // Z ← FZ, F ← I; `columns` is what this row is about to add to Z.
-  void write_out(const Table<T>& table, double* columns) {
+  // Z ← FZ, F ← I, w̄ ← w̄ + Zᵀb; `columns` is what this row is about to add to Z.
+  void write_out(const Table<T>& table, double* columns, const double* b) {
     const std::int64_t k = rank();
-    for_active(table, [&](T*, T* z) {
+    for_active(table, [&](T* w, T* z) {
+      if (b != nullptr) *w = static_cast<T>(static_cast<double>(*w) + dot(z_.data(), b, ld_));
       for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<T>(dot(F_.row(j), z_.data(), ld_));
     });
     if (columns != nullptr) {
       for (std::int64_t j = 0; j < k; ++j) z_[j] = columns[j];
       for (std::int64_t j = 0; j < k; ++j) columns[j] = dot(F_.row(j), z_.data(), ld_);
+      std::fill(z_.begin(), z_.end(), 0.0);
     }
     for (std::int64_t i = 0; i < k; ++i)
       for (std::int64_t j = 0; j < ld_; ++j) F_.at(i, j) = R_.at(i, j) = i == j ? 1.0 : 0.0;
-  }
-
-  void fold(const Table<T>& table) {  // w̄ ← w̄ + Zᵀc, c ← 0
-    for_active(table,
-               [&](T* w, T*) { *w = static_cast<T>(static_cast<double>(*w) + dot(z_.data(), s_.c, ld_)); });
-    std::fill(s_.c, s_.c + ld_, 0.0);
   }
 
   // What rounding did to V is mended from the table itself: ZZᵀ = LLᵀ, F ← L⁻¹F.
