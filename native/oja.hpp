@@ -24,7 +24,7 @@ struct OjaState {
   std::int64_t m, block;
   std::int64_t* counts;  // updates, rank, entries touched since the last refresh, rows in the block, recent
   double* growth;        // log of the volume that Z has gained since the last look at its condition
-  double *F, *R;         // m × ld each; R = (F⁻¹)ᵀ
+  double* F;             // m × ld, lower triangular: it starts so, and L⁻¹F stays so
   double *energy, *c;    // ld
   const double* rate;    // ld: Γ_t = rate/t; null: Γ ≈ E⁻¹, every direction at its own scale
   double *Y, *G;         // of the rows in the block: Vĝ (block × ld) and their Gram matrix (block × block)
@@ -41,7 +41,6 @@ class Oja {
         alpha_(alpha),
         scale_(scale),
         F_{s.F, ld_},
-        R_{s.R, ld_},
         two_(ld_),
         z_(ld_),
         xhat_(ld_),
@@ -58,7 +57,7 @@ class Oja {
     for (std::int64_t j = 0; j < s_.m; ++j) z_[j] = columns[j];
     double score = 0;
     for (std::int64_t j = 0; j < rank(); ++j) {
-      xhat_[j] = dot(F_.row(j), z_.data(), ld_);
+      xhat_[j] = dot(F_.row(j), z_.data(), padded4(j + 1));
       score += s_.c[j] * xhat_[j];
     }
     cancels_ = std::abs(score) > kCancels * scale_;
@@ -126,12 +125,10 @@ class Oja {
     if (!(rest > kIndependent * xx_)) return;
     const std::int64_t k = s_.counts[kRank]++;
     const double norm = std::sqrt(xx_), length = std::sqrt(rest);
-    double *f = F_.row(k), *g = R_.row(k);
-    for (std::int64_t j = 0; j < ld_; ++j) f[j] = g[j] = 0;
+    double* f = F_.row(k);
+    for (std::int64_t j = 0; j < ld_; ++j) f[j] = 0;
     for (std::int64_t j = 0; j < k; ++j) axpy(-xhat_[j] / length, F_.row(j), f, ld_);
     f[k] = norm / length;
-    for (std::int64_t j = 0; j < k; ++j) R_.at(j, k) = xhat_[j] / norm;
-    g[k] = length / norm;
     for (std::int64_t b = 0; b < s_.counts[kFilled]; ++b)  // rows that wait in the block
       Y(b)[k] = (inner_[b] - dot(xhat_.data(), Y(b), ld_)) / length;
     z_[k] = norm;
@@ -169,16 +166,16 @@ class Oja {
 
   // By how much V = FZ magnifies the rounding errors of Z: max_j Σ_k |F_jk|·‖Z_k‖, where ZZᵀ = F⁻¹F⁻ᵀ.
   double amplification() {
-    for (std::int64_t k = 0; k < s_.m; ++k) {
-      squares_[k] = 0;
-      for (std::int64_t j = 0; j < rank(); ++j) squares_[k] += R_.at(j, k) * R_.at(j, k);
-      squares_[k] = std::sqrt(squares_[k]);
-    }
+    const std::int64_t k = rank();
+    std::vector<double> inverse(k * ld_, 0.0), norm(k, 0.0);
+    for (std::int64_t j = 0; j < k; ++j) inverse[j * ld_ + j] = 1.0;
+    solve_lower(F_, k, Small{inverse.data(), ld_});
     double largest = 0;
-    for (std::int64_t j = 0; j < rank(); ++j) {
+    for (std::int64_t j = 0; j < k; ++j) {
+      norm[j] = std::sqrt(dot(&inverse[j * ld_], &inverse[j * ld_], ld_));
       double sum = 0;
-      for (std::int64_t k = 0; k < s_.m; ++k) sum += std::abs(F_.at(j, k)) * squares_[k];
-      largest = std::fmax(largest, sum);
+      for (std::int64_t i = 0; i <= j; ++i) sum += std::abs(F_.at(j, i)) * norm[i];
+      largest = std::max(largest, sum);
     }
     return largest;
   }
@@ -203,8 +200,9 @@ class Oja {
       write_out(table, columns, nullptr);
       for (std::int64_t j = 0; j < k; ++j) columns[j] += r * two_.q[j];  // L⁻¹a ĝᵀ
     } else {
-      const double* delta = two_.multiply_transposed(k, R_);
-      for (std::int64_t j = 0; j < k; ++j) columns[j] += r * delta[j];
+      std::copy_n(two_.a.data(), k, z_.data());
+      solve_lower(F_, k, z_.data());  // δ = F⁻¹a
+      for (std::int64_t j = 0; j < k; ++j) columns[j] += r * z_[j];
       two_.solve(k, F_);
     }
     return -kept * r;
@@ -266,12 +264,7 @@ class Oja {
       write_out(table, nullptr, nullptr);
       for (std::int64_t b = 0; b < B; ++b) solve_lower(M, k, A(b));
     } else {
-      for (std::int64_t b = 0; b < B; ++b) {  // a_b ← F⁻¹a_b
-        for (std::int64_t j = 0; j < ld_; ++j) z_[j] = 0;
-        for (std::int64_t j = 0; j < k; ++j) axpy(A(b)[j], R_.row(j), z_.data(), ld_);
-        for (std::int64_t j = 0; j < ld_; ++j) A(b)[j] = z_[j];
-      }
-      multiply_transposed_lower(M, k, R_);
+      for (std::int64_t b = 0; b < B; ++b) solve_lower(F_, k, A(b));  // δ_b = F⁻¹a_b
       solve_lower(M, k, F_);
     }
     for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) {
@@ -313,7 +306,7 @@ class Oja {
       std::fill(z_.begin(), z_.end(), 0.0);
     }
     for (std::int64_t i = 0; i < k; ++i)
-      for (std::int64_t j = 0; j < ld_; ++j) F_.at(i, j) = R_.at(i, j) = i == j ? 1.0 : 0.0;
+      for (std::int64_t j = 0; j < ld_; ++j) F_.at(i, j) = i == j ? 1.0 : 0.0;
   }
 
   // What rounding did to V is mended from the table itself: ZZᵀ = LLᵀ, F ← L⁻¹F.
@@ -328,7 +321,6 @@ class Oja {
     });
     cholesky(M, k);
     solve_lower(M, k, F_);
-    multiply_transposed_lower(M, k, R_);
     multiply_transposed_lower(M, k, s_.c);
   }
 
@@ -349,7 +341,7 @@ class Oja {
   std::int64_t ld_;
   const double* alpha_;
   double scale_;
-  Small F_, R_;
+  Small F_;
   RankTwo two_;
   std::vector<double> z_, xhat_, gain_, squares_;
   std::vector<double> A_, lost_, M_;  // of a block: gains ∘ Y, aᵀc, and the factor L

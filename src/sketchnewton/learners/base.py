@@ -197,8 +197,8 @@ def first_metric(loss: Loss, clip: float, weight: float) -> float:
     """How much metric per unit of ‖x‖² keeps a first step from overshooting.
 
     The loss's largest second derivative, as in Newton's method; for a loss with kinks what one gradient as steep
-    as they get adds to the metric, (σ + η)L². The intercept's own metric starts here, which α does not penalise, and
-    so does α itself if it is not given.
+    as they get adds to the metric, (σ + η)L². The intercept's own metric starts here, which α does not penalise,
+    and so does α itself if it is not given.
     """
     if math.isfinite(loss.smoothness):
         return loss.smoothness

@@ -204,7 +204,6 @@ def _fresh_oja(m: int, block: int) -> Arrays:
         "sketch_counts": np.zeros(5, np.int64),
         "growth": np.zeros(1),
         "F": np.zeros((m, width)),
-        "R": np.zeros((m, width)),
         "energy": np.zeros(width),
         "c": np.zeros(width),
         "Y": np.zeros((block, width)),
