@@ -106,6 +106,17 @@ def test_copies_are_independent(kind: str, duplicate: Any) -> None:
     np.testing.assert_array_equal(learner.learn(X, y), duplicate(learned(kind, 100)[0]).learn(X, y))
 
 
+def test_notes_travel_with_the_model(tmp_path: Path) -> None:
+    learner = AdaGrad()
+    learner.notes["origin"] = {"day": "monday", "files": [1, 2]}
+    learner.save(tmp_path / "model.skn")
+    twins = [copy.copy(learner), copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))]
+    learner.notes["origin"]["files"].append(3)
+    for twin in [*twins, load(tmp_path / "model.skn"), AdaGrad.load(tmp_path / "model.skn")]:
+        assert twin.notes == {"origin": {"day": "monday", "files": [1, 2]}}
+    assert AdaGrad().notes == {}
+
+
 def test_predict_is_the_next_prediction_and_changes_nothing(kind: str) -> None:
     learner, _ = learned(kind, 400)
     before = copy.deepcopy(learner)
@@ -236,6 +247,7 @@ def test_a_loaded_file_must_fit_its_class(kind: str, tmp_path: Path) -> None:
         "array of another shape": (header, {**arrays, "counts": arrays["counts"][:-1]}),
         "counter beyond its array": (header, {**arrays, "counts": arrays["counts"] + 10**9}),
         "parameter unknown": ({**header, "parameters": {**header["parameters"], "zeal": 3}}, arrays),
+        "notes of another kind": ({**header, "notes": "none"}, arrays),
         "parameter wrong": ({**header, "parameters": {**header["parameters"], "loss": "none"}}, arrays),
     }
     for new_header, new_arrays in broken.values():

@@ -13,6 +13,7 @@ import numpy as np
 from sketchnewton import model_file
 from sketchnewton.cli.console import amount, number
 from sketchnewton.cli.files import check_readable
+from sketchnewton.cli.learner import label_coding, positive_label
 
 __all__ = ["run"]
 
@@ -36,6 +37,7 @@ def _facts(path: str, top: int) -> dict[str, Any]:
     return {
         "class": type(learner).__name__,
         "parameters": learner.params,
+        "positive": positive_label(learner),
         "rows_seen": learner.rows_seen,
         "features": learner.dimension,
         "nonzero_weights": len(used),
@@ -48,6 +50,7 @@ def _facts(path: str, top: int) -> dict[str, Any]:
 def _page(path: str, facts: dict[str, Any]) -> list[str]:
     lines = [
         f"{path}: {facts['class']}",
+        f"  learned        {label_coding(facts['positive'])}",
         f"  rows seen      {amount(facts['rows_seen'])}",
         f"  features seen  {amount(facts['features'])}, {amount(facts['nonzero_weights'])} with a weight",
         f"  intercept      {number(facts['intercept'])}",

@@ -129,7 +129,10 @@ def _train(parser: Parser) -> None:
         "--passes", type=_at_least_one, default=1, metavar="N", help="read DATA N times (default 1)"
     )
     rows.add_argument(
-        "--positive", type=_finite, metavar="LABEL", help="LABEL becomes +1, every other label -1"
+        "--positive",
+        type=_finite,
+        metavar="LABEL",
+        help="LABEL becomes +1, every other label -1; the model remembers it",
     )
     _learner_options(parser.add_argument_group("learner (the defaults need no tuning)"))
     output = parser.add_argument_group("output")

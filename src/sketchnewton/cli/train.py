@@ -26,7 +26,7 @@ from sketchnewton.cli.files import (
     write_numbers,
 )
 from sketchnewton.cli.input import labelled
-from sketchnewton.cli.learner import describe, make_learner
+from sketchnewton.cli.learner import describe, make_learner, positive_label
 from sketchnewton.cli.signals import GracefulStop
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
 from sketchnewton.learners import FullNewton, Learner
@@ -75,6 +75,7 @@ class _Training:
         self.console = Console(args.quiet)
         self.stop = GracefulStop()
         self.learner = make_learner(args)
+        self.positive = positive_label(self.learner)
         self.pupil = _Watched(self.learner, self.console)
         self.seconds = 0.0
         self.passes: list[ProgressiveScore] = []  # later passes have seen their rows before
@@ -88,7 +89,8 @@ class _Training:
 
     def learn(self) -> None:
         """All passes over the data, or what a signal left of them."""
-        self.console.line(describe(self.learner))
+        resumed = "" if self.args.resume is None else f" (going on with {self.args.resume})"
+        self.console.line(describe(self.learner) + resumed)
         start = time.perf_counter()
         try:
             with contextlib.ExitStack() as files:
@@ -178,13 +180,14 @@ class _Training:
             "rows_per_second": rows / self.seconds if self.seconds > 0 else 0.0,
             "learner": type(self.learner).__name__,
             "parameters": self.learner.params,
+            "positive": self.positive,
             "rows_seen": self.learner.rows_seen,
             "model": self.args.model if self.saved else None,
             "stopped_by": None if self.stop.signal is None else signal.Signals(self.stop.signal).name,
         }
 
     def _batches(self, path: str) -> Iterator[Batch]:
-        return labelled(path, self.console, self.stop, self.args.positive, self.learner.loss)
+        return labelled(path, self.console, self.stop, self.positive, self.learner.loss)
 
     def _failed(self, error: Exception) -> CommandError:
         """The error, and what it means for the work done."""

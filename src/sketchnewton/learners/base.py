@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 import os
@@ -29,12 +30,15 @@ class Learner(ABC):
     """
 
     loss: Loss
+    notes: dict[str, Any]
+    """What the owner wants to remember with the model, such as how labels were coded; anything JSON can hold."""
     _arrays: Arrays  # everything but the feature table
 
     def __init__(self, **parameters: Any) -> None:
         self.loss = get_loss(parameters["loss"])
         self._params = {**parameters, "loss": self.loss.spec}
         self._arrays = {}
+        self.notes = {}
 
     # -- for users
 
@@ -95,7 +99,8 @@ class Learner(ABC):
 
     def save(self, path: Path) -> None:
         """Write the learner to a `.skn` file, whole or not at all."""
-        archive.write(path, {"class": type(self).__name__, "parameters": self._params}, self._all_arrays())
+        header = {"class": type(self).__name__, "parameters": self._params, "notes": self.notes}
+        archive.write(path, header, self._all_arrays())
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -111,6 +116,9 @@ class Learner(ABC):
         try:
             learner = cls(**header["parameters"])
             learner._restore(dict(arrays))
+            if not isinstance(notes := header.get("notes", {}), dict):
+                raise ValueError("its notes are not a dictionary")
+            learner.notes = notes
         except (KeyError, TypeError, ValueError) as error:
             raise archive.ModelFileError(f"{path}: not a usable {cls.__name__} model: {error}") from error
         return learner
@@ -121,11 +129,12 @@ class Learner(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"parameters": self._params, "arrays": self._all_arrays()}
+        return {"parameters": self._params, "arrays": self._all_arrays(), "notes": self.notes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state["parameters"])  # type: ignore[misc]
         self._restore({name: array.copy() for name, array in state["arrays"].items()})
+        self.notes = copy.deepcopy(state["notes"])
 
     # -- for learners
 
