@@ -237,6 +237,29 @@ def test_large_indices_cost_no_memory() -> None:
     assert set(state(learner)["features"]) == {5, 2**25}
 
 
+def test_largest_weights(kind: str) -> None:
+    learner, _ = learned(kind)
+    features, values = learner.largest_weights()
+    assert learner.features_seen == len(features) == len(set(features.tolist())) == 80
+    np.testing.assert_array_equal(values, learner.weights[features])
+    assert (np.diff(np.abs(values)) <= 0).all()
+    some, largest = learner.largest_weights(3)
+    np.testing.assert_array_equal(some, features[:3])
+    np.testing.assert_array_equal(largest, values[:3])
+    assert LEARNERS[kind]().largest_weights()[0].shape == (0,)
+
+
+def test_alpha_is_that_in_force() -> None:
+    assert SketchedNewton(alpha=3.0).alpha_ == 3.0
+    learner = SketchedNewton()
+    assert learner.alpha_ == 0.0
+    learner.learn([[3.0, 4.0]], [1.0])
+    alpha = learner.alpha_
+    assert alpha == pytest.approx(25 * learner.loss.smoothness)
+    learner.learn([[300.0, 4.0]], [1.0])
+    assert learner.alpha_ == alpha
+
+
 def test_a_loaded_file_must_fit_its_class(kind: str, tmp_path: Path) -> None:
     learner, _ = learned(kind, 50)
     path = tmp_path / "model.skn"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from sketchnewton import learners, model_file
@@ -11,7 +12,14 @@ from sketchnewton.cli.options import LEARNER_OPTIONS
 from sketchnewton.learners import Learner
 from sketchnewton.losses import get_loss
 
-__all__ = ["describe", "label_coding", "make_learner", "positive_label"]
+__all__ = [
+    "alpha_in_force",
+    "automatic_alpha",
+    "describe",
+    "label_coding",
+    "make_learner",
+    "positive_label",
+]
 
 _WAYS_ON = "leave the option out to go on, or --resume to start anew"
 _NEWTON, _FULL, _ADAGRAD = learners.SketchedNewton, learners.FullNewton, learners.AdaGrad
@@ -60,10 +68,27 @@ def describe(learner: Learner) -> str:
     parameters = learner.params
     if parameters.get("sketch") == "none":
         parameters.pop("sketch_size", None)
+    parameters["alpha"] = alpha_in_force(learner)
     shown = [f"{name}={_shown(parameters[name])}" for name in _DESCRIBED if parameters.get(name) is not None]
     if (label := positive_label(learner)) is not None:
         shown.append(label_coding(label))
     return f"{type(learner).__name__}: {', '.join(shown)}"
+
+
+def alpha_in_force(learner: Learner) -> float | None:
+    """α as given or as the learner has chosen it; None before that, and for learners that have none."""
+    return getattr(learner, "alpha_", learner.params.get("alpha")) or None
+
+
+def automatic_alpha(alpha: float | None, parameters: Mapping[str, Any]) -> str:
+    """The α in force of a learner to which none was given, in words."""
+    if alpha is None:
+        return "to be chosen from the data"
+    return (
+        f"{alpha:g}, as --diagonal has it"
+        if parameters.get("diagonal")
+        else f"chosen from the data ({alpha:g})"
+    )
 
 
 def label_coding(positive: float | None) -> str:
@@ -82,9 +107,13 @@ def _resume(path: str, kind: str | None, given: dict[str, Any], positive: float 
             raise usage_error(f"{_option(option)} does not apply to the {name} in {path}")
         held = learner.params[parameter]
         if not _same(parameter, wanted, held):
+            if parameter == "alpha" and held is None:
+                trained_with = f"alpha {automatic_alpha(alpha_in_force(learner), learner.params)}"
+            else:
+                trained_with = f"{parameter}={_shown(held)}"
             raise usage_error(
                 f"{_option(option)} {_shown(wanted)} does not agree with {path}, which was trained with "
-                f"{parameter}={_shown(held)}: {_WAYS_ON}"
+                f"{trained_with}: {_WAYS_ON}"
             )
     if positive is not None and positive != (known := positive_label(learner)):
         if learner.rows_seen:

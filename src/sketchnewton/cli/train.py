@@ -26,7 +26,7 @@ from sketchnewton.cli.files import (
     write_numbers,
 )
 from sketchnewton.cli.input import labelled
-from sketchnewton.cli.learner import describe, make_learner, positive_label
+from sketchnewton.cli.learner import alpha_in_force, describe, make_learner, positive_label
 from sketchnewton.cli.signals import GracefulStop
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
 from sketchnewton.learners import FullNewton, Learner
@@ -147,10 +147,11 @@ class _Training:
         if self.args.json:
             print(json.dumps(summary))
         line = self.console.line
+        alpha = "" if summary["alpha"] is None else f", alpha {summary['alpha']:.4g}"
         stopped = "" if summary["stopped_by"] is None else f"stopped by {summary['stopped_by']}: "
         line(
             f"{stopped}{amount(self.pupil.rows)} rows in {self.seconds:.2f} s "
-            f"({amount(summary['rows_per_second'])} rows/s), {amount(self.learner.dimension)} features"
+            f"({amount(summary['rows_per_second'])} rows/s), {amount(summary['features'])} features{alpha}"
         )
         if self.pupil.rows:
             line(_scored("progressive", self.score))
@@ -168,7 +169,8 @@ class _Training:
             "data": self.args.data,
             "rows": rows,
             "passes": len(self.passes),
-            "features": self.learner.dimension,
+            "features": self.learner.features_seen,
+            "largest_index": self.learner.dimension - 1 if self.learner.dimension else None,
             "progressive_loss": _loss(self.score),
             "error_rate": self.score.error_rate,
             "last_pass_loss": _loss(self.passes[-1]) if len(self.passes) > 1 else None,
@@ -180,6 +182,7 @@ class _Training:
             "rows_per_second": rows / self.seconds if self.seconds > 0 else 0.0,
             "learner": type(self.learner).__name__,
             "parameters": self.learner.params,
+            "alpha": alpha_in_force(self.learner),
             "positive": self.positive,
             "rows_seen": self.learner.rows_seen,
             "model": self.args.model if self.saved else None,

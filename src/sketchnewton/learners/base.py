@@ -88,6 +88,21 @@ class Learner(ABC):
         """The weight of each feature: `weights[i]` belongs to feature i."""
 
     @property
+    def features_seen(self) -> int:
+        """How many features have been learned from."""
+        return int(np.count_nonzero(self.weights))
+
+    def largest_weights(self, n: int | None = None) -> tuple[NDArray[np.int64], Floats]:
+        """The features whose weights are largest in size, largest first, and their weights; None: all features.
+
+        Features never learned from do not appear, so the cost does not depend on how large their indices are.
+        """
+        features, values = self._learned_weights()
+        # Equal sizes in the order of their features.
+        order = np.lexsort((features, -np.abs(values)))[:n]
+        return features[order], values[order]
+
+    @property
     def intercept_(self) -> float:
         """The constant that is added to every score; 0 without an intercept."""
         return float(self._arrays["intercept"][0])
@@ -147,6 +162,12 @@ class Learner(ABC):
 
     @abstractmethod
     def _predict(self, rows: _native.Rows, out: Floats) -> None: ...
+
+    def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
+        """The features learned from, in any order, and the weight of each."""
+        weights = self.weights
+        features = np.flatnonzero(weights)
+        return features, weights[features]
 
     def _all_arrays(self) -> Arrays:
         return dict(self._arrays)
