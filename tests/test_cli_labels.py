@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sketchnewton
 from sketchnewton.cli import main
+from sketchnewton.cli.labels import LabelWatch
 from tests.cli_support import svmlight_lines, write_rows
 
 
@@ -97,3 +99,51 @@ def test_a_note_of_another_kind_is_one_clear_line(tmp_path: Path, capsys: pytest
     data = write_rows(tmp_path / "rows.svm")
     assert train(data, "--resume", tmp_path / "m.skn") == 1
     assert "'eight'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (1, 2), (2, 4), (-1, 0)])
+def test_two_labels_that_are_not_signs_get_a_hint(
+    labels: tuple[int, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_rows(tmp_path / "rows.svm", labels=labels)
+    assert train(data, "--passes", 2) == 0
+    hint = f"all labels are {labels[0]} or {labels[1]}: if they are classes, --positive {labels[1]} makes"
+    assert capsys.readouterr().err.count(hint) == 1
+    for quiet in (["--quiet"], ["--positive", labels[1]], ["--loss", "huber"]):
+        assert train(data, *quiet) == 0
+        assert "hint" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("labels", ["1 -1", "1 2 3", "5", "-1", "1 -1 0"])
+def test_other_labels_get_none(labels: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "rows.svm"
+    data.write_text("".join(f"{label} 1:1\n" for label in labels.split()) * 3)
+    assert train(data) == 0
+    assert "hint" not in capsys.readouterr().err
+
+
+def test_labels_in_later_batches_count() -> None:
+    watch = LabelWatch()
+    for labels in ([1.0, 1.0], [0.0, 1.0]):
+        watch.see(np.array(labels))
+    assert "0 or 1" in str(watch.two_classes())
+    watch.see(np.array([1.0, 0.0, 2.0, 3.0]))
+    assert watch.two_classes() is None
+
+
+def test_a_positive_label_that_never_comes_is_reported(
+    halves: tuple[Path, Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(halves[0], "--positive", 9) == 0
+    assert "no row has the label 9" in capsys.readouterr().err
+    assert train(halves[0], "--positive", 8) == 0
+    assert "no row" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared_hinge"])
+def test_losses_of_two_classes_point_to_the_option(
+    loss: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_rows(tmp_path / "rows.svm", labels=(0, 1))
+    assert train(data, "--loss", loss) == 1
+    assert "--positive" in capsys.readouterr().err

@@ -67,6 +67,13 @@ def test_every_command_has_examples(command: str, capsys: pytest.CaptureFixture[
     assert f"  skn {command}" in page.partition("examples:")[2]
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_needs_no_more_than_ascii(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    assert capsys.readouterr().out.isascii()
+
+
 def test_help_names_every_loss(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["train", "--help"])

@@ -277,6 +277,8 @@ def test_a_loaded_file_must_fit_its_class(kind: str, tmp_path: Path) -> None:
         write(path, new_header, new_arrays)
         with pytest.raises(ModelFileError, match="not a usable"):
             load(path)
+    with pytest.raises(ModelFileError, match=f"is of class {header['class']}, not Learner"):
+        Learner.load(path)
     write(path, {**header, "class": "Oracle"}, arrays)
     with pytest.raises(ModelFileError, match="Oracle"):
         load(path)

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 
-__all__ = ["Console", "amount", "number", "percent"]
+__all__ = ["Console", "amount", "counted", "number", "percent"]
 
 _BAR_EVERY = 0.1  # seconds
 
@@ -20,6 +20,11 @@ def number(value: float) -> str:
 def amount(count: float) -> str:
     """A count with thousands separators: 1,234,567."""
     return f"{count:,.0f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A count of things: 1 row, 1,234 rows."""
+    return f"{amount(count)} {noun if count == 1 else noun + 's'}"
 
 
 def percent(rate: float | None) -> str:

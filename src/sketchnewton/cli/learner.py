@@ -19,6 +19,7 @@ __all__ = [
     "label_coding",
     "make_learner",
     "positive_label",
+    "smaller_steps",
 ]
 
 _WAYS_ON = "leave the option out to go on, or --resume to start anew"
@@ -75,6 +76,11 @@ def describe(learner: Learner) -> str:
     return f"{type(learner).__name__}: {', '.join(shown)}"
 
 
+def smaller_steps(learner: Learner) -> str:
+    """The option that makes the learner's steps smaller."""
+    return "a smaller --eta" if isinstance(learner, _ADAGRAD) else "a larger --alpha"
+
+
 def alpha_in_force(learner: Learner) -> float | None:
     """α as given or as the learner has chosen it; None before that, and for learners that have none."""
     return getattr(learner, "alpha_", learner.params.get("alpha")) or None
@@ -100,7 +106,7 @@ def _resume(path: str, kind: str | None, given: dict[str, Any], positive: float 
     learner = model_file.load(path)
     name = type(learner).__name__
     if kind is not None and not isinstance(learner, _CLASSES[kind]):
-        raise usage_error(f"--learner {kind} does not agree with {path}, which holds a {name}")
+        raise usage_error(f"--learner {kind} does not agree with {path}, which is of class {name}")
     for option, wanted in given.items():
         parameter = _parameter(option)
         if parameter not in learner.params:

@@ -122,7 +122,7 @@ class Learner(ABC):
         """Read a learner of this class back; it continues bit for bit."""
         header, arrays = archive.read(path)
         if header.get("class") != cls.__name__:
-            raise archive.ModelFileError(f"{path}: holds a {header.get('class')}, not a {cls.__name__}")
+            raise archive.ModelFileError(f"{path}: is of class {header.get('class')}, not {cls.__name__}")
         return cls.from_archive(header, arrays, path)
 
     @classmethod
@@ -183,7 +183,10 @@ class Learner(ABC):
 
 def checked(name: str, value: float, *, positive: bool = False) -> float:
     """Return the parameter as a float, or say what is wrong with it."""
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={value!r} is invalid: must be a number") from None
     if not math.isfinite(number) or number < 0 or (positive and number == 0):
         raise ValueError(f"{name}={value!r} is invalid: must be {'>' if positive else '>='} 0")
     return number
