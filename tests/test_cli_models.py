@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from sketchnewton import archive
 from sketchnewton.cli import main
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.streams import read_svmlight
-from tests.cli_support import skn, write_rows
+from tests.cli_support import SKN, skn, write_rows
 
 
 @pytest.fixture
@@ -66,6 +67,23 @@ def test_predicting_stdin_and_features_never_seen(model: Path) -> None:
     assert run.returncode == 0
     seen, unseen = run.stdout.split()
     assert seen == unseen
+
+
+def test_a_slow_producer_is_answered_line_by_line(model: Path) -> None:
+    """As `tail -f` is: the next line is sent when the answer to the one before it has been read."""
+    with subprocess.Popen(
+        [*SKN, "predict", str(model), "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        answers = []
+        for row in (b"1 1:0.5\n", b"1 2:0.5\n", b"1 1:0.5\n"):
+            process.stdin.write(row)
+            process.stdin.flush()
+            answers.append(float(process.stdout.readline()))
+        process.stdin.close()
+        assert process.wait(60) == 0
+    assert answers[0] == answers[2] != answers[1]
 
 
 def test_inspect_shows_the_model(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
