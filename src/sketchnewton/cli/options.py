@@ -97,7 +97,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     main.add_argument("--version", action="version", version=f"skn {__version__}")
     commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name, define in (("train", _train), ("predict", _predict), ("inspect", _inspect), ("demo", _demo)):
-        define(commands.add_parser(name))
+        parser = commands.add_parser(name)
+        if name in argv:  # the others' options cost time
+            define(parser)
     args, extras = main.parse_known_args(argv or ["--help"])
     if extras:
         chosen = commands.choices[args.command]

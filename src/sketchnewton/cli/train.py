@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import math
 import signal
 import time
@@ -157,6 +156,8 @@ class _Training:
         """The closing summary, for people and for machines."""
         summary = self._summary()
         if self.args.json:
+            import json  # noqa: PLC0415 - slow to import, and seldom asked for
+
             print(json.dumps(summary))
         line = self.console.line
         alpha = "" if summary["alpha"] is None else f", alpha {summary['alpha']:.4g}"
