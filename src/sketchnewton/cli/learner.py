@@ -69,7 +69,8 @@ def describe(learner: Learner) -> str:
     parameters = learner.params
     if parameters.get("sketch") == "none":
         parameters.pop("sketch_size", None)
-    parameters["alpha"] = alpha_in_force(learner)
+    if parameters.get("alpha") is None:
+        parameters["alpha"] = alpha_in_force(learner)
     shown = [f"{name}={_shown(parameters[name])}" for name in _DESCRIBED if parameters.get(name) is not None]
     if (label := positive_label(learner)) is not None:
         shown.append(label_coding(label))
