@@ -20,7 +20,7 @@ commands:
   skn train DATA          learn from a file or stream, scoring every prediction first
   skn predict MODEL DATA  predictions of a trained model, one per line
   skn inspect MODEL       what a model is and what it has learned
-  skn demo                a minute of ill-conditioned data: why curvature matters
+  skn demo                half a minute of ill-conditioned data: why curvature matters
   skn COMMAND --help      all options of a command, with examples
 
 examples:
@@ -60,7 +60,7 @@ examples:
 
 _DEMO = """\
 examples:
-  skn demo                              the full comparison, about a minute
+  skn demo                              the full comparison, half a minute or so
   skn demo --quick --output small.png   smaller data, a few seconds
 
 The picture needs matplotlib: pip install 'sketchnewton[plot]'
@@ -97,7 +97,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     main.add_argument("--version", action="version", version=f"skn {__version__}")
     commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name, define in (("train", _train), ("predict", _predict), ("inspect", _inspect), ("demo", _demo)):
-        define(commands.add_parser(name))
+        parser = commands.add_parser(name)
+        if name in argv:  # the others' options cost time
+            define(parser)
     args, extras = main.parse_known_args(argv or ["--help"])
     if extras:
         chosen = commands.choices[args.command]
@@ -129,9 +131,12 @@ def _train(parser: Parser) -> None:
         "--passes", type=_at_least_one, default=1, metavar="N", help="read DATA N times (default 1)"
     )
     rows.add_argument(
-        "--positive", type=_finite, metavar="LABEL", help="LABEL becomes +1, every other label -1"
+        "--positive",
+        type=_finite,
+        metavar="LABEL",
+        help="LABEL becomes +1, every other label -1; the model remembers it",
     )
-    _learner_options(parser.add_argument_group("learner (the defaults need no tuning)"))
+    _learner_options(parser.add_argument_group("learner (all have defaults; --alpha is the first to try)"))
     output = parser.add_argument_group("output")
     output.add_argument("--quiet", action="store_true", help="print nothing but errors")
     output.add_argument("--json", action="store_true", help="print a machine-readable summary on stdout")
@@ -151,9 +156,10 @@ def _learner_options(group: argparse._ArgumentGroup) -> None:
     add("--alpha", type=_finite, metavar="A", help="initial curvature: larger means smaller steps")
     add(
         "--eta",
-        type=_finite,
+        type=_eta,
         metavar="E",
-        help="weight of curvature beyond the loss's own; step size of AdaGrad",
+        help="weight of curvature beyond the loss's own: a number, 1/t or 1/sqrt(t), which fall with the row t; "
+        "step size of AdaGrad: a number",
     )
     add(
         "--loss",
@@ -165,7 +171,8 @@ def _learner_options(group: argparse._ArgumentGroup) -> None:
         "--clip",
         type=_clip,
         metavar="C",
-        help="predictions stay within -C..C; none for no bound (default 1, AdaGrad none)",
+        help="predictions stay within -C..C, and so logistic probabilities within sigmoid(-C..C): "
+        "0.27..0.73 for C=1, 0.02..0.98 for C=4; none for no bound (default 1, AdaGrad none)",
     )
     add("--diagonal", action=argparse.BooleanOptionalAction, help="rescale each feature by its own gradients")
     add("--intercept", action=argparse.BooleanOptionalAction, help="learn a constant term (default yes)")
@@ -190,7 +197,8 @@ def _predict(parser: Parser) -> None:
     parser.add_argument(
         "--link",
         action="store_true",
-        help="on the scale of the answer: probabilities for logistic loss, counts for poisson",
+        help="on the scale of the answer: probabilities for logistic loss, which stay within sigmoid(-C..C) "
+        "of skn train --clip C; counts for poisson",
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors and predictions")
 
@@ -242,6 +250,12 @@ _at_least_zero = _number(int, "a whole number >= 0", lambda value: value >= 0)
 
 def _clip(text: str) -> float | None:
     return None if text == "none" else _finite(text)
+
+
+def _eta(text: str) -> str | float:
+    if text in ("1/t", "1/sqrt(t)"):
+        return text
+    return _number(float, "a number, 1/t or 1/sqrt(t)", math.isfinite)(text)
 
 
 def _oja_rate(text: str) -> str | float | list[float]:

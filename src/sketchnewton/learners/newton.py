@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchnewton import _native
 from sketchnewton.learners.base import (
@@ -124,16 +125,12 @@ class SketchedNewton(TableLearner):
         self._arrays |= self._sketch.fresh()
         self._kernel = self._bind()
 
-    @property
-    def weights(self) -> Floats:
-        """The weight of each feature: `weights[i]` belongs to feature i."""
+    def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         rows = self._settled()
         values = rows[:, 0] + rows[:, 2 : 2 + self._sketch.columns] @ self._sketch.coefficients(self._arrays)
         if self._params["diagonal"]:
             values /= rows[:, 1]
-        weights = np.zeros(self.dimension)
-        weights[self._seen] = values
-        return weights
+        return self._seen, values
 
     @property
     def alpha_(self) -> float:
