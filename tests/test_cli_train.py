@@ -15,6 +15,9 @@ from tests.cli_support import skn, svmlight_lines, write_rows
 
 LEARNERS = {
     "oja": [],
+    "fd": ["--sketch", "fd", "--sketch-size", "4"],
+    "rfd": ["--sketch", "rfd", "--eta", "1/t"],
+    "pfd": ["--sketch", "pfd", "--beta", "0.5", "--diagonal"],
     "gradient": ["--sketch", "none"],
     "adagrad": ["--learner", "adagrad"],
     "full": ["--learner", "full"],

@@ -29,7 +29,8 @@ _POSITIVE = "positive"  # the note that remembers --positive
 _DESCRIBED = ("sketch", "sketch_size", "alpha", "eta", "loss", "clip")
 _ALL = frozenset({"loss", "clip", "intercept", "eta"})
 _TAKES = {
-    "newton": _ALL | {"sketch", "sketch_size", "alpha", "diagonal", "oja_rate", "block", "dtype", "seed"},
+    "newton": _ALL
+    | {"sketch", "sketch_size", "alpha", "diagonal", "beta", "oja_rate", "block", "dtype", "seed"},
     "full": _ALL | {"alpha"},
     "adagrad": _ALL | {"dtype"},
 }

@@ -77,6 +77,7 @@ LEARNER_OPTIONS = (
     "clip",
     "diagonal",
     "intercept",
+    "beta",
     "oja_rate",
     "block",
     "dtype",
@@ -151,7 +152,12 @@ def _learner_options(group: argparse._ArgumentGroup) -> None:
         choices=("newton", "adagrad", "full"),
         help="sketched Newton (default), diagonal AdaGrad, or Newton with the full matrix",
     )
-    add("--sketch", choices=("oja", "none"), help="curvature sketch (default oja); none is online gradient")
+    add(
+        "--sketch",
+        choices=("oja", "fd", "rfd", "pfd", "none"),
+        help="curvature sketch: oja (default), Frequent Directions fd, robust rfd (--alpha 0 by default), "
+        "parameterised pfd; none is online gradient",
+    )
     add("--sketch-size", type=_at_least_zero, metavar="M", help="directions kept by the sketch (default 10)")
     add("--alpha", type=_finite, metavar="A", help="initial curvature: larger means smaller steps")
     add(
@@ -176,13 +182,14 @@ def _learner_options(group: argparse._ArgumentGroup) -> None:
     )
     add("--diagonal", action=argparse.BooleanOptionalAction, help="rescale each feature by its own gradients")
     add("--intercept", action=argparse.BooleanOptionalAction, help="learn a constant term (default yes)")
+    add("--beta", type=_finite, metavar="B", help="share of directions that pfd shrinks (default 0.2)")
     add(
         "--oja-rate",
         type=_oja_rate,
         metavar="R",
         help="adaptive (default), a number, or one per direction: 1,0.5",
     )
-    add("--block", type=_at_least_one, metavar="K", help="update the sketch every K rows (default 1)")
+    add("--block", type=_at_least_one, metavar="K", help="update the Oja sketch every K rows (default 1)")
     add("--dtype", choices=("float32", "float64"), help="precision of the feature table (default float32)")
     add("--seed", type=_at_least_zero, metavar="S", help="seed of everything random (default 0)")
 
