@@ -18,6 +18,7 @@ LEARNERS = {
     "fd": ["--sketch", "fd", "--sketch-size", "4"],
     "rfd": ["--sketch", "rfd", "--eta", "1/t"],
     "pfd": ["--sketch", "pfd", "--beta", "0.5", "--diagonal"],
+    "rp": ["--sketch", "rp", "--seed", "5"],
     "gradient": ["--sketch", "none"],
     "adagrad": ["--learner", "adagrad"],
     "full": ["--learner", "full"],

@@ -9,12 +9,14 @@ import pytest
 from scipy.sparse import csr_array
 
 from sketchnewton import AdaGrad, FullNewton, OnlineGradient, SketchedNewton
+from sketchnewton._native import normal_row
 from tests.learner_support import sparse_stream
 from tests.oracles.adagrad import adagrad
 from tests.oracles.frequent import frequent_son
 from tests.oracles.full_newton import full_newton
 from tests.oracles.oja import oja_son
 from tests.oracles.online_gradient import online_gradient
+from tests.oracles.projection import projection_son
 
 ROUNDS = 5000
 TOLERANCE = {"float64": 1e-6, "float32": 1e-3}
@@ -182,6 +184,40 @@ def test_features_that_sleep_through_thousands_of_epochs() -> None:
     predictions, weights, _ = frequent_son(X, y, m=2, alpha=30.0)
     np.testing.assert_allclose(learner.learn(csr_array(X), y), predictions, rtol=0, atol=1e-6)
     np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("m", [1, 5, 10])
+def test_sparse_random_projection_equals_dense(m: int, loss: str, diagonal: bool) -> None:
+    X, y = sparse_stream(1500, d=60, non_zeros=10)
+    alpha, clip = ALPHA[loss, diagonal], 0.4
+    sigma = SketchedNewton("rp", m, loss=loss).loss.curvature(clip)
+    predictions, weights = projection_son(
+        X, y, m=m, alpha=alpha, loss=loss, C=clip, sigma=sigma, diagonal=diagonal, seed=7
+    )
+    for dtype, tolerance in TOLERANCE.items():
+        learner = SketchedNewton(
+            "rp", m, alpha, loss, clip=clip, diagonal=diagonal, dtype=dtype, random_state=7
+        )
+        np.testing.assert_allclose(learner.learn(csr_array(X), y), predictions, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(
+            learner.weights, weights, rtol=0, atol=tolerance * max(1, abs(weights).max())
+        )
+
+
+def test_random_projections_are_normal_and_independent() -> None:
+    """Moments of 400,000 draws; each bound is five standard deviations, a false alarm in about 10⁶ seeds."""
+    draws = np.array([normal_row(11, row, 10) for row in range(40_000)])
+    n = draws.size
+    assert abs(draws.mean()) < 5 / np.sqrt(n)
+    assert abs((draws**2).mean() - 1) < 5 * np.sqrt(2 / n)
+    assert abs((draws**4).mean() - 3) < 5 * np.sqrt(96 / n)
+    correlation = draws.T @ draws / len(draws) - np.eye(10)
+    assert abs(correlation).max() < 5.5 * np.sqrt(2 / len(draws))
+    assert abs((draws[1:] * draws[:-1]).mean()) < 5 / np.sqrt(n)
+    np.testing.assert_array_equal(normal_row(11, 5, 10), draws[5])
+    assert not np.array_equal(normal_row(12, 5, 10), draws[5])
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "absolute"])

@@ -154,9 +154,9 @@ def _learner_options(group: argparse._ArgumentGroup) -> None:
     )
     add(
         "--sketch",
-        choices=("oja", "fd", "rfd", "pfd", "none"),
+        choices=("oja", "fd", "rfd", "pfd", "rp", "none"),
         help="curvature sketch: oja (default), Frequent Directions fd, robust rfd (--alpha 0 by default), "
-        "parameterised pfd; none is online gradient",
+        "parameterised pfd, random projection rp; none is online gradient",
     )
     add("--sketch-size", type=_at_least_zero, metavar="M", help="directions kept by the sketch (default 10)")
     add("--alpha", type=_finite, metavar="A", help="initial curvature: larger means smaller steps")

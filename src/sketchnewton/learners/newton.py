@@ -18,12 +18,13 @@ from sketchnewton.learners.base import (
 )
 from sketchnewton.learners.frequent import FrequentState
 from sketchnewton.learners.oja import OjaSketchState
+from sketchnewton.learners.projection import ProjectionState
 from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.sketch import LearnerSketch, NoSketch
 from sketchnewton.learners.table import TableLearner, table_dtype
 from sketchnewton.losses import Loss
 
-SKETCHES = ("none", "oja", "fd", "rfd", "pfd")
+SKETCHES = ("none", "oja", "fd", "rfd", "pfd", "rp")
 
 
 class SketchedNewton(TableLearner):
@@ -36,7 +37,8 @@ class SketchedNewton(TableLearner):
     Parameters (the paper's symbol, Luo et al. 2016, in parentheses):
 
     * `sketch`: `"oja"`; Frequent Directions `"fd"`, robust `"rfd"` (a ridge that grows by half of each shrink) or
-      parameterised `"pfd"`; or `"none"` for online gradient descent with the same projection.
+      parameterised `"pfd"`; Gaussian random projection `"rp"`; or `"none"` for online gradient descent with the
+      same projection onto |wᵀx| ≤ C.
     * `sketch_size` (m): how many directions of curvature are kept.
     * `alpha` (α): the metric of directions never seen; 1/α is the step size there. None: ℓ''‖x₁‖², the
       largest second derivative of the loss along the first row, so that the unit of the features does not matter
@@ -52,7 +54,7 @@ class SketchedNewton(TableLearner):
       shared rate c/t (the paper's experiments: 1.0); a sequence of m numbers gives one per direction.
     * `block`: update the sketch every so many rows (SON §3).
     * `dtype`: precision of the feature table; small matrices are always float64.
-    * `random_state`: seed of random sketches; `"oja"` and `"none"` use no randomness.
+    * `random_state`: seed of `"rp"`; the other sketches use no randomness.
 
     Cost per row with s non-zeros: O(ms + m²); memory: one cache line per feature up to m = 14 in float32.
 
@@ -93,7 +95,7 @@ class SketchedNewton(TableLearner):
         if not isinstance(oja_rate, str | float | int):
             oja_rate = [float(rate) for rate in oja_rate]
         m = checked_size("sketch_size", sketch_size, 0)
-        self._sketch = _make_sketch(sketch, m, table_dtype(dtype), beta, oja_rate, block)
+        self._sketch = _make_sketch(sketch, m, table_dtype(dtype), beta, oja_rate, block, random_state)
         super().__init__(
             columns=2 + self._sketch.columns,
             sketch=sketch,
@@ -196,7 +198,7 @@ class OnlineGradient(SketchedNewton):
 
 
 def _make_sketch(
-    kind: str, m: int, dtype: str, beta: float, oja_rate: str | float | Sequence[float], block: int
+    kind: str, m: int, dtype: str, beta: float, oja_rate: str | float | Sequence[float], block: int, seed: int
 ) -> LearnerSketch:
     """The table of kinds."""
     block = checked_size("block", block, 1)
@@ -206,5 +208,7 @@ def _make_sketch(
         return NoSketch(dtype)
     if kind == "oja":
         return OjaSketchState(m, dtype, oja_rate, block)
+    if kind == "rp":
+        return ProjectionState(m, dtype, checked_size("random_state", seed, 0))
     share, ridge = {"fd": (1.0, 0.0), "rfd": (1.0, 0.5), "pfd": (beta, 0.0)}[kind]
     return FrequentState(m, dtype, share, ridge)
