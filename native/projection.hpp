@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numbers>
 #include <vector>
 
@@ -71,6 +72,7 @@ class Projection {
       score += s_.b[j] * z_[j];
     }
     cancels_ = std::abs(score) > kCancels * scale_;
+    drowned_ = std::abs(score) * std::numeric_limits<T>::epsilon() > scale_;
     return score;
   }
 
@@ -100,7 +102,7 @@ class Projection {
                 std::int64_t n) {
     s_.counts[kTouched] += n;
     const std::int64_t entries = s_.counts[kTouched], cost = s_.m * active;
-    if (entries > kAmortise * cost || (cancels_ && 4 * entries > cost)) refresh(table, active);
+    if (drowned_ || entries > kAmortise * cost || (cancels_ && 4 * entries > cost)) refresh(table, active);
     CounterNormal::fill(s_.seed, static_cast<std::uint64_t>(s_.counts[kUpdates]++), s_.m, rho_.data());
     double lost = 0;
     for (std::int64_t j = 0; j < s_.m; ++j) {
@@ -130,7 +132,7 @@ class Projection {
     if (!factored_) {
       std::copy_n(s_.G, s_.m * ld_, L_.data());
       for (std::int64_t j = 0; j < s_.m; ++j) L.at(j, j) += *alpha_;
-      cholesky(L, s_.m);
+      cholesky(L, s_.m, *alpha_);
       factored_ = true;
     }
     std::copy(z_.begin(), z_.end(), y_.begin());
@@ -166,7 +168,8 @@ class Projection {
   Small G_;
   std::vector<double> L_, z_, y_, rho_;
   double xx_ = 0;
-  bool solved_ = false, factored_ = false, cancels_ = false;
+  bool solved_ = false, factored_ = false, cancels_ = false,
+       drowned_ = false;  // see kCancels; the score is all rounding
 };
 
 }  // namespace skn

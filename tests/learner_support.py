@@ -27,7 +27,7 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "rfd without a parameter": lambda: SketchedNewton("rfd", 6),
     "rfd, float64, diagonal": lambda: SketchedNewton("rfd", 4, alpha=1.0, diagonal=True, dtype="float64"),
     "pfd, logistic, intercept": lambda: SketchedNewton("pfd", 8, loss="logistic", beta=0.5, intercept=True),
-    "rp": lambda: SketchedNewton("rp", 6, alpha=20.0, random_state=3),
+    "rp": lambda: SketchedNewton("rp", 6, random_state=3),
     "rp, diagonal, logistic": lambda: SketchedNewton("rp", 3, loss="logistic", diagonal=True, intercept=True),
     "none": lambda: SketchedNewton("none", alpha=30.0, intercept=True),
     "online gradient": lambda: OnlineGradient(alpha=30.0, diagonal=True),

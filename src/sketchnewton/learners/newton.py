@@ -68,7 +68,8 @@ class SketchedNewton(TableLearner):
     0.25 0.11
 
     Limits: values beyond ±1e30, NaN and infinity are refused. Predictions are bounded by `clip`, so targets of a
-    regression must be scaled to it. A feature index i needs room for i + 1 table rows of address space.
+    regression must be scaled to it. A feature index i needs room for i + 1 table rows of address space. `"rp"` in
+    float32 overflows if α is smaller than ‖x‖² by a factor of 10²⁰ or more.
     """
 
     _kernel: _native.NewtonKernel
