@@ -170,4 +170,4 @@ class AsymmetricLearner:
             )
         scale = math.sqrt(0.5)
         plus, minus = np.vstack([U, V]).T * scale, np.vstack([U, -V]).T * scale
-        return Factor(as_rows(np.vstack([plus, minus]), "the factor"), np.concatenate([s, -s]))
+        return Factor(np.vstack([plus, minus]), np.concatenate([s, -s]))

@@ -57,7 +57,7 @@ class OnlineFrankWolfe(EigenLearner):
     @property
     def eta(self) -> float:
         """η of the present horizon."""
-        return self._eta or 1.0 / (math.sqrt(2 * self.n) * self._horizon**0.75)
+        return self._eta or 1.0 / (math.sqrt(2 * self.n) * math.pow(self._horizon, 0.75))
 
     @property
     def density(self) -> Floats:
@@ -66,7 +66,7 @@ class OnlineFrankWolfe(EigenLearner):
 
     def regret_bound(self, rounds: int) -> float:
         """8DG T^{3/4}."""
-        return self.bound * 8 * math.sqrt(2 * self.n) * float(rounds) ** 0.75
+        return self.bound * 8 * math.sqrt(2 * self.n) * math.pow(rounds, 0.75)
 
     def _predict(self) -> Floats:
         return self._vector

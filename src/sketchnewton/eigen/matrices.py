@@ -18,7 +18,7 @@ from scipy.sparse.linalg import eigsh
 __all__ = ["Dense", "Factor", "Floats", "Matrix", "Sparse", "as_array", "as_matrix", "as_rows", "within"]
 
 Floats = NDArray[np.float64]
-Rows: TypeAlias = Any  # a csr_array of float64, for which there are no types
+Rows: TypeAlias = Any  # a csr_array of float64, for which there are no types, or an array
 
 _ASYMMETRY = 1e-8  # relative to the largest entry; what is below is rounding and is averaged away
 _SMALL = 200  # up to this size a full decomposition is as fast as an iteration
@@ -106,7 +106,7 @@ class Sparse(Matrix):
 
 
 class Factor(Matrix):
-    """Σ sᵢ xᵢxᵢᵀ over the rows xᵢ of `rows`: a vector is one row of weight 1."""
+    """Σ sᵢ xᵢxᵢᵀ over the rows xᵢ of `rows`, dense or compressed: a vector is one row of weight 1."""
 
     def __init__(self, rows: Rows, weights: Floats) -> None:
         super().__init__(rows.shape[1])
@@ -127,24 +127,29 @@ class Factor(Matrix):
 
     def norm(self) -> float:
         """The spectral norm: that of G^½ diag(s) G^½ with the Gram matrix G of the rows."""
-        if len(self.weights) == 1:
-            return float(abs(self.weights[0]) * (self.rows.data @ self.rows.data))
-        if len(self.weights) == 0:
-            return 0.0
-        values, vectors = np.linalg.eigh((self.rows @ self.rows.T).toarray())
+        if len(self.weights) <= 1:
+            return self.cheap_norm()
+        gram = self.rows @ self.rows.T
+        values, vectors = np.linalg.eigh(gram.toarray() if sp.issparse(gram) else gram)
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return float(np.abs(np.linalg.eigvalsh(root * self.weights @ root)).max())
 
     def cheap_norm(self) -> float:
         """The sum of the terms' norms."""
-        return float(np.abs(self.weights) @ np.asarray(self.rows.power(2).sum(axis=1)).ravel())
+        return float(np.abs(self.weights) @ self._squares())
 
     def floor(self) -> float:
         """The sum of the negative terms' norms."""
         if self.weights.min(initial=0.0) >= 0:
             return 0.0
-        negative = np.maximum(-self.weights, 0.0)
-        return float(negative @ np.asarray(self.rows.power(2).sum(axis=1)).ravel())
+        return float(np.maximum(-self.weights, 0.0) @ self._squares())
+
+    def _squares(self) -> Floats:
+        """‖xᵢ‖²."""
+        if len(self.weights) == 1:
+            values = self.rows.data if sp.issparse(self.rows) else self.rows[0]
+            return np.array([values @ values])
+        return np.asarray((self.rows * self.rows).sum(axis=1)).ravel()
 
 
 def as_matrix(A: Any, n: int) -> Matrix:
@@ -171,7 +176,7 @@ def as_matrix(A: Any, n: int) -> Matrix:
         raise ValueError(f"the sparse matrix has shape {A.shape}, expected ({n}, {n}), or one row or column")
     array = as_array(A, "the matrix")
     if array.shape == (n,):
-        return Factor(as_rows(array[None, :], "the vector"), np.ones(1))
+        return Factor(array[None, :], np.ones(1))
     if array.shape != (n, n):
         raise ValueError(f"the matrix has shape {array.shape}, expected ({n}, {n}), or ({n},) for a vector")
     gap = np.abs(array - array.T)
@@ -208,7 +213,7 @@ def _from_pair(pair: tuple[Any, ...], n: int) -> Factor:
         raise ValueError(
             f"the factor has U of shape {U.shape} and s of shape {weights.shape}, expected ({n}, k) and (k,)"
         )
-    return Factor(as_rows(U.T, "U"), weights)
+    return Factor(as_rows(U.T, "U") if sp.issparse(U) else U.T, weights)
 
 
 def as_array(values: Any, name: str) -> Floats:

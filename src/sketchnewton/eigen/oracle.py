@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from sketchnewton.eigen.matrices import Floats
@@ -20,7 +19,8 @@ from sketchnewton.eigen.matrices import Floats
 __all__ = ["ORACLES", "Operator", "largest_eigenvalues", "leading"]
 
 _EXACT = 40  # up to this size LAPACK is faster than any iteration
-_STEPS = 24  # of our Lanczos before ARPACK, which restarts, takes over
+_STEPS = 24  # of our Lanczos before LAPACK or ARPACK, which restarts, takes over
+_FALLBACK = 300  # up to this size LAPACK
 _STIR = 0.01  # share of a random vector in the start: an exact old eigenvector would never see a new leader
 _RESTARTS = 300
 _POWER_STEPS = 20_000
@@ -55,9 +55,11 @@ def leading(
     n = operator.n
     start = start.reshape(n, -1)
     if n <= _EXACT and operator.dense is not None and method == "lanczos":
-        # ascending, so the last are the leading ones
-        _, vectors = eigh(operator.dense(), subset_by_index=[n - components, n - 1], check_finite=False)
-        return np.ascontiguousarray(vectors[:, ::-1])
+        # In ascending order. All of them: LAPACK's search for a few may lose one among equal eigenvalues.
+        _, vectors = np.linalg.eigh(operator.dense())
+        return np.ascontiguousarray(
+            vectors[:, : n - components - 1 : -1] if components < n else vectors[:, ::-1]
+        )
     find = _lanczos if method == "lanczos" else _power
     found = np.empty((n, 0))
     values: list[float] = []
@@ -124,6 +126,9 @@ def _lanczos(
             return value, weights @ basis[: j + 1]
         if j + 1 < steps:
             basis[j + 1] = w / beta[j]
+    if n <= _FALLBACK and operator.dense is not None:
+        values, vectors = np.linalg.eigh(operator.dense())
+        return float(values[-1]), vectors[:, -1]
     return _arpack(operator, weights @ basis, tolerance / max(abs(value), tolerance))
 
 

@@ -148,13 +148,15 @@ class RunningSum:
         return self._view
 
     def _add_rows(self, rows: Any, weights: Floats) -> None:
+        if not sp.issparse(rows):
+            if self._dense is not None:
+                self._dense += (rows.T * weights) @ rows
+                return
+            rows = sp.csr_array(rows)
         if self._dense is not None:
             for start, end, weight in zip(rows.indptr[:-1], rows.indptr[1:], weights, strict=True):
                 index, values = rows.indices[start:end], rows.data[start:end]
-                if len(index) == self.n:
-                    self._dense += np.multiply.outer(weight * values, values)
-                else:
-                    self._dense[np.ix_(index, index)] += np.multiply.outer(weight * values, values)
+                self._dense[index[:, None], index] += np.multiply.outer(weight * values, values)
             return
         count, used = self._count + rows.shape[0], self._used + int(rows.nnz)
         if used > np.iinfo(np.int32).max:
