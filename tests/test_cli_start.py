@@ -13,7 +13,7 @@ import sketchnewton
 from sketchnewton.cli import main
 from sketchnewton.losses import LOSSES
 
-COMMANDS = ("train", "predict", "inspect", "demo")
+COMMANDS = ("train", "predict", "inspect", "demo", "eigen")
 
 
 def modules_after(*args: str) -> set[str]:
