@@ -183,15 +183,16 @@ def mean_regret(
     return float(np.mean([game.regret for game in games]))
 
 
-@pytest.mark.parametrize("sequence", SEQUENCES)
-@pytest.mark.parametrize("method", METHODS)
+# Theorem 1 is about stochastic data, the others about any.
+PROMISED = [(m, s) for m in METHODS for s in SEQUENCES if m != "epochs" or s == "stochastic"]
+
+
+@pytest.mark.parametrize(("method", "sequence"), PROMISED)
 def test_mean_regret_is_below_the_bound(method: str, sequence: str) -> None:
     """With the constants of the proofs; the larger sizes are in benchmarks/eigenvectors.py.
 
     The bounds of these sizes are at least twice what is measured, many standard errors away.
     """
-    if method == "epochs" and sequence != "stochastic":
-        pytest.skip("Theorem 1 is about stochastic data")
     for n, T in ((5, 250), (20, 500)):
         make = METHODS[method]
         bound = make(n, T, 0).regret_bound(T)  # type: ignore[attr-defined]
@@ -217,21 +218,21 @@ def test_the_bounds_are_those_of_the_paper() -> None:
 
 
 def test_following_the_leader_suffers_linearly_where_noise_does_not() -> None:
-    for T in (100, 400, 1600):
+    for T in (100, 400, 800):
         regret = play(FollowTheLeader(4), alternating(4, T), checkpoints=1).regret
         assert regret == pytest.approx(T / 2, abs=1)
-    perturbed = mean_regret(METHODS["rank_one"], "alternating", 4, 1600, seeds=8)
-    assert perturbed < 0.25 * 1600
+    perturbed = mean_regret(METHODS["rank_one"], "alternating", 4, 800, seeds=8)
+    assert perturbed < 0.25 * 800
 
 
 @pytest.mark.slow
 def test_regret_of_rank_one_noise_grows_like_the_root_of_the_rounds() -> None:
-    """The fitted exponent of T on the alternating sequence; for √(T ln T) alone it would be about 0.6.
+    """The fitted exponent of T on the alternating sequence; that of √(T ln(T/n)) itself is 0.59 here.
 
-    The standard error of the exponent is about 0.05 with these seeds.
+    The seeds draw the same v for every T, so that the standard error of the exponent is about 0.02.
     """
     rounds = np.array([250, 1000, 4000])
-    regrets = [mean_regret(METHODS["rank_one"], "alternating", 10, int(T), seeds=16) for T in rounds]
+    regrets = [mean_regret(METHODS["rank_one"], "alternating", 4, int(T), seeds=8) for T in rounds]
     exponent = np.polyfit(np.log(rounds), np.log(regrets), 1)[0]
     assert 0.35 <= exponent <= 0.65
 

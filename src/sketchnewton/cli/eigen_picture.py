@@ -44,7 +44,13 @@ def table_1(path: str, in_rounds: Sequence[Growth], in_n: Sequence[Growth]) -> N
     """Regret against T and against n on logarithmic axes; a straight line's slope is the exponent."""
     figure = Figure(figsize=(10.0, 4.6), dpi=110, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
+    figure.suptitle("How the regret grows", x=0.01, ha="left", fontsize=13.5, fontweight="bold", color=_INK)
     left, right = figure.subplots(1, 2)
+    ends = np.array(in_rounds[0].sizes)[[0, -1]]
+    left.loglog(ends, 0.45 * np.sqrt(ends), color="#bbbbbb", linestyle="--")
+    left.annotate(
+        "√T", (ends[-1], 0.45 * np.sqrt(ends[-1])), (5, 0), textcoords="offset points", color="#888888"
+    )
     for axes, growths in ((left, in_rounds), (right, in_n)):
         for growth in growths:
             if min(growth.regrets) <= 0:  # has no place on a logarithmic axis
@@ -60,11 +66,6 @@ def table_1(path: str, in_rounds: Sequence[Growth], in_n: Sequence[Growth]) -> N
             )
         axes.set_xticks(growths[0].sizes, [f"{size:,}" for size in growths[0].sizes])
         axes.minorticks_off()
-    ends = np.array(in_rounds[0].sizes)[[0, -1]]
-    left.loglog(ends, 0.45 * np.sqrt(ends), color="#bbbbbb", linestyle="--")
-    left.annotate(
-        "√T", (ends[-1], 0.45 * np.sqrt(ends[-1])), (5, 0), textcoords="offset points", color="#888888"
-    )
     _finish(left, "in the number of rounds, n = 10", "T", "mean regret")
     _finish(right, f"in the dimension, T = {in_rounds[0].sizes[1]:,}", "n", "")
     right.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), labelcolor=_INK)
