@@ -162,7 +162,6 @@ OjaState oja_view(const State& s, std::int64_t block) {
           s.get<std::int64_t>("sketch_counts", {5}),
           s.get<double>("growth", {1}),
           s.get<double>("F", {m, ld}),
-          s.get<double>("R", {m, ld}),
           s.get<double>("energy", {ld}),
           s.get<double>("c", {ld}),
           s.has("rate") ? s.get<double>("rate", {ld}) : nullptr,

@@ -13,7 +13,7 @@ from sketchnewton.learners.base import (
     checked_clip,
     checked_eta,
     checked_size,
-    steepest_curvature,
+    first_metric,
 )
 from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.table import TableLearner, table_dtype
@@ -33,8 +33,8 @@ class SketchedNewton(TableLearner):
 
     * `sketch`: `"oja"`, or `"none"` for online gradient descent with the same projection.
     * `sketch_size` (m): how many directions of curvature are kept.
-    * `alpha` (α): the metric of directions never seen; 1/α is the step size there. None: the curvature of one
-      steepest gradient along the first row, (σ + η)L²‖x₁‖², so that the unit of the features does not matter
+    * `alpha` (α): the metric of directions never seen; 1/α is the step size there. None: ℓ''‖x₁‖², the
+      largest second derivative of the loss along the first row, so that the unit of the features does not matter
       (with `diagonal`, where it never does: 1).
     * `loss`: a name (`squared`, `logistic`, `hinge`, `quantile:0.9`, …) or a `Loss`.
     * `clip` (C): bound on predictions; None for none.
@@ -42,7 +42,7 @@ class SketchedNewton(TableLearner):
       None is 0 where the loss is curved, else 1/(CL√t).
     * `diagonal`: feed D^-½x instead of x, with D = 0.1 + Σg² per feature (SON §5.2).
     * `intercept`: learn a constant too; it is not penalised by α.
-    * `oja_rate` (Γ_t): `"adaptive"` gives each direction the rate 1/(tΛ), its own scale; a number c is the
+    * `oja_rate` (Γ_t): `"adaptive"` gives each direction its own rate 1/max(tΛ, ‖ĝ‖²); a number c is the
       shared rate c/t (the paper's experiments: 1.0); a sequence of m numbers gives one per direction.
     * `block`: update the sketch every so many rows (SON §3).
     * `dtype`: precision of the feature table; small matrices are always float64.
@@ -54,10 +54,10 @@ class SketchedNewton(TableLearner):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((1000, 20)) * np.geomspace(1, 30, 20)
     >>> y = np.sign(X @ (rng.standard_normal(20) / np.geomspace(1, 30, 20)))
-    >>> learner = SketchedNewton(sketch="oja", sketch_size=5, alpha=100)
-    >>> predictions = learner.learn(X, y)
-    >>> bool(np.mean(np.sign(predictions[500:]) != y[500:]) < 0.2)
-    True
+    >>> def error(learner):  # in the second half of one pass
+    ...     return np.mean(np.sign(learner.learn(X, y)[500:]) != y[500:])
+    >>> print(error(SketchedNewton(sketch="none")), error(SketchedNewton(sketch="oja")))
+    0.246 0.11
 
     Limits: values beyond ±1e30, NaN and infinity are refused. Predictions are bounded by `clip`, so targets of a
     regression must be scaled to it. A feature index i needs room for i + 1 table rows of address space.
@@ -108,11 +108,11 @@ class SketchedNewton(TableLearner):
         first, power = checked_eta(eta, self.loss, C, sigma)
         self._rate = _rates(oja_rate, self._m)
         self._problem = _native.problem(self.loss.code, self.loss.parameter, C, sigma, first, power)
-        steepest = steepest_curvature(self.loss, C, sigma + first)
-        self._arrays["intercept"] = np.array([0.0, steepest if intercept else 0.0])
+        bend = first_metric(self.loss, C, sigma + first)
+        self._arrays["intercept"] = np.array([0.0, bend if intercept else 0.0])
         # With diagonal adaptation rows have no unit, so neither has α.
         self._arrays["alpha"] = np.array([1.0 if alpha is None and diagonal else given])
-        self._first_alpha = steepest
+        self._first_alpha = bend
         if self._m:
             self._arrays |= _fresh_oja(self._m, self._block)
         self._kernel = self._bind()
@@ -204,7 +204,6 @@ def _fresh_oja(m: int, block: int) -> Arrays:
         "sketch_counts": np.zeros(5, np.int64),
         "growth": np.zeros(1),
         "F": np.zeros((m, width)),
-        "R": np.zeros((m, width)),
         "energy": np.zeros(width),
         "c": np.zeros(width),
         "Y": np.zeros((block, width)),
