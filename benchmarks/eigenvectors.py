@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -27,18 +27,16 @@ BOUNDED = [method for method in METHODS if method.regret != "-"]
 NOISES = [method for method in METHODS if method.name.endswith(" noise")][:3]
 
 
-def bounds(seeds: int) -> None:
+def bounds(seeds: int, sequences: Sequence[str], sizes: Sequence[int]) -> None:
     """Mean regret / bound; in brackets where none is promised: Theorem 1 is about stochastic data."""
     print(f"{'sequence':<13}{'n':>5}{'T':>6}  " + "".join(f"{method.name:>27}" for method in BOUNDED))
     worst = {method.name: 0.0 for method in BOUNDED}
-    for sequence in SEQUENCES:
-        for n in (10, 40, 160):
+    for sequence in sequences:
+        for n in sizes:
             for T in (250, 1000, 4000):
                 cells = []
                 for method in BOUNDED:
-                    # Decompositions of 160×160 matrices every round: fewer seeds.
-                    games = seeds if n < 160 else max(2, seeds // 5)
-                    (score,) = compare(sequence, n, T, games, methods=[method], checkpoints=1)
+                    (score,) = compare(sequence, n, T, seeds, methods=[method], checkpoints=1)
                     bound = method.bound(n, T) or np.inf
                     promised = "stochastic" not in method.regret or sequence == "stochastic"
                     if promised:
@@ -161,6 +159,10 @@ if __name__ == "__main__":
     )
     parser.add_argument("part", choices=("bounds", "growth", "large", "non-zeros"))
     parser.add_argument("--seeds", type=int)
+    parser.add_argument(
+        "--sequences", nargs="+", choices=SEQUENCES, default=list(SEQUENCES), help="of bounds"
+    )
+    parser.add_argument("--sizes", nargs="+", type=int, default=[10, 40, 160], help="n of bounds")
     args = parser.parse_args()
     if args.part == "large":
         large()
@@ -168,4 +170,7 @@ if __name__ == "__main__":
         by_non_zeros()
     else:
         with threadpool_limits(1):
-            (bounds if args.part == "bounds" else growth)(args.seeds or (10 if args.part == "bounds" else 20))
+            if args.part == "bounds":
+                bounds(args.seeds or 5, args.sequences, args.sizes)
+            else:
+                growth(args.seeds or 20)

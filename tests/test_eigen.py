@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 import sketchnewton
 from sketchnewton.archive import ModelFileError, read, write
@@ -46,6 +47,13 @@ LEARNERS: dict[str, Make] = {
     "Oja": lambda n: OjaLearner(n, rate=0.5),
 }
 every_learner = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS.keys())
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small matrices: threads of BLAS would only wait for each other."""
+    with threadpool_limits(1):
+        yield
 
 
 def symmetric(n: int, rounds: int, seed: int = 0, definite: bool = False) -> list[Array]:

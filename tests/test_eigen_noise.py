@@ -7,17 +7,26 @@ a test once in ten thousand seeds; for the seeds below none does.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import integrate, stats
+from threadpoolctl import threadpool_limits
 
 from sketchnewton.eigen import FollowPerturbedLeader
 from sketchnewton.eigen.noise import dimension, exponential, scale_for, spectral_ball, uniform
 
 ALARM = 1e-4
 SAMPLES = 2000
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small matrices: threads of BLAS would only wait for each other."""
+    with threadpool_limits(1):
+        yield
 
 
 @functools.cache

@@ -198,7 +198,8 @@ class FollowPerturbedLeader(_Leader):
         """What the theorem promises for the expected regret after `rounds` rounds, with its constants.
 
         Theorem 3's proof, and Eqs. 4 and 6 with ‖A‖₁ ≤ n^{3/2}, an ℓ₁ diameter of 2n and E‖N‖ = n(n+1)/2ε. For
-        a learner that knows the horizon; one that doubles it pays at most √2/(√2 − 1) ≈ 3.4 times the bound of its last one.
+        a learner that knows the horizon; one that doubles it pays at most √2/(√2 − 1) ≈ 3.4 times the bound of
+        its last one.
         """
         n, scale = self.n, self._scale or noises.scale_for(self._noise, self.n, rounds)
         if self._noise == "rank_one":
