@@ -176,7 +176,7 @@ class FollowPerturbedLeader(_Leader):
     @property
     def perturbation(self) -> Floats:
         """The matrix N of this round as an n×n array, in units of `bound`."""
-        return self._vector_or_matrix if self._noise != "rank_one" else self._rank_one_array()
+        return self._drawn if self._noise != "rank_one" else self._rank_one_array()
 
     @property
     def tolerance(self) -> float:
@@ -222,15 +222,15 @@ class FollowPerturbedLeader(_Leader):
     def _draw(self) -> None:
         """New noise of the present scale: the vector v, or the matrix N."""
         if self._noise == "rank_one":
-            self._vector_or_matrix = noises.rank_one(self.n, self._rng)
+            self._drawn = noises.rank_one(self.n, self._rng)
         elif self._noise == "uniform":
-            self._vector_or_matrix = noises.uniform(self.n, self.scale, self._rng)
+            self._drawn = noises.uniform(self.n, self.scale, self._rng)
         else:
-            self._vector_or_matrix = noises.exponential(self.n, self.scale, self._rng)
+            self._drawn = noises.exponential(self.n, self.scale, self._rng)
         self._drawn_scale = self.scale
 
     def _perturbed(self) -> Operator:
-        total, noise, c = self._sum, self._vector_or_matrix, self._drawn_scale
+        total, noise, c = self._sum, self._drawn, self._drawn_scale
         if self._noise == "rank_one":
             return Operator(
                 self.n,
@@ -243,19 +243,19 @@ class FollowPerturbedLeader(_Leader):
         return Operator(self.n, lambda x: matrix @ x, lambda: matrix, total.floor + floor)
 
     def _rank_one_array(self) -> Floats:
-        v = self._vector_or_matrix
+        v = self._drawn
         return np.multiply.outer(self._drawn_scale * v, v)
 
     def _counters(self) -> dict[str, int]:
         return {"horizon": self._horizon}
 
     def _arrays(self) -> Arrays:
-        drawn = {"noise": self._vector_or_matrix, "noise.scale": np.array(self._drawn_scale)}
+        drawn = {"noise": self._drawn, "noise.scale": np.array(self._drawn_scale)}
         return {**super()._arrays(), **drawn}
 
     def _restore(self, counters: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(counters, arrays)
         shape = (self.n,) if self._noise == "rank_one" else (self.n, self.n)
-        self._vector_or_matrix = shaped(arrays, "noise", shape)
+        self._drawn = shaped(arrays, "noise", shape)
         self._drawn_scale = float(shaped(arrays, "noise.scale", ()))
         self._horizon = checked_size("horizon", counters["horizon"], 1)

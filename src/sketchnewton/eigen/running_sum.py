@@ -1,5 +1,6 @@
 """A sum of symmetric matrices that can be multiplied by a vector in time proportional to its non-zeros.
 
+>>> from sketchnewton.eigen.matrices import as_matrix
 >>> total = RunningSum(100_000)
 >>> for i in range(3):
 ...     total.add(as_matrix(sp.csr_array(([1.0], ([0], [i])), shape=(1, 100_000)), 100_000))
@@ -16,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sketchnewton.eigen.matrices import Dense, Factor, Floats, Matrix, Sparse, as_matrix
+from sketchnewton.eigen.matrices import Dense, Factor, Floats, Matrix, Sparse
 
-__all__ = ["RunningSum", "as_matrix"]
+__all__ = ["RunningSum"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -34,7 +35,10 @@ class RunningSum:
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self._dense: Floats | None = np.zeros((n, n)) if n <= _SMALL else None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._dense: Floats | None = np.zeros((self.n, self.n)) if self.n <= _SMALL else None
         self._sparse: Any = None
         # Rows in CSR form with room to grow: 0 … _count rows, _used non-zeros.
         self._count = 0
@@ -75,7 +79,7 @@ class RunningSum:
             self._add_sparse(other._sparse)
         if other._dense is not None:
             self._to_dense()[...] += other._dense
-        other.__init__(self.n)  # type: ignore[misc]
+        other._clear()
 
     def times(self, x: Floats) -> Floats:
         """The sum times x."""
@@ -182,7 +186,7 @@ class RunningSum:
     def _to_dense(self) -> Floats:
         if self._dense is None:
             dense, floor = self.dense(), self.floor
-            self.__init__(self.n)  # type: ignore[misc]
+            self._clear()
             self._dense, self.floor = dense, floor
         return self._dense
 
