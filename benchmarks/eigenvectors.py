@@ -126,22 +126,27 @@ def large(n: int = 100_000, rounds: int = 10_000, non_zeros: int = 50) -> None:
         )
 
 
-def by_non_zeros(n: int = 100_000, rounds: int = 400) -> None:
-    """Time per round at fixed n and T; a straight line, whose constant part is the O(n) of vectors of length n."""
-    sizes = np.array([50, 100, 200, 400, 800, 1600])
-    data = {size: list(sparse_rows(n, rounds, int(size))) for size in sizes}
+def by_non_zeros(n: int = 100_000, seen: int = 1000, rounds: int = 15) -> None:
+    """CPU time of a round after `seen` rows, by the non-zeros of a row; the constant is O(n) for vectors."""
+    sizes = np.array([50, 200, 400, 800, 1600, 3200])
+    data = {int(size): list(sparse_rows(n, seen + rounds, int(size))) for size in sizes}
     for name, make in (
-        ("leader, rank-one noise", lambda: FollowPerturbedLeader(n, horizon=rounds)),
-        ("epoch power method", lambda: EpochPowerMethod(n, horizon=rounds)),
+        ("leader, rank-one noise", lambda: FollowPerturbedLeader(n, horizon=seen + rounds)),
+        ("epoch power method", lambda: EpochPowerMethod(n, horizon=seen + rounds, block=seen // 2)),
     ):
-        times = np.full(len(sizes), np.inf)
-        for _ in range(3):
-            for k, size in enumerate(sizes):
-                game = play(make(), data[size], checkpoints=1)
-                times[k] = min(times[k], 1e3 * game.seconds / rounds)
+        times = []
+        for size in sizes:
+            learner, costs = make(), []
+            for t, row in enumerate(data[int(size)]):
+                start = time.process_time()
+                if t >= seen:
+                    learner.predict()
+                learner.observe(row)
+                costs.append(1e3 * (time.process_time() - start))
+            times.append(np.median(costs[seen:]))
         slope, constant = np.polyfit(sizes, times, 1)
         fit = constant + slope * sizes
-        r2 = 1 - ((times - fit) ** 2).sum() / ((times - times.mean()) ** 2).sum()
+        r2 = 1 - ((times - fit) ** 2).sum() / ((times - np.mean(times)) ** 2).sum()
         cells = ", ".join(f"{size}: {ms:.2f}" for size, ms in zip(sizes, times, strict=True))
         print(
             f"{name}, ms per round by non-zeros: {cells}; {constant:.2f} + {slope:.5f}·nnz, R² {r2:.4f}",
@@ -162,11 +167,11 @@ if __name__ == "__main__":
     args = parser.parse_args()
     if args.part == "large":
         large()
-    elif args.part == "non-zeros":
-        by_non_zeros()
     else:
         with threadpool_limits(1):
-            if args.part == "bounds":
+            if args.part == "non-zeros":
+                by_non_zeros()
+            elif args.part == "bounds":
                 bounds(args.seeds or 5, args.sequences, args.sizes)
             else:
                 growth(args.seeds or 20)
