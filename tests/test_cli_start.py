@@ -15,7 +15,7 @@ from sketchnewton.cli import main
 from sketchnewton.losses import LOSSES
 from tests.cli_support import SKN, skn, write_rows
 
-COMMANDS = ("train", "predict", "inspect", "demo")
+COMMANDS = ("train", "predict", "inspect", "demo", "eigen")
 
 
 def modules_after(*args: str) -> set[str]:

@@ -26,5 +26,9 @@ def load(path: str | os.PathLike[str]) -> learners.Learner:
     name = header.get("class")
     kind = getattr(learners, name, None) if isinstance(name, str) and name in learners.__all__ else None
     if not (isinstance(kind, type) and issubclass(kind, learners.Learner)) or kind is learners.Learner:
+        if header.get("random") is not None:  # only learners of eigenvectors keep a generator
+            raise archive.ModelFileError(
+                f"{os.fspath(path)}: holds a {name}, a learner of eigenvectors: use sketchnewton.eigen.load"
+            )
         raise archive.ModelFileError(f"{os.fspath(path)}: unknown learner class {name!r}")
     return kind.from_archive(header, arrays, path)

@@ -21,6 +21,7 @@ commands:
   skn predict MODEL DATA  predictions of a trained model, one per line
   skn inspect MODEL       what a model is and what it has learned
   skn demo                half a minute of ill-conditioned data: why curvature matters
+  skn eigen COMPARISON    online learning of eigenvectors: methods compared, regret plotted
   skn COMMAND --help      all options of a command, with examples
 
 examples:
@@ -66,6 +67,16 @@ examples:
 The picture needs matplotlib: pip install 'sketchnewton[plot]'
 """
 
+_EIGEN = """\
+examples:
+  skn eigen alternating                          the sequence that defeats following the leader
+  skn eigen stochastic --n 40 --rounds 4000      independent matrices, larger
+  skn eigen table1 --output table1.png           growth of every method's regret, as table and picture
+
+Regret is what the best fixed unit vector would have gained more. The picture needs matplotlib:
+pip install 'sketchnewton[plot]'
+"""
+
 # Options that describe the learner. They have no default here: the learner has, or the resumed model.
 LEARNER_OPTIONS = (
     "learner",
@@ -97,7 +108,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     main = _Main(prog="skn")
     main.add_argument("--version", action="version", version=f"skn {__version__}")
     commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for name, define in (("train", _train), ("predict", _predict), ("inspect", _inspect), ("demo", _demo)):
+    for name, define in _COMMANDS.items():
         parser = commands.add_parser(name)
         if name in argv:  # the others' options cost time
             define(parser)
@@ -235,6 +246,44 @@ def _demo(parser: Parser) -> None:
         help="picture to write, .png .svg or .pdf (default demo.png)",
     )
     parser.add_argument("--quick", action="store_true", help="smaller data, a few seconds")
+
+
+def _eigen(parser: Parser) -> None:
+    parser.usage = "skn eigen COMPARISON [--n N] [--rounds T] [--seeds S] [--output FILE] [--json]"
+    parser.description = (
+        "Play unit vectors against symmetric matrices with every method of online learning of eigenvectors."
+    )
+    parser.epilog = _EIGEN
+    parser.add_argument(
+        "comparison",
+        metavar="COMPARISON",
+        choices=("stochastic", "alternating", "rotating", "table1"),
+        help="stochastic, alternating or rotating sequence, or table1: growth in T and in n",
+    )
+    parser.add_argument(
+        "--n", type=_at_least_one, metavar="N", help="dimension (default 10; table1: at most N, default 32)"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=_at_least_one,
+        metavar="T",
+        help="rounds (default 1,000; table1: at most T, default 16,000)",
+    )
+    parser.add_argument(
+        "--seeds", type=_at_least_one, metavar="S", help="games per method (default 3; table1: 10)"
+    )
+    parser.add_argument("--quick", action="store_true", help="table1 with small sizes, a few seconds")
+    parser.add_argument("--output", metavar="FILE", help="picture to write, .png .svg or .pdf")
+    parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
+
+
+_COMMANDS: dict[str, Callable[[Parser], None]] = {
+    "train": _train,
+    "predict": _predict,
+    "inspect": _inspect,
+    "demo": _demo,
+    "eigen": _eigen,
+}
 
 
 def _number(kind: Callable[[str], float], rule: str, fits: Callable[[float], bool]) -> Callable[[str], float]:

@@ -1,0 +1,173 @@
+"""Matrices without symmetry: play two unit vectors u, v, gain uᵀAv, compete with the largest singular value."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from sketchnewton import archive
+from sketchnewton.eigen.base import Arrays, EigenLearner, Path, checked_size, shaped, unit_vector
+from sketchnewton.eigen.matrices import Dense, Factor, Floats, Matrix, Sparse, as_array, as_rows, within
+
+__all__ = ["AsymmetricLearner"]
+
+_INNER = "learner."  # prefix of the wrapped learner's arrays
+
+
+class AsymmetricLearner:
+    """Turns a learner of eigenvectors in dimension m + n into one of singular vectors (EIG Algorithm 1).
+
+    The learner sees the symmetric matrix with A and Aᵀ off its diagonal. Its vector x = (ũ, ṽ) becomes the pair
+    (ũ/‖ũ‖, ṽ/‖ṽ‖) with probability 2‖ũ‖‖ṽ‖, else a uniformly random pair: the expected reward is exactly xᵀÃx
+    (Lemma 1), so the learner's regret is kept. `observe` takes an m×n array, a scipy.sparse matrix, or a triple
+    (U, s, V) for U diag(s) Vᵀ, of norm at most the learner's `bound`.
+
+    The embedded matrices are never positive semidefinite. `FollowPerturbedLeader` with rank-one noise and
+    `MatrixMultiplicativeWeights` do not mind; the bounds of the other two noises double; `EpochPowerMethod`
+    shifts.
+
+    >>> from sketchnewton.eigen import FollowPerturbedLeader
+    >>> learner = AsymmetricLearner(FollowPerturbedLeader(5, horizon=10), (2, 3))
+    >>> u, v = learner.predict()
+    >>> u.shape, v.shape
+    ((2,), (3,))
+    >>> learner.observe([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    """
+
+    components = 1
+
+    def __init__(self, learner: EigenLearner, shape: tuple[int, int], *, random_state: int = 0) -> None:
+        self.m, self.k = (checked_size("shape", size, 1) for size in shape)
+        self.n = self.m + self.k
+        if learner.n != self.n or learner.components != 1:
+            raise ValueError(
+                f"the learner has n={learner.n}, components={learner.components}, but matrices of shape "
+                f"{self.m}x{self.k} need n={self.n}, components=1"
+            )
+        self.learner = learner
+        self._seed = checked_size("random_state", random_state, 0)
+        self._rng = np.random.default_rng(self._seed)
+        self._pair: Floats | None = None  # (u, v) of this round, once asked for
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n) of the matrices."""
+        return self.m, self.k
+
+    @property
+    def bound(self) -> float:
+        """The largest norm a matrix may have."""
+        return self.learner.bound
+
+    @property
+    def rounds(self) -> int:
+        """How many matrices have been observed."""
+        return self.learner.rounds
+
+    def predict(self) -> tuple[Floats, Floats]:
+        """The unit vectors u and v to play in this round."""
+        if self._pair is None:
+            self._pair = self._convert(self.learner.predict())
+        return self._pair[: self.m].copy(), self._pair[self.m :].copy()
+
+    def observe(self, A: Any) -> None:
+        """Learn this round's matrix and begin the next round."""
+        self.learner.observe(self.checked(A))
+        self._pair = None
+
+    def checked(self, A: Any) -> Matrix:
+        """The embedding of the matrix; a ValueError if it would be refused."""
+        return within(A if isinstance(A, Matrix) else self._embedding(A), self.bound)
+
+    def save(self, path: Path) -> None:
+        """Write this and the wrapped learner to a `.skn` file, whole or not at all."""
+        inner, arrays = self.learner._state()
+        header = {
+            "class": type(self).__name__,
+            "parameters": {"shape": [self.m, self.k], "random_state": self._seed},
+            "random": self._rng.bit_generator.state,
+            "learner": inner,
+        }
+        kept = {_INNER + name: array for name, array in arrays.items()}
+        if self._pair is not None:
+            kept["pair"] = self._pair
+        archive.write(path, header, kept)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a learner back; it continues bit for bit."""
+        header, arrays = archive.read(path)
+        if header.get("class") != cls.__name__:
+            raise archive.ModelFileError(f"{path}: holds a {header.get('class')}, not a {cls.__name__}")
+        return cls.from_archive(header, arrays, path)
+
+    @classmethod
+    def from_archive(cls, header: Mapping[str, Any], arrays: Arrays, path: Path = "model") -> Self:
+        """Rebuild a learner from what `archive.read` returned for `path`."""
+        from sketchnewton.eigen import known_class  # noqa: PLC0415 - that module imports this one
+
+        try:
+            kind = known_class(header["learner"]["class"])
+            if kind is None or not issubclass(kind, EigenLearner):
+                raise ValueError(f"unknown learner class {header['learner']['class']!r}")
+            mine = {name.removeprefix(_INNER): array for name, array in arrays.items() if name != "pair"}
+            inner = kind.from_archive(header["learner"], mine, path)
+            learner = cls(
+                inner, header["parameters"]["shape"], random_state=header["parameters"]["random_state"]
+            )
+            learner._rng.bit_generator.state = header["random"]
+            if "pair" in arrays:
+                learner._pair = shaped(arrays, "pair", (learner.n,))
+        except archive.ModelFileError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise archive.ModelFileError(
+                f"{os.fspath(path)}: not a usable {cls.__name__}: {error}"
+            ) from error
+        return learner
+
+    def __repr__(self) -> str:
+        return f"AsymmetricLearner({self.learner!r}, {self.shape!r})"
+
+    def _convert(self, x: Floats) -> Floats:
+        first, second = x[: self.m], x[self.m :]
+        sizes = float(np.linalg.norm(first)), float(np.linalg.norm(second))
+        if self._rng.random() < 2 * sizes[0] * sizes[1]:
+            return np.concatenate([first / sizes[0], second / sizes[1]])
+        return np.concatenate([unit_vector(self.m, self._rng), unit_vector(self.k, self._rng)])
+
+    def _embedding(self, A: Any) -> Matrix:
+        if isinstance(A, tuple):
+            return self._embedded_factor(A)
+        if sp.issparse(A):
+            rows = as_rows(A, "the matrix")
+        else:
+            array = as_array(A, "the matrix")
+            if array.shape == self.shape and self.n**2 <= 8 * array.size:
+                corner, other = np.zeros((self.m, self.m)), np.zeros((self.k, self.k))
+                return Dense(np.block([[corner, array], [array.T, other]]))
+            rows = array if array.ndim != 2 else as_rows(array, "the matrix")
+        if rows.shape != self.shape:
+            raise ValueError(f"the matrix has shape {rows.shape}, expected {self.shape}")
+        return Sparse(sp.csr_array(sp.block_array([[None, rows], [rows.T, None]])))
+
+    def _embedded_factor(self, factor: tuple[Any, ...]) -> Factor:
+        """s·uvᵀ, embedded, is s/2 times the difference of the squares of (u, v) and (u, −v)."""
+        if len(factor) != 3:
+            raise ValueError(f"a factor is a triple (U, s, V), got a tuple of {len(factor)}")
+        U, s, V = (as_array(part, name) for part, name in zip(factor, ("U", "s", "V"), strict=True))
+        s = np.atleast_1d(s)
+        U, V = (part[:, None] if part.ndim == 1 else part for part in (U, V))
+        if U.shape != (self.m, len(s)) or V.shape != (self.k, len(s)) or s.ndim != 1:
+            raise ValueError(
+                f"the factor has U, s, V of shapes {U.shape}, {s.shape}, {V.shape}, expected ({self.m}, r), (r,) "
+                f"and ({self.k}, r)"
+            )
+        scale = math.sqrt(0.5)
+        plus, minus = np.vstack([U, V]).T * scale, np.vstack([U, -V]).T * scale
+        return Factor(np.vstack([plus, minus]), np.concatenate([s, -s]))
