@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
 import time
 
-__all__ = ["Console", "amount", "number", "percent"]
+__all__ = ["Console", "amount", "bars", "number", "percent"]
 
 _BAR_EVERY = 0.1  # seconds
+_LONGEST_BAR = 30  # cells
 
 
 def number(value: float) -> str:
@@ -25,6 +27,18 @@ def amount(count: float) -> str:
 def percent(rate: float | None) -> str:
     """An error rate as a percentage; `-` where there is none."""
     return "-" if rate is None else f"{rate:.2%}"
+
+
+def bars(rows: list[tuple[str, float]]) -> list[str]:
+    """Lines with a name, a number and a bar as long as it is large, for stdout."""
+    width = max(len(name) for name, _ in rows)
+    largest = max((abs(value) for _, value in rows if math.isfinite(value)), default=0.0) or 1.0
+    full = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
+    return [
+        f"  {name:>{width}}  {number(value):>12}  "
+        f"{full * math.ceil(_LONGEST_BAR * abs(value) / largest)}".rstrip()
+        for name, value in rows
+    ]
 
 
 class Console:

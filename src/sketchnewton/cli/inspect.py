@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import sys
 from typing import Any
 
 import numpy as np
 
 from sketchnewton import model_file
-from sketchnewton.cli.console import amount, number
+from sketchnewton.cli.console import amount, bars, number
 from sketchnewton.cli.files import check_readable
+from sketchnewton.cli.spectrum import show
+from sketchnewton.learners import Learner
+from sketchnewton.sketches import Sketch
 
 __all__ = ["run"]
 
 _SPECTRUM = 20  # eigenvalues shown
-_BAR = 30  # cells of the longest bar
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the model at `args.model`."""
     check_readable(args.model)
-    facts = _facts(args.model, args.top)
+    model = model_file.load(args.model)
+    if isinstance(model, Sketch):
+        show(args.model, model, args.json)
+        return 0
+    facts = _facts(model, args.top)
     print(json.dumps(facts) if args.json else "\n".join(_page(args.model, facts)))
     return 0
 
 
-def _facts(path: str, top: int) -> dict[str, Any]:
-    learner = model_file.load(path)
+def _facts(learner: Learner, top: int) -> dict[str, Any]:
     weights = np.asarray(learner.weights, np.float64)
     used = np.flatnonzero(weights)
     largest = used[np.argsort(-np.abs(weights[used]), kind="stable")[:top]]
@@ -60,20 +63,10 @@ def _page(path: str, facts: dict[str, Any]) -> list[str]:
         lines.append(f"  {name:<{width}}  {absent if value is None else value}")
     if facts["spectrum"]:
         lines += ["", "curvature spectrum (eigenvalues, one per direction)"]
-        lines += _bars([(str(i), value) for i, value in enumerate(facts["spectrum"][:_SPECTRUM], 1)])
+        lines += bars([(str(i), value) for i, value in enumerate(facts["spectrum"][:_SPECTRUM], 1)])
         if len(facts["spectrum"]) > _SPECTRUM:
             lines.append(f"  and {amount(len(facts['spectrum']) - _SPECTRUM)} smaller ones")
     if facts["largest_weights"]:
         lines += ["", "largest weights, by feature"]
-        lines += _bars([(str(item["feature"]), item["weight"]) for item in facts["largest_weights"]])
+        lines += bars([(str(item["feature"]), item["weight"]) for item in facts["largest_weights"]])
     return lines
-
-
-def _bars(rows: list[tuple[str, float]]) -> list[str]:
-    width = max(len(name) for name, _ in rows)
-    largest = max((abs(value) for _, value in rows if math.isfinite(value)), default=0.0) or 1.0
-    full = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
-    return [
-        f"  {name:>{width}}  {number(value):>12}  {full * math.ceil(_BAR * abs(value) / largest)}".rstrip()
-        for name, value in rows
-    ]

@@ -52,7 +52,7 @@ def describe(learner: Learner) -> str:
 
 
 def _resume(path: str, kind: str | None, given: dict[str, Any]) -> Learner:
-    learner = model_file.load(path)
+    learner = model_file.load_learner(path)
     name = type(learner).__name__
     if kind is not None and not isinstance(learner, _CLASSES[kind]):
         raise usage_error(f"--learner {kind} does not agree with {path}, which holds a {name}")
