@@ -81,4 +81,4 @@ def optimum(A: Matrix, m: int) -> float:
 
 def rounding(A: Matrix, dtype: str = "float64") -> float:
     """What rounding may do to AᵀA, entry sizes and number of shrinks considered."""
-    return 50 * float(np.finfo(dtype).eps) * float((A**2).sum())
+    return 500 * float(np.finfo(dtype).eps) * float((A**2).sum())
