@@ -24,9 +24,9 @@ struct OjaState {
   std::int64_t m, block;
   std::int64_t* counts;  // updates, rank, entries touched since the last refresh, rows in the block, recent
   double* growth;        // log of the volume that Z has gained since the last look at its condition
-  double *F, *R;         // m × ld each; R = (F⁻¹)ᵀ
+  double* F;             // m × ld, lower triangular: it starts so, and L⁻¹F stays so
   double *energy, *c;    // ld
-  const double* rate;    // ld: Γ_t = rate/t; null: Γ = E⁻¹, every direction at its own scale
+  const double* rate;    // ld: Γ_t = rate/t; null: Γ ≈ E⁻¹, every direction at its own scale
   double *Y, *G;         // of the rows in the block: Vĝ (block × ld) and their Gram matrix (block × block)
   std::int64_t* recent;  // features touched in the block, repeats included
 };
@@ -34,6 +34,8 @@ struct OjaState {
 template <class T>
 class Oja {
  public:
+  static constexpr bool kLazy = false;
+
   // `scale`: how large scores are expected to be
   Oja(const OjaState& s, const double* alpha, double scale)
       : s_(s),
@@ -41,7 +43,6 @@ class Oja {
         alpha_(alpha),
         scale_(scale),
         F_{s.F, ld_},
-        R_{s.R, ld_},
         two_(ld_),
         z_(ld_),
         xhat_(ld_),
@@ -58,7 +59,7 @@ class Oja {
     for (std::int64_t j = 0; j < s_.m; ++j) z_[j] = columns[j];
     double score = 0;
     for (std::int64_t j = 0; j < rank(); ++j) {
-      xhat_[j] = dot(F_.row(j), z_.data(), ld_);
+      xhat_[j] = dot(F_.row(j), z_.data(), padded4(j + 1));
       score += s_.c[j] * xhat_[j];
     }
     cancels_ = std::abs(score) > kCancels * scale_;
@@ -77,10 +78,14 @@ class Oja {
   }
 
   // w ← w − step·A⁻¹x, but for the part −step/α·x, which goes to w̄.
-  void move(double step) {
+  double move(double step) {
     for (std::int64_t j = 0; j < rank(); ++j)
       s_.c[j] += step / *alpha_ * s_.energy[j] / (*alpha_ + s_.energy[j]) * xhat_[j];
+    return xx_ > 0 ? -step / *alpha_ : 0.0;
   }
+
+  bool free() const { return false; }
+  double move_free(double) { return 0.0; }
 
   // Takes in ĝ = r·x. Adds to `columns` what the table's columns gain per unit of x; returns what w̄ gains.
   double update(double r, double* columns, const Table<T>& table, std::int64_t active,
@@ -97,12 +102,6 @@ class Oja {
     if (block_ended_) end_block(table);
     if (rebased_) orthonormalise(table);
     block_ended_ = rebased_ = false;
-  }
-
-  // The weights' part in the sketch, as coefficients of the table's columns: Fᵀc.
-  void coefficients(double* out) const {
-    for (std::int64_t j = 0; j < ld_; ++j) out[j] = 0;
-    for (std::int64_t j = 0; j < rank(); ++j) axpy(s_.c[j], F_.row(j), out, ld_);
   }
 
  private:
@@ -126,12 +125,10 @@ class Oja {
     if (!(rest > kIndependent * xx_)) return;
     const std::int64_t k = s_.counts[kRank]++;
     const double norm = std::sqrt(xx_), length = std::sqrt(rest);
-    double *f = F_.row(k), *g = R_.row(k);
-    for (std::int64_t j = 0; j < ld_; ++j) f[j] = g[j] = 0;
+    double* f = F_.row(k);
+    for (std::int64_t j = 0; j < ld_; ++j) f[j] = 0;
     for (std::int64_t j = 0; j < k; ++j) axpy(-xhat_[j] / length, F_.row(j), f, ld_);
     f[k] = norm / length;
-    for (std::int64_t j = 0; j < k; ++j) R_.at(j, k) = xhat_[j] / norm;
-    g[k] = length / norm;
     for (std::int64_t b = 0; b < s_.counts[kFilled]; ++b)  // rows that wait in the block
       Y(b)[k] = (inner_[b] - dot(xhat_.data(), Y(b), ld_)) / length;
     z_[k] = norm;
@@ -140,13 +137,14 @@ class Oja {
     columns[k] = 1.0 / norm;
   }
 
-  // Λ and Γ of Equation 4, given Σ(Vĝ)² over the block.
-  void advance() {
+  // Λ and Γ of Equation 4, given Σ(Vĝ)² and Σ‖ĝ‖² over the block. No direction moves by more than its own
+  // length.
+  void advance(double norms) {
     const auto t = static_cast<double>(++s_.counts[kUpdates]);
     for (std::int64_t j = 0; j < rank(); ++j) {
       if (s_.rate == nullptr) {
         s_.energy[j] += squares_[j];
-        gain_[j] = s_.energy[j] > 0 ? 1.0 / s_.energy[j] : 0.0;
+        gain_[j] = 1.0 / std::max(s_.energy[j], norms);
       } else {
         const double gamma = std::fmin(1.0, s_.rate[j] / t);
         s_.energy[j] = t * ((1 - gamma) * s_.energy[j] / std::fmax(t - 1, 1.0) + gamma * squares_[j]);
@@ -168,16 +166,16 @@ class Oja {
 
   // By how much V = FZ magnifies the rounding errors of Z: max_j Σ_k |F_jk|·‖Z_k‖, where ZZᵀ = F⁻¹F⁻ᵀ.
   double amplification() {
-    for (std::int64_t k = 0; k < s_.m; ++k) {
-      squares_[k] = 0;
-      for (std::int64_t j = 0; j < rank(); ++j) squares_[k] += R_.at(j, k) * R_.at(j, k);
-      squares_[k] = std::sqrt(squares_[k]);
-    }
+    const std::int64_t k = rank();
+    std::vector<double> inverse(k * ld_, 0.0), norm(k, 0.0);
+    for (std::int64_t j = 0; j < k; ++j) inverse[j * ld_ + j] = 1.0;
+    solve_lower(F_, k, Small{inverse.data(), ld_});
     double largest = 0;
-    for (std::int64_t j = 0; j < rank(); ++j) {
+    for (std::int64_t j = 0; j < k; ++j) {
+      norm[j] = std::sqrt(dot(&inverse[j * ld_], &inverse[j * ld_], ld_));
       double sum = 0;
-      for (std::int64_t k = 0; k < s_.m; ++k) sum += std::abs(F_.at(j, k)) * squares_[k];
-      largest = std::fmax(largest, sum);
+      for (std::int64_t i = 0; i <= j; ++i) sum += std::abs(F_.at(j, i)) * norm[i];
+      largest = std::max(largest, sum);
     }
     return largest;
   }
@@ -188,7 +186,7 @@ class Oja {
       two_.y[j] = r * xhat_[j];
       squares_[j] = two_.y[j] * two_.y[j];
     }
-    advance();
+    advance(r * r * xx_);
     for (std::int64_t j = 0; j < k; ++j) two_.a[j] = gain_[j] * two_.y[j];
     const double growth = two_.factor(k, gain_.data(), r * r * xx_);
     if (refresh_due(growth)) rebase(table, columns);
@@ -199,11 +197,12 @@ class Oja {
     for (std::int64_t j = 0; j < k; ++j) xhat_[j] = two_.p[j] / r;  // L⁻¹(Vx + a ĝᵀx)
     if (rebased_ && growth > kDirect) {
       two_.solve(k, F_);
-      write_out(table, columns);
+      write_out(table, columns, nullptr);
       for (std::int64_t j = 0; j < k; ++j) columns[j] += r * two_.q[j];  // L⁻¹a ĝᵀ
     } else {
-      const double* delta = two_.multiply_transposed(k, R_);
-      for (std::int64_t j = 0; j < k; ++j) columns[j] += r * delta[j];
+      std::copy_n(two_.a.data(), k, z_.data());
+      solve_lower(F_, k, z_.data());  // δ = F⁻¹a
+      for (std::int64_t j = 0; j < k; ++j) columns[j] += r * z_[j];
       two_.solve(k, F_);
     }
     return -kept * r;
@@ -230,7 +229,9 @@ class Oja {
       squares_[j] = 0;
       for (std::int64_t b = 0; b < B; ++b) squares_[j] += Y(b)[j] * Y(b)[j];
     }
-    advance();
+    double norms = 0;
+    for (std::int64_t b = 0; b < B; ++b) norms += s_.G[b * B + b];
+    advance(norms);
     for (std::int64_t b = 0; b < B; ++b)
       for (std::int64_t j = 0; j < k; ++j) A(b)[j] = gain_[j] * Y(b)[j];
     const Small M{M_.data(), ld_};
@@ -260,15 +261,10 @@ class Oja {
     const Small M{M_.data(), ld_};
     if (rebased_ && growth_ > kDirect) {
       solve_lower(M, k, F_);
-      write_out(table, nullptr);
+      write_out(table, nullptr, nullptr);
       for (std::int64_t b = 0; b < B; ++b) solve_lower(M, k, A(b));
     } else {
-      for (std::int64_t b = 0; b < B; ++b) {  // a_b ← F⁻¹a_b
-        for (std::int64_t j = 0; j < ld_; ++j) z_[j] = 0;
-        for (std::int64_t j = 0; j < k; ++j) axpy(A(b)[j], R_.row(j), z_.data(), ld_);
-        for (std::int64_t j = 0; j < ld_; ++j) A(b)[j] = z_[j];
-      }
-      multiply_transposed_lower(M, k, R_);
+      for (std::int64_t b = 0; b < B; ++b) solve_lower(F_, k, A(b));  // δ_b = F⁻¹a_b
       solve_lower(M, k, F_);
     }
     for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) {
@@ -287,31 +283,30 @@ class Oja {
 
   // Starts afresh from what is: Z ← V, and w̄ ← w (c would only be cancelled by a w̄ that grows against it).
   void rebase(const Table<T>& table, double* columns) {
-    write_out(table, columns);
-    fold(table);
+    table.sort_active(active_);
+    for (std::int64_t j = 0; j < ld_; ++j) squares_[j] = 0;
+    for (std::int64_t j = 0; j < rank(); ++j) axpy(s_.c[j], F_.row(j), squares_.data(), ld_);  // b = Fᵀc
+    write_out(table, columns, squares_.data());
+    std::fill(s_.c, s_.c + ld_, 0.0);
     *s_.growth = 0;
     s_.counts[kTouched] = 0;
     rebased_ = true;
   }
 
-  // Z ← FZ, F ← I; `columns` is what this row is about to add to Z.
-  void write_out(const Table<T>& table, double* columns) {
+  // Z ← FZ, F ← I, w̄ ← w̄ + Zᵀb; `columns` is what this row is about to add to Z.
+  void write_out(const Table<T>& table, double* columns, const double* b) {
     const std::int64_t k = rank();
-    for_active(table, [&](T*, T* z) {
+    for_active(table, [&](T* w, T* z) {
+      if (b != nullptr) *w = static_cast<T>(static_cast<double>(*w) + dot(z_.data(), b, ld_));
       for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<T>(dot(F_.row(j), z_.data(), ld_));
     });
     if (columns != nullptr) {
       for (std::int64_t j = 0; j < k; ++j) z_[j] = columns[j];
       for (std::int64_t j = 0; j < k; ++j) columns[j] = dot(F_.row(j), z_.data(), ld_);
+      std::fill(z_.begin(), z_.end(), 0.0);
     }
     for (std::int64_t i = 0; i < k; ++i)
-      for (std::int64_t j = 0; j < ld_; ++j) F_.at(i, j) = R_.at(i, j) = i == j ? 1.0 : 0.0;
-  }
-
-  void fold(const Table<T>& table) {  // w̄ ← w̄ + Zᵀc, c ← 0
-    for_active(table,
-               [&](T* w, T*) { *w = static_cast<T>(static_cast<double>(*w) + dot(z_.data(), s_.c, ld_)); });
-    std::fill(s_.c, s_.c + ld_, 0.0);
+      for (std::int64_t j = 0; j < ld_; ++j) F_.at(i, j) = i == j ? 1.0 : 0.0;
   }
 
   // What rounding did to V is mended from the table itself: ZZᵀ = LLᵀ, F ← L⁻¹F.
@@ -326,7 +321,6 @@ class Oja {
     });
     cholesky(M, k);
     solve_lower(M, k, F_);
-    multiply_transposed_lower(M, k, R_);
     multiply_transposed_lower(M, k, s_.c);
   }
 
@@ -347,7 +341,7 @@ class Oja {
   std::int64_t ld_;
   const double* alpha_;
   double scale_;
-  Small F_, R_;
+  Small F_;
   RankTwo two_;
   std::vector<double> z_, xhat_, gain_, squares_;
   std::vector<double> A_, lost_, M_;  // of a block: gains ∘ Y, aᵀc, and the factor L

@@ -44,13 +44,14 @@ class RankTwo {
     return 0.5 * std::log(delta);
   }
 
-  void solve(std::int64_t r, const Small& X) {  // X ← L⁻¹X
+  void solve(std::int64_t r, const Small& X) {  // X ← L⁻¹X for lower triangular X
     double* __restrict xp = u_.data(), * __restrict xq = v_.data();
     for (std::int64_t c = 0; c < X.ld; ++c) xp[c] = xq[c] = 0;
     for (std::int64_t j = 0; j < r; ++j) {
       double* __restrict x = X.row(j);
       const double scale = inverse_[j], aj = a[j], yj = y[j], pj = p[j], qj = q[j];
-      for (std::int64_t c = 0; c < X.ld; ++c) {
+      const std::int64_t width = padded4(j + 1);
+      for (std::int64_t c = 0; c < width; ++c) {
         x[c] = (x[c] - aj * xp[c] - yj * xq[c]) * scale;
         xp[c] += pj * x[c];
         xq[c] += qj * x[c];
@@ -66,23 +67,6 @@ class RankTwo {
       xa += a[j] * old;
       xy += y[j] * old;
     }
-  }
-
-  // X ← LᵀX; returns aᵀX of the old X, which falls out on the way.
-  const double* multiply_transposed(std::int64_t r, const Small& X) {
-    double* __restrict xa = u_.data(), * __restrict xy = v_.data();
-    for (std::int64_t c = 0; c < X.ld; ++c) xa[c] = xy[c] = 0;
-    for (std::int64_t j = r - 1; j >= 0; --j) {
-      double* __restrict x = X.row(j);
-      const double dj = diagonal_[j], aj = a[j], yj = y[j], pj = p[j], qj = q[j];
-      for (std::int64_t c = 0; c < X.ld; ++c) {
-        const double old = x[c];
-        x[c] = dj * old + pj * xa[c] + qj * xy[c];
-        xa[c] += aj * old;
-        xy[c] += yj * old;
-      }
-    }
-    return xa;
   }
 
  private:

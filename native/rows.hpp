@@ -26,6 +26,25 @@ class Row {
     sorted_ = true;
   }
 
+  // The usual row, sorted and without zeros, is copied in loops that the compiler can vectorise.
+  template <class Index, class Value>
+  void assign(const Index* index, const Value* value, std::int64_t n) {
+    clear(n);
+    bool clean = n == 0 || index[0] >= 0;
+    for (std::int64_t k = 1; k < n; ++k) clean &= index[k - 1] < index[k];
+    for (std::int64_t k = 0; k < n; ++k) {
+      index_[k] = static_cast<std::int64_t>(index[k]);
+      value_[k] = static_cast<double>(value[k]);
+      clean &= value[k] != Value(0);
+    }
+    size_ = n;
+    if (clean) return;
+    size_ = 0;
+    for (std::int64_t k = 0; k < n; ++k)
+      add(static_cast<std::int64_t>(index[k]), static_cast<double>(value[k]));
+    finish();
+  }
+
   // At most as often as clear() was told.
   void add(std::int64_t index, double value) {
     index_[size_] = index;
@@ -83,10 +102,7 @@ class CsrRows final : public Rows {
   std::int64_t count() const override { return count_; }
 
   void load(std::int64_t r, Row& row) const override {
-    row.clear(indptr_[r + 1] - indptr_[r]);
-    for (std::int64_t k = indptr_[r]; k < indptr_[r + 1]; ++k)
-      row.add(static_cast<std::int64_t>(indices_[k]), static_cast<double>(values_[k]));
-    row.finish();
+    row.assign(indices_ + indptr_[r], values_ + indptr_[r], indptr_[r + 1] - indptr_[r]);
   }
 
   Scan scan(double limit) const override {

@@ -71,11 +71,4 @@ inline void multiply_transposed_lower(const Small& L, std::int64_t n, double* x)
   }
 }
 
-inline void multiply_transposed_lower(const Small& L, std::int64_t n, const Small& X) {  // X ← LᵀX
-  for (std::int64_t j = 0; j < n; ++j) {
-    for (std::int64_t c = 0; c < X.ld; ++c) X.at(j, c) *= L.at(j, j);
-    for (std::int64_t i = j + 1; i < n; ++i) axpy(L.at(i, j), X.row(i), X.row(j), X.ld);
-  }
-}
-
 }  // namespace skn

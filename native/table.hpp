@@ -8,6 +8,7 @@
 //   gather   out  = Σ_i x_i row_i          scatter   row_i += x_i step
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace skn {
@@ -16,7 +17,7 @@ template <class T>
 struct Table {
   T* rows;
   std::int64_t stride;
-  std::int64_t* active;  // features learned from, in order of first appearance
+  std::int64_t* active;  // features learned from, in the order of their indices or of first appearance
 
   static constexpr std::int64_t kWeight = 0, kScale = 1, kSketch = 2;
 
@@ -28,6 +29,13 @@ struct Table {
       const char* p = reinterpret_cast<const char*>(row(index[k]));
       for (std::int64_t l = 0; l < lines; ++l) __builtin_prefetch(p + 64 * l, 1);
     }
+  }
+
+  // Passes over all features are fastest in the order of memory. Most of the list is sorted already.
+  void sort_active(std::int64_t count) const {
+    std::int64_t* middle = std::is_sorted_until(active, active + count);
+    std::sort(middle, active + count);
+    std::inplace_merge(active, middle, active + count);
   }
 
   void gather(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_support import write_rows
 
 from sketchnewton.cli import console, main
 from sketchnewton.cli.console import Console, amount, number, percent
+from tests.cli_support import write_rows
 
 
 class Terminal(io.StringIO):

@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli_support import SKN, skn, svmlight_lines, write_rows
 
 from sketchnewton import SketchedNewton
 from sketchnewton.cli import main
+from tests.cli_support import SKN, skn, svmlight_lines, write_rows
 
 GOOD = b"1 1:0.5 2:1\n-1 3:2\n"
 MALFORMED = {

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import skn, write_rows
 
 import sketchnewton
 from sketchnewton import archive
 from sketchnewton.cli import main
 from sketchnewton.streams import read_svmlight
+from tests.cli_support import skn, write_rows
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cli_support import SKN, svmlight_lines
 
 import sketchnewton
 from sketchnewton.streams import read_svmlight
+from tests.cli_support import SKN, svmlight_lines
 
 LINES = svmlight_lines(1000)
 PLENTY = "".join(LINES).encode() * 80  # several batches, more than any reader holds back

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_support import skn, write_rows
 
 import sketchnewton
 from sketchnewton.cli import main
 from sketchnewton.losses import LOSSES
+from tests.cli_support import skn, write_rows
 
 COMMANDS = ("train", "predict", "inspect", "demo")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli_support import skn, svmlight_lines, write_rows
 
 import sketchnewton
 from sketchnewton.cli import main
 from sketchnewton.streams import read_svmlight
+from tests.cli_support import skn, svmlight_lines, write_rows
 
 LEARNERS = {
     "oja": [],

@@ -42,12 +42,35 @@ class TableKernel:
     def learn(self, rows: Rows, labels: _Floats, weights: _Floats | None, out: _Floats) -> None: ...
     def predict(self, rows: Rows, out: _Floats) -> None: ...
 
-def newton32(
-    problem: Problem, first_alpha: float, diagonal: bool, block: int, arrays: _Arrays
-) -> TableKernel: ...
-def newton64(
-    problem: Problem, first_alpha: float, diagonal: bool, block: int, arrays: _Arrays
-) -> TableKernel: ...
+class NewtonKernel(TableKernel):
+    def settled(self, out: npt.NDArray[Any]) -> None: ...
+
+def newton32(problem: Problem, first_alpha: float, diagonal: bool, arrays: _Arrays) -> NewtonKernel: ...
+def newton64(problem: Problem, first_alpha: float, diagonal: bool, arrays: _Arrays) -> NewtonKernel: ...
+def oja_newton32(
+    problem: Problem, first_alpha: float, diagonal: bool, arrays: _Arrays, block: int
+) -> NewtonKernel: ...
+def oja_newton64(
+    problem: Problem, first_alpha: float, diagonal: bool, arrays: _Arrays, block: int
+) -> NewtonKernel: ...
+def frequent_newton32(
+    problem: Problem,
+    first_alpha: float,
+    diagonal: bool,
+    arrays: _Arrays,
+    sketch_size: int,
+    share: float,
+    ridge: float,
+) -> NewtonKernel: ...
+def frequent_newton64(
+    problem: Problem,
+    first_alpha: float,
+    diagonal: bool,
+    arrays: _Arrays,
+    sketch_size: int,
+    share: float,
+    ridge: float,
+) -> NewtonKernel: ...
 def adagrad32(
     problem: Problem, eta: float, sigma: float, intercept: bool, arrays: _Arrays
 ) -> TableKernel: ...

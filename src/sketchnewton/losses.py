@@ -45,6 +45,8 @@ class Loss(ABC):
     code: ClassVar[int]
     parameter_name: ClassVar[str] = ""
     label_rule: ClassVar[str] = "finite numbers"
+    smoothness: ClassVar[float] = math.inf
+    """The largest second derivative, infinite at a kink: the scale at which the loss bends."""
 
     parameter: float = 0.0
 
@@ -131,6 +133,7 @@ class Squared(Loss):
     """(p − y)²."""
 
     name: ClassVar[str] = "squared"
+    smoothness: ClassVar[float] = 2.0
     code: ClassVar[int] = 0
 
     def _value(self, p: Floats, y: Floats) -> Floats:
@@ -150,6 +153,7 @@ class Logistic(_SignLoss):
     """log(1 + exp(−yp)), without overflow for any p."""
 
     name: ClassVar[str] = "logistic"
+    smoothness: ClassVar[float] = 0.25
     code: ClassVar[int] = 1
 
     def _value(self, p: Floats, y: Floats) -> Floats:
@@ -194,6 +198,7 @@ class SquaredHinge(_SignLoss):
     """max(0, 1 − yp)²."""
 
     name: ClassVar[str] = "squared_hinge"
+    smoothness: ClassVar[float] = 2.0
     code: ClassVar[int] = 3
 
     def _value(self, p: Floats, y: Floats) -> Floats:
@@ -265,6 +270,7 @@ class Huber(Loss):
     """½r² for a residual |r| ≤ delta, delta·(|r| − ½delta) beyond: outliers pull with bounded force."""
 
     name: ClassVar[str] = "huber"
+    smoothness: ClassVar[float] = 1.0
     code: ClassVar[int] = 6
     parameter_name: ClassVar[str] = "delta"
 
@@ -299,6 +305,7 @@ class Poisson(Loss):
     """
 
     name: ClassVar[str] = "poisson"
+    smoothness: ClassVar[float] = 1.0  # of a count of one; it grows with the count
     code: ClassVar[int] = 7
     label_rule: ClassVar[str] = "labels >= 0"
 

@@ -76,9 +76,9 @@ def oja_son(
                 blocks += 1
                 Y = np.array(G) @ V.T  # one row per to-sketch vector
                 energy = (Y**2).sum(axis=0)
-                if isinstance(rate, str):  # adaptive: Γ = (tΛ)⁻¹
+                if isinstance(rate, str):  # adaptive: Γ = (tΛ)⁻¹, no direction moving by more than its length
                     E = E + energy
-                    gamma = 1 / np.where(E > 0, E, np.inf)
+                    gamma = 1 / np.maximum(E, (np.array(G) ** 2).sum())
                 else:  # Γ_t = rate/t, Equation 4
                     step_size = np.minimum(1.0, np.broadcast_to(rate, (m,))[: len(V)] / blocks)
                     E = blocks * ((1 - step_size) * E / max(blocks - 1, 1) + step_size * energy)

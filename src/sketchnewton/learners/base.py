@@ -193,10 +193,14 @@ def checked_eta(eta: float | str | None, loss: Loss, clip: float, curvature: flo
     return checked("eta", eta), 0.0
 
 
-def steepest_curvature(loss: Loss, clip: float, weight: float) -> float:
-    """(σ + η)L²: what one gradient as steep as they get adds to the metric, per unit of ‖x‖².
+def first_metric(loss: Loss, clip: float, weight: float) -> float:
+    """How much metric per unit of ‖x‖² keeps a first step from overshooting.
 
-    Where the intercept's own metric starts, which α does not penalise; and α itself if it is not given.
+    The loss's largest second derivative, as in Newton's method; for a loss with kinks what one gradient as steep
+    as they get adds to the metric, (σ + η)L². The intercept's own metric starts here, which α does not penalise,
+    and so does α itself if it is not given.
     """
+    if math.isfinite(loss.smoothness):
+        return loss.smoothness
     steepest = weight * loss.lipschitz(clip) ** 2
     return steepest if math.isfinite(steepest) and steepest > 0 else 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sketchnewton import _native
-from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, checked_eta, steepest_curvature
+from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, checked_eta, first_metric
 from sketchnewton.learners.rows import Floats
 from sketchnewton.losses import Loss
 
@@ -40,7 +40,7 @@ class FullNewton(Learner):
         sigma = self.loss.curvature(C) if curvature is None else checked("curvature", curvature)
         first, power = checked_eta(eta, self.loss, C, sigma)
         self._problem = _native.problem(self.loss.code, self.loss.parameter, C, sigma, first, power)
-        self._intercept_metric = steepest_curvature(self.loss, C, sigma + first)
+        self._intercept_metric = first_metric(self.loss, C, sigma + first)
         self._arrays = {"counts": np.zeros(2, np.int64)}  # rounds, dimension
         self._resize(1)
 

@@ -20,8 +20,8 @@ class FeatureTable:
     """Rows of `columns` numbers, padded to whole cache lines; row i belongs to feature i and starts at zero.
 
     Memory that no feature has touched is not committed: the system hands out zero pages on first use, so a table
-    with a large index range costs what its features cost. `active[:count]` lists the features learned from, in
-    order of first appearance; everything else is zero.
+    with a large index range costs what its features cost. `active[:count]` lists the features learned from;
+    everything else is zero.
     """
 
     def __init__(self, columns: int, dtype: str) -> None:

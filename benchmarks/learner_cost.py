@@ -1,0 +1,147 @@
+"""What does curvature cost? The learner alone: rows in memory, no text, no files.
+
+    python benchmarks/learner_cost.py [--rows 100000] [--repeat 7] [--json]
+
+* Sketch sizes m against m = 0 (online gradient) on the Zipf rows of `zipf.py`.
+* Dimension: rows of 60 non-zeros whose features are drawn uniformly from 10⁴ to 10⁷, the worst case for
+  caches. The first pass meets memory that was never touched before, the second is the steady state.
+* One dense row of 50 features per call, as a Python loop over a stream has it.
+
+Contenders take turns; numbers are medians of the processor time of the thread that learns, which other load
+on the machine does not lengthen, except through caches shared with it.
+
+The exit code is 1 if a promise is broken: m = 10 costs at most 4 times m = 0; a row among 10⁷ features costs
+at most 3 times a row among 10⁴, in the steady state; and all predictions are finite, without which the time
+of a step says nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections import defaultdict
+
+import numpy as np
+import zipf
+
+from sketchnewton import SketchedNewton
+
+SKETCH_SIZES = (0, 5, 10, 14, 20)
+DIMENSIONS = (10**4, 10**5, 10**6, 10**7)
+DENSE_FEATURES, DENSE_CALLS = 50, 10_000
+SKETCH_COST, DIMENSION_COST = 4.0, 3.0
+
+Times = dict[int, list[float]]
+
+diverged: set[str] = set()  # where predictions were not finite
+
+
+def learner_of(m: int) -> SketchedNewton:
+    return SketchedNewton("oja" if m else "none", m, intercept=True)
+
+
+def learn(learner: SketchedNewton, rows: zipf.SparseRows, name: str) -> float:
+    """Microseconds per row."""
+    start = time.thread_time()
+    predictions = learner.learn(rows, rows.labels)
+    seconds = time.thread_time() - start
+    if not np.isfinite(predictions).all():
+        diverged.add(name)
+    return seconds / len(rows.labels) * 1e6
+
+
+def by_sketch_size(count: int, repeat: int) -> Times:
+    rows = zipf.zipf_rows(count)
+    times: Times = defaultdict(list)
+    for turn in range(repeat):
+        for place in range(len(SKETCH_SIZES)):
+            m = SKETCH_SIZES[(turn + place) % len(SKETCH_SIZES)]
+            times[m].append(learn(learner_of(m), rows, f"m = {m}"))
+    return times
+
+
+def by_dimension(count: int, repeat: int, m: int = 10) -> tuple[Times, Times]:
+    """First and second pass over the same rows."""
+    data = {d: zipf.uniform_rows(count, d) for d in DIMENSIONS}
+    first: Times = defaultdict(list)
+    second: Times = defaultdict(list)
+    for turn in range(repeat):
+        for place in range(len(DIMENSIONS)):
+            d = DIMENSIONS[(turn + place) % len(DIMENSIONS)]
+            learner = learner_of(m)
+            first[d].append(learn(learner, data[d], f"d = {d:,}"))
+            second[d].append(learn(learner, data[d], f"d = {d:,}"))
+    return first, second
+
+
+def dense_calls(repeat: int) -> Times:
+    """Microseconds per call with one row."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((DENSE_CALLS, DENSE_FEATURES)) / DENSE_FEATURES**0.5
+    y = np.where(X @ random.standard_normal(DENSE_FEATURES) > 0.0, 1.0, -1.0)
+    rows = [(X[i : i + 1], y[i : i + 1]) for i in range(DENSE_CALLS)]
+    times: Times = defaultdict(list)
+    for _ in range(repeat):
+        for m in (0, 10):
+            learner = learner_of(m)
+            start = time.thread_time()
+            for row, label in rows:
+                learner.learn(row, label)
+            times[m].append((time.thread_time() - start) / DENSE_CALLS * 1e6)
+    return times
+
+
+def medians(times: Times) -> dict[int, float]:
+    return {key: statistics.median(times[key]) for key in sorted(times)}
+
+
+def table(title: str, names: dict[int, str], columns: dict[str, dict[int, float]]) -> None:
+    """One line per contender; ratios to the first line."""
+    print(f"{title:<28}" + "".join(f"{name:>14}{'ratio':>8}" for name in columns))
+    base = next(iter(names))
+    for key, name in names.items():
+        cells = (f"{values[key]:>11.2f} µs{values[key] / values[base]:>8.2f}" for values in columns.values())
+        print(f"{name:<28}" + "".join(cells))
+    print()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=zipf.ROWS, help="rows of each data set")
+    parser.add_argument("--repeat", type=int, default=7, help="times that each is run")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the tables")
+    args = parser.parse_args()
+    sizes = medians(by_sketch_size(args.rows, args.repeat))
+    first, second = (medians(times) for times in by_dimension(args.rows, args.repeat))
+    dense = medians(dense_calls(args.repeat))
+    promises = [
+        ("m = 10 / m = 0", sizes[10] / sizes[0], SKETCH_COST),
+        ("d = 10⁷ / d = 10⁴", second[10**7] / second[10**4], DIMENSION_COST),
+    ]
+    if args.json:
+        kept = [{"name": n, "ratio": r, "at_most": most, "kept": r <= most} for n, r, most in promises]
+        result = {"sketch_size": sizes, "first_pass": first, "second_pass": second, "dense_call": dense}
+        run = {"rows": args.rows, "repeat": args.repeat, "diverged": sorted(diverged)}
+        print(json.dumps({**run, **result, "promises": kept}))
+    else:
+        print(f"{args.rows} rows, medians of {args.repeat}, processor time of the learning thread\n")
+        table("Zipf rows", {m: f"m = {m}" for m in sizes}, {"per row": sizes})
+        names = {d: f"d = {d:,}" for d in DIMENSIONS}
+        table("uniform rows, m = 10", names, {"first pass": first, "second pass": second})
+        table(f"dense, {DENSE_FEATURES} features", {m: f"m = {m}" for m in dense}, {"per call": dense})
+        for name, ratio, most in promises:
+            verdict = "kept" if ratio <= most else "BROKEN"
+            print(f"{verdict:<8}{name}: {ratio:.2f} (promised: at most {most:g})")
+        verdict = "BROKEN" if diverged else "kept"
+        print(
+            f"{verdict:<8}predictions are finite"
+            + (f", but not for {', '.join(sorted(diverged))}" if diverged else "")
+        )
+    return int(bool(diverged) or any(ratio > most for _, ratio, most in promises))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
