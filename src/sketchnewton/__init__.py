@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sketchnewton.decomposition import SketchedPCA
     from sketchnewton.learners import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
     from sketchnewton.losses import Loss
     from sketchnewton.model_file import load
@@ -41,6 +42,7 @@ _HOME = {
     "SketchedNewton": "learners",
     "Loss": "losses",
     "load": "model_file",
+    "SketchedPCA": "decomposition",
     "CompensativeFrequentDirections": "sketches",
     "ExactCovariance": "sketches",
     "FrequentDirections": "sketches",
@@ -68,6 +70,7 @@ __all__ = [
     "RobustFrequentDirections",
     "Sketch",
     "SketchedNewton",
+    "SketchedPCA",
     "__version__",
     "load",
 ]

@@ -11,6 +11,7 @@ True
 """
 
 from sketchnewton.sketches.base import Sketch
+from sketchnewton.sketches.centering import CenteredSketch
 from sketchnewton.sketches.exact import ExactCovariance
 from sketchnewton.sketches.frequent_directions import (
     CompensativeFrequentDirections,
@@ -23,6 +24,7 @@ from sketchnewton.sketches.oja import OjaSketch
 from sketchnewton.sketches.random_projection import RandomProjection
 
 __all__ = [
+    "CenteredSketch",
     "CompensativeFrequentDirections",
     "ExactCovariance",
     "FrequentDirections",

@@ -281,8 +281,12 @@ class Sketch(ABC):
         return sketch
 
     def __repr__(self) -> str:
-        signature = inspect.signature(type(self)).parameters
-        shown = [f"{k}={v!r}" for k, v in self._params.items() if signature[k].default != v]
+        defaults = {
+            name: parameter.default
+            for kind in reversed(type(self).__mro__[:-1])
+            for name, parameter in inspect.signature(kind).parameters.items()
+        }
+        shown = [f"{name}={value!r}" for name, value in self._params.items() if defaults[name] != value]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __getstate__(self) -> dict[str, Any]:
