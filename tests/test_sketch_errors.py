@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, random_array
 
 import sketchnewton
 from sketchnewton import FrequentDirections, ParameterizedFrequentDirections, RandomProjection, archive
@@ -123,6 +123,17 @@ def test_a_saved_sketch_goes_on_bit_for_bit(kind: str, dtype: str, tmp_path: Pat
     assert (loaded.error_bound, loaded.rows_seen) == (sketch.error_bound, 100)
 
 
+def test_a_saved_sketch_of_sparse_rows_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    X = random_array((200, 300), density=0.02, format="csr", rng=np.random.default_rng(0))
+    sketch = FrequentDirections(5, dtype="float32").update(X[:153])
+    sketch.save(tmp_path / "s.skn")
+    loaded = FrequentDirections.load(tmp_path / "s.skn")
+    np.testing.assert_array_equal(loaded.update(X[153:]).matrix, sketch.update(X[153:]).matrix)
+    dense = FrequentDirections(5).update(X.toarray())
+    np.testing.assert_allclose(sketch.covariance(), dense.covariance(), atol=1e-5)
+    assert sketch.error_bound == pytest.approx(dense.error_bound, rel=1e-4)
+
+
 @pytest.mark.parametrize("more", [{"window": 20}, {"decay": 0.9}, {"target_error": 0.1, "sketch_size": None}])
 def test_forgetting_and_growing_sketches_are_saved_too(more: dict[str, Any], tmp_path: Path) -> None:
     A = np.random.default_rng(0).standard_normal((100, 9))
@@ -170,8 +181,9 @@ def test_a_sketch_of_another_kind(file: Path) -> None:
         ("state0.rows", np.zeros((5, 4))),
         ("state0.rows", np.zeros((50, 5))),
         ("state0.rows", np.zeros((5, 5), np.float32)),
-        ("state0.counts", np.array([9, 0, 5])),
-        ("state0.counts", np.array([3, 6, 5])),
+        ("state0.counts", np.array([9, 0, 5, 0])),
+        ("state0.counts", np.array([3, 6, 5, 0])),
+        ("state0.counts", np.array([3, 0, 5, 6])),
         ("state0.lost", np.array([0.0, -1.0, 0.0])),
         ("state0.lost", np.zeros(2)),
         ("counts", np.array([-1, 5])),

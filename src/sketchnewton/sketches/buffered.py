@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from sketchnewton.sketches.spectrum import Floats, Matrix, Spectrum, spectrum_of
 
 # From squared singular values, largest first, and m to the at most m − 1 that remain, none above its old value.
 ShrinkRule = Callable[[Floats, int], Floats]
+
+
+_SPARSE = 0.05  # products with rows that have more non-zeros than this share are faster dense
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,9 @@ class Rules:
         """Rows held when a shrink is due: m − 1 of the sketch, and the buffer."""
         return size - 1 + (self.buffer or 2 * size)
 
-    def reduce(self, B: Matrix, size: int, lost: Loss) -> tuple[Matrix, int, Loss]:
+    def reduce(self, B: Matrix, size: int, lost: Loss, tail: Any = None) -> tuple[Matrix, int, Loss]:
         """Shrink `B` to fewer than `size` rows, or than the size that the target needs; that size; the loss."""
-        spectrum = spectrum_of(B, size)
+        spectrum = spectrum_of(B, size, tail)
         chosen, new, loss = size, *self._shrunk(spectrum, size)
         if self.target is not None:
             allowed = self.target * (lost.energy + float(spectrum.squares.sum()) * spectrum.unit)
@@ -63,7 +67,7 @@ class Rules:
                 chosen += 1
                 new, loss = self._shrunk(spectrum, chosen)
             if chosen > size:  # other values have become the decisive ones
-                spectrum = spectrum_of(B, chosen)
+                spectrum = spectrum_of(B, chosen, tail)
                 new, loss = self._shrunk(spectrum, chosen)
         return spectrum.rows(new), chosen, loss
 
@@ -89,12 +93,17 @@ class BufferedRows:
         self.settled = 0
         self.seen = 0  # rows that came from the stream, not from merges
         self.lost = Loss()
+        self.tail: list[Any] = []  # the last rows once more, sparse, as far as they came so
 
     def absorb(self, rows: Rows, start: int, stop: int) -> None:
         """Take in the rows `start` to `stop` of the stream."""
         while start < stop:
             step = min(len(self.rows) - self.count, stop - start)
             rows.copy_to(self.rows[self.count : self.count + step], start)
+            if rows.dense is not None:
+                self.tail = []
+            else:
+                self.tail.append(rows.csr(start, start + step, self.rows.dtype))
             self.count += step
             self.seen += step
             start += step
@@ -104,6 +113,7 @@ class BufferedRows:
     def merge(self, other: BufferedRows) -> None:
         """Take in what another one holds, and what it has lost."""
         self._settle()
+        self.tail = []
         rows, lost = other.weighed()
         self.lost += lost
         self.seen += other.seen
@@ -118,6 +128,7 @@ class BufferedRows:
         # What was lost spanned the old columns at most, so in the new ones nothing was.
         self.lost = replace(self.lost, least=0.0)
         self.rows = widened(self.rows, n_features)
+        self.tail = []
 
     def weighed(self) -> tuple[Matrix, Loss]:
         """The rows with the weights that they have by now, and likewise the loss."""
@@ -134,8 +145,17 @@ class BufferedRows:
         rows, lost = self.weighed()
         if self.count <= self.size:
             return rows.copy(), lost
-        reduced, _, loss = self.rules.reduce(rows, self.size, lost)
+        reduced, _, loss = self.rules.reduce(rows, self.size, lost, self._sparse_tail())
         return reduced, lost + loss
+
+    def _sparse_tail(self) -> Any:
+        """The last rows as one sparse matrix, if they came so and products with it are cheaper than dense ones."""
+        cells = self._tail_rows * self.rows.shape[1]
+        if self.rules.decay < 1 or cells == 0 or sum(part.nnz for part in self.tail) > _SPARSE * cells:
+            return None
+        from scipy.sparse import vstack  # noqa: PLC0415 - dense users need not wait for it
+
+        return vstack(self.tail, format="csr")
 
     def _settle(self) -> None:
         rows, self.lost = self.weighed()
@@ -144,7 +164,7 @@ class BufferedRows:
 
     def _shrink(self) -> None:
         rows, lost = self.weighed()
-        kept, size, loss = self.rules.reduce(rows, self.size, lost)
+        kept, size, loss = self.rules.reduce(rows, self.size, lost, self._sparse_tail())
         self.lost = lost + loss
         if size > self.size:
             self.size = size
@@ -153,12 +173,17 @@ class BufferedRows:
         # Where fewer directions than m − 1 are left, rows of zeros stand for them: counts alone decide when.
         self.rows[len(kept) : self.size - 1] = 0
         self.count = self.settled = self.size - 1
+        self.tail = []
+
+    @property
+    def _tail_rows(self) -> int:
+        return sum(part.shape[0] for part in self.tail)
 
     def arrays(self, name: str) -> Arrays:
         """The state, for a file."""
         return {
             f"{name}.rows": self.rows[: self.count],
-            f"{name}.counts": np.array([self.size, self.settled, self.seen], np.int64),
+            f"{name}.counts": np.array([self.size, self.settled, self.seen, self._tail_rows], np.int64),
             f"{name}.lost": np.array([self.lost.least, self.lost.most, self.lost.energy]),
         }
 
@@ -167,10 +192,12 @@ class BufferedRows:
         cls, rules: Rules, arrays: Arrays, name: str, size_limit: int, n_features: int, dtype: str
     ) -> BufferedRows:
         """Rebuild what `arrays` wrote."""
-        size, settled, seen = (int(n) for n in expect(arrays, f"{name}.counts", np.int64, (3,)))
+        size, settled, seen, tail = (int(n) for n in expect(arrays, f"{name}.counts", np.int64, (4,)))
         rows = expect(arrays, f"{name}.rows", dtype, (None, n_features))
         lost = expect(arrays, f"{name}.lost", np.float64, (3,))
-        if not (0 < size <= size_limit and 0 <= settled <= len(rows) < rules.capacity(size) and seen >= 0):
+        held = len(rows)
+        counts_fit = 0 < size <= size_limit and 0 <= settled <= held < rules.capacity(size)
+        if not (counts_fit and seen >= 0 and 0 <= tail <= held):
             raise ValueError(f"counts of {name!r} contradict each other")
         if lost.min() < 0:
             raise ValueError(f"array {name + '.lost'!r} is negative")
@@ -178,4 +205,8 @@ class BufferedRows:
         state.rows[: len(rows)] = rows
         state.count, state.settled, state.seen = len(rows), settled, seen
         state.lost = Loss(*(float(value) for value in lost))
+        if tail:
+            from scipy.sparse import csr_array  # noqa: PLC0415
+
+            state.tail = [csr_array(rows[len(rows) - tail :])]
         return state

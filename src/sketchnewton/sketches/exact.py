@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -59,10 +60,12 @@ class ExactCovariance(Sketch):
 
     def _rescale(self, peak: float) -> None:
         """Let no scaled entry be above 1; before the first row with anything in it, choose freely."""
-        if peak > self._scale or (peak > 0 and not self._products.any()):
-            scale = 2.0 ** np.frexp(peak)[1]
-            self._products *= (self._scale / scale) ** 2
-            self._scale = float(scale)
+        empty = not self._products.any()
+        if peak > self._scale or (peak > 0 and empty):
+            scale = math.ldexp(1.0, math.frexp(peak)[1])
+            if not empty:
+                self._products *= (self._scale / scale) ** 2
+            self._scale = scale
 
     def _decompose(self) -> LowRank:
         if self.n_features == 0:

@@ -44,6 +44,18 @@ class Rows:
         # Duplicate entries mean their sum, as in SciPy.
         np.add.at(out, (row, indices[begin:end]), data[begin:end].astype(out.dtype, copy=False))
 
+    def csr(self, start: int, stop: int, dtype: DTypeLike) -> Any:
+        """The rows `start` to `stop` of a sparse matrix, as SciPy would make them of a dense one."""
+        from scipy.sparse import csr_array  # noqa: PLC0415 - dense users need not wait for it
+
+        indptr, indices, data = self.sparse
+        part = slice(indptr[start], indptr[stop])
+        arrays = data[part].astype(dtype), indices[part].copy(), indptr[start : stop + 1] - indptr[start]
+        matrix = csr_array(arrays, (stop - start, self.width))
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        return matrix
+
     def block(self, start: int, stop: int, dtype: DTypeLike) -> NDArray[Any]:
         """The rows `start` to `stop` as a dense array."""
         out = np.empty((stop - start, self.width), dtype)
