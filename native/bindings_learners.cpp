@@ -17,6 +17,7 @@
 #include "full_newton.hpp"
 #include "newton.hpp"
 #include "oja.hpp"
+#include "projection.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -218,9 +219,11 @@ void bind_for(nb::module_& m, const std::string& bits) {
   using Gradient = Newton<T, NoSketch<T>>;
   using OjaNewton = Newton<T, Oja<T>>;
   using FrequentNewton = Newton<T, Frequent<T>>;
+  using ProjectionNewton = Newton<T, Projection<T>>;
   bind_newton<Gradient, T>(m, "Gradient" + bits);
   bind_newton<OjaNewton, T>(m, "OjaNewton" + bits);
   bind_newton<FrequentNewton, T>(m, "FrequentNewton" + bits);
+  bind_newton<ProjectionNewton, T>(m, "ProjectionNewton" + bits);
   bind_table_kernel<AdaGrad<T>, T>(m, ("AdaGrad" + bits).c_str());
 
   m.def(("newton" + bits).c_str(),
@@ -254,6 +257,21 @@ void bind_for(nb::module_& m, const std::string& bits) {
               s.owner()};
         },
         "problem"_a, "first_alpha"_a, "diagonal"_a, "arrays"_a, "sketch_size"_a, "share"_a, "ridge"_a);
+  m.def(("projection_newton" + bits).c_str(),
+        [](const Problem& p, double first_alpha, bool diagonal, nb::dict arrays, std::uint64_t seed) {
+          const State s(arrays);
+          const NewtonState state = newton_view(s, first_alpha, diagonal);
+          const double scale = std::isfinite(p.clip) ? p.clip : 1.0;
+          const std::int64_t size = s.rows("G"), ld = padded4(size);
+          require(size > 0 && s.columns("table") >= 2 + size, "the table is too narrow");
+          const ProjectionState view{size, seed, s.get<std::int64_t>("sketch_counts", {2}),
+                                     s.get<double>("G", {size, ld}), s.get<double>("b", {ld})};
+          return TableKernel<ProjectionNewton, T>{
+              {p, state, table_view<T>(s), Projection<T>(view, state.alpha, scale)},
+              s.rows("table"),
+              s.owner()};
+        },
+        "problem"_a, "first_alpha"_a, "diagonal"_a, "arrays"_a, "seed"_a);
   m.def(("adagrad" + bits).c_str(),
         [](const Problem& p, double eta, double sigma, bool intercept, nb::dict arrays) {
           const State s(arrays);
@@ -310,6 +328,14 @@ void bind_learners(nb::module_& m) {
         return std::make_tuple(values.array(), derivatives.array());
       },
       "code"_a, "parameter"_a, "predictions"_a, "labels"_a);
+  m.def(
+      "normal_row",
+      [](std::uint64_t seed, std::uint64_t row, std::size_t n) {
+        Vector values(n);
+        CounterNormal::fill(seed, row, extent(n), values.data);
+        return values.array();
+      },
+      "seed"_a, "row"_a, "n"_a, "The standard normal numbers that a random projection draws for a row.");
   m.def("padded_columns", &Table<float>::padded, "columns"_a);
 
   bind_for<float>(m, "32");

@@ -28,10 +28,10 @@ struct ShrinkRule {
   double share;  // of the m directions, from the smallest up, that shrink: 1 for FD and RFD, β for PFD
   double ridge;  // of each shrink that goes into α: ½ for RFD, 0 otherwise
 
-  // Shrinks in place; returns ρ = λ_m (0 if there are fewer).
-  double apply(std::vector<double>& values, std::int64_t m) const {
+  // Shrinks in place; returns ρ = λ_m (0 if there are fewer that are more than rounding).
+  double apply(std::vector<double>& values, std::int64_t m, double rounding) const {
     const auto n = static_cast<std::int64_t>(values.size());
-    const double rho = n >= m ? std::max(values[m - 1], 0.0) : 0.0;
+    const double rho = n >= m && values[m - 1] > rounding ? values[m - 1] : 0.0;
     const auto spared = m - static_cast<std::int64_t>(std::floor(share * static_cast<double>(m) + 1e-9));
     for (std::int64_t i = 0; i < n; ++i)
       values[i] = i >= m - 1 ? 0.0 : i < spared ? values[i] : values[i] - rho;
@@ -155,7 +155,7 @@ class Frequent {
  private:
   enum { kRank, kOpened, kFilled, kRecent };
   // Share of ‖x‖² outside the span below which it is rounding.
-  static constexpr double kInside = sizeof(T) == 4 ? 1e-5 : 1e-11;
+  static constexpr double kInside = sizeof(T) == 4 ? 5e-7 : 1e-12;
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
 
   std::int64_t rank() const { return s_.counts[kRank]; }
@@ -223,7 +223,8 @@ class Frequent {
     const std::int64_t n = size(), old = rank(), opened = s_.counts[kOpened];
     eigen_.compute(s_.M, ld_, n);
     std::vector<double> D = eigen_.values;
-    const double rho = s_.rule.apply(D, s_.m), least = kGone * (n > 0 ? eigen_.values[0] : 0.0);
+    const double least = kGone * (n > 0 ? eigen_.values[0] : 0.0);
+    const double rho = s_.rule.apply(D, s_.m, least);
     *s_.shrunk += rho;
     *alpha_ += s_.rule.ridge * rho;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -75,32 +76,11 @@ class Newton {
         });
   }
 
-  // Features beyond the table have no weight. Nothing changes.
   void predict(const Rows& rows, std::int64_t features, double* out) {
     Row row;
-    std::vector<T> copies;
-    std::vector<std::int64_t> places;
     for (std::int64_t i = 0; i < rows.count(); ++i) {
       rows.load(i, row);
-      std::int64_t n = row.size();
-      while (n > 0 && row.index()[n - 1] >= features) --n;
-      Table<T> table = table_;
-      const std::int64_t* index = row.index();
-      if constexpr (Sketch::kLazy) {  // work put off is done on copies
-        copies.resize(static_cast<std::size_t>(n * table_.stride));
-        places.resize(static_cast<std::size_t>(n));
-        table.rows = copies.data();
-        for (std::int64_t k = 0; k < n; ++k) {
-          places[k] = k;
-          std::copy_n(table_.row(index[k]), table_.stride, table.row(k));
-        }
-        index = places.data();
-        sketch_.prepare(table, index, n);
-      }
-      scale(table, index, row.value(), n);
-      table.gather(index, x_.data(), n, q_.data());
-      out[i] = problem_.clipped(q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_) +
-                                s_.intercept.value());
+      out[i] = problem_.clipped(peek(row, features));
     }
   }
 
@@ -119,10 +99,10 @@ class Newton {
   static constexpr double kFirstScale = 0.31622776601683794;  // D_1^½, D_1 = 0.1 (SON §5.2)
 
   double learn_row(const Row& row, double label, double weight) {
+    if (weight == 0)  // a row of no importance leaves no trace
+      return problem_.clipped(peek(row, std::numeric_limits<std::int64_t>::max()));
     const double score = look(row);
     const double prediction = problem_.clipped(score);
-    if (weight == 0) return prediction;  // a row of no importance leaves no trace
-
     enter(row);
     if (*s_.alpha == 0 && xx_ > 0 && s_.first_alpha > 0) *s_.alpha = s_.first_alpha * xx_;
     std::fill(step_.begin(), step_.end(), 0.0);
@@ -142,6 +122,28 @@ class Newton {
     table_.scatter(row.index(), x_.data(), row.size(), step_.data());
     sketch_.finish(table_, s_.counts[kActive]);
     return prediction;
+  }
+
+  // The score of a row, nothing changed. Features beyond the table have no weight.
+  double peek(const Row& row, std::int64_t features) {
+    std::int64_t n = row.size();
+    while (n > 0 && row.index()[n - 1] >= features) --n;
+    Table<T> table = table_;
+    const std::int64_t* index = row.index();
+    if constexpr (Sketch::kLazy) {  // work put off is done on copies
+      copies_.resize(static_cast<std::size_t>(n * table_.stride));
+      places_.resize(static_cast<std::size_t>(n));
+      table.rows = copies_.data();
+      for (std::int64_t k = 0; k < n; ++k) {
+        places_[k] = k;
+        std::copy_n(table_.row(index[k]), table_.stride, table.row(k));
+      }
+      index = places_.data();
+      sketch_.prepare(table, index, n);
+    }
+    scale(table, index, row.value(), n);
+    table.gather(index, x_.data(), n, q_.data());
+    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_) + s_.intercept.value();
   }
 
   // Reads the row's features; returns its score.
@@ -212,7 +214,8 @@ class Newton {
   Table<T> table_;
   Sketch sketch_;
   std::vector<double> q_, step_;
-  std::vector<T> x_;
+  std::vector<T> x_, copies_;
+  std::vector<std::int64_t> places_;
   double xx_ = 0;
 };
 

@@ -15,17 +15,18 @@ Matrix = NDArray[np.float64]
 def shrink(B: Matrix, m: int, share: float = 1.0) -> tuple[Matrix, float]:
     """Keep at most m − 1 rows; `share` of the m directions, from the smallest up, lose ρ = σ_m²."""
     _, sigma, V = np.linalg.svd(B, full_matrices=False)
-    rho = sigma[m - 1] ** 2 if len(sigma) >= m else 0.0
+    rounding = 1e-13 * sigma[0] ** 2
+    rho = sigma[m - 1] ** 2 if len(sigma) >= m and sigma[m - 1] ** 2 > rounding else 0.0
     squares = sigma[: m - 1] ** 2
     squares[m - int(share * m + 1e-9) :] -= rho
     squares = np.maximum(squares, 0.0)
-    kept = squares > 1e-13 * (sigma[0] ** 2 if len(sigma) else 0.0)
+    kept = squares > rounding
     return np.sqrt(squares[kept])[:, None] * V[: m - 1][kept], rho
 
 
 def pseudo_inverse(A: Matrix) -> Matrix:
     """Of a symmetric matrix; eigenvalues that are rounding count as zero."""
-    return np.linalg.pinv(A, rcond=1e-11, hermitian=True)
+    return np.linalg.pinv(A, rcond=1e-12, hermitian=True)
 
 
 def frequent_son(
@@ -57,7 +58,7 @@ def frequent_son(
             A = B.T @ B + alpha * np.eye(d)
             inverse = np.linalg.inv(A) if alpha > 0 else pseudo_inverse(A)
             outside = x - A @ (inverse @ x) if alpha == 0 else np.zeros(d)
-            direction = outside if outside @ outside > 1e-11 * (x @ x) else inverse @ x
+            direction = outside if outside @ outside > 1e-12 * (x @ x) else inverse @ x
             w = w - excess(score, C) / (x @ direction) * direction
         predictions[t] = np.clip(score, -C, C)
         slope = DERIVATIVES[loss](predictions[t], y[t])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from typing import Any
 
-from sketchnewton.cli.console import amount, bars, number
+from sketchnewton.cli.console import amount, number
 from sketchnewton.cli.errors import CommandError
 from sketchnewton.cli.files import check_writable
 from sketchnewton.sketches import Sketch
@@ -15,6 +16,7 @@ from sketchnewton.sketches import Sketch
 __all__ = ["check_plot", "draw", "show"]
 
 _SHOWN = 20  # singular values printed
+_BAR = 30  # cells of the longest bar
 _FORMATS = (".png", ".svg", ".pdf")
 
 
@@ -94,7 +96,18 @@ def _page(path: str, sketch: Sketch) -> list[str]:
     if len(values):
         explained = sketch.explained_variance_ratio_.sum()
         lines += ["", f"singular values ({len(values)} directions, {explained:.1%} of the squared norm)"]
-        lines += bars([(str(i), float(value)) for i, value in enumerate(values[:_SHOWN], 1)])
+        lines += _bars([(str(i), float(value)) for i, value in enumerate(values[:_SHOWN], 1)])
         if len(values) > _SHOWN:
             lines.append(f"  and {amount(len(values) - _SHOWN)} smaller ones")
     return lines
+
+
+def _bars(rows: list[tuple[str, float]]) -> list[str]:
+    """Lines with a name, a number and a bar as long as it is large."""
+    width = max(len(name) for name, _ in rows)
+    largest = max(value for _, value in rows) or 1.0
+    full = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
+    return [
+        f"  {name:>{width}}  {number(value):>12}  {full * math.ceil(_BAR * value / largest)}"
+        for name, value in rows
+    ]
