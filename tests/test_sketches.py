@@ -122,7 +122,7 @@ def test_every_rfd_step_is_optimal(A: Matrix, m: int, buffer: int) -> None:
     assert np.linalg.norm(M - sketch.covariance(), 2) == pytest.approx(best, abs=rounding(A))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_optimiser_beats_an_rfd_step(seed: int) -> None:
     """RFD Theorem 2 against a numerical optimiser, for a step that starts with a ridge."""
     random = np.random.default_rng(seed)
@@ -139,7 +139,7 @@ def test_no_optimiser_beats_an_rfd_step(seed: int) -> None:
 
     ours = np.append(sketch.matrix, sketch.ridge)
     assert objective(ours) == pytest.approx(error)
-    starts = [ours + 0.1 * random.standard_normal(ours.shape), *random.standard_normal((8, len(ours)))]
+    starts = [ours + 0.1 * random.standard_normal(ours.shape), *random.standard_normal((3, len(ours)))]
     options = {"maxiter": 20_000, "maxfev": 20_000, "adaptive": True}
     found = min(minimize(objective, start, method="Nelder-Mead", options=options).fun for start in starts)
     assert error <= found + 1e-9
