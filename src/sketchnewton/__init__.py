@@ -15,9 +15,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sketchnewton.decomposition import SketchedPCA
     from sketchnewton.learners import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
     from sketchnewton.losses import Loss
     from sketchnewton.model_file import load
+    from sketchnewton.sketches import (
+        CompensativeFrequentDirections,
+        ExactCovariance,
+        FrequentDirections,
+        GreedyDirections,
+        OjaSketch,
+        ParameterizedFrequentDirections,
+        RandomProjection,
+        RobustFrequentDirections,
+        Sketch,
+    )
 
 __version__ = "0.1.0"
 
@@ -30,15 +42,35 @@ _HOME = {
     "SketchedNewton": "learners",
     "Loss": "losses",
     "load": "model_file",
+    "SketchedPCA": "decomposition",
+    "CompensativeFrequentDirections": "sketches",
+    "ExactCovariance": "sketches",
+    "FrequentDirections": "sketches",
+    "GreedyDirections": "sketches",
+    "OjaSketch": "sketches",
+    "ParameterizedFrequentDirections": "sketches",
+    "RandomProjection": "sketches",
+    "RobustFrequentDirections": "sketches",
+    "Sketch": "sketches",
 }
 
 __all__ = [
     "AdaGrad",
+    "CompensativeFrequentDirections",
+    "ExactCovariance",
+    "FrequentDirections",
     "FullNewton",
+    "GreedyDirections",
     "Learner",
     "Loss",
+    "OjaSketch",
     "OnlineGradient",
+    "ParameterizedFrequentDirections",
+    "RandomProjection",
+    "RobustFrequentDirections",
+    "Sketch",
     "SketchedNewton",
+    "SketchedPCA",
     "__version__",
     "load",
 ]

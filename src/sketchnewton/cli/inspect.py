@@ -14,6 +14,9 @@ from sketchnewton import model_file
 from sketchnewton.cli.console import amount, number
 from sketchnewton.cli.files import check_readable
 from sketchnewton.cli.learner import alpha_in_force, automatic_alpha, label_coding, positive_label
+from sketchnewton.cli.spectrum import show
+from sketchnewton.learners import Learner
+from sketchnewton.sketches import Sketch
 
 __all__ = ["run"]
 
@@ -24,13 +27,16 @@ _BAR = 30  # cells of the longest bar
 def run(args: argparse.Namespace) -> int:
     """Print the model at `args.model`."""
     check_readable(args.model)
-    facts = _facts(args.model, args.top)
+    model = model_file.load(args.model)
+    if isinstance(model, Sketch):
+        show(args.model, model, args.json)
+        return 0
+    facts = _facts(model, args.top)
     print(json.dumps(facts) if args.json else "\n".join(_page(args.model, facts)))
     return 0
 
 
-def _facts(path: str, top: int) -> dict[str, Any]:
-    learner = model_file.load(path)
+def _facts(learner: Learner, top: int) -> dict[str, Any]:
     features, weights = learner.largest_weights()
     used = int(np.count_nonzero(weights))
     largest = zip(features[: min(top, used)].tolist(), weights.tolist(), strict=False)

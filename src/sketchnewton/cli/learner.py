@@ -105,7 +105,7 @@ def label_coding(positive: float | None) -> str:
 
 
 def _resume(path: str, kind: str | None, given: dict[str, Any], positive: float | None) -> Learner:
-    learner = model_file.load(path)
+    learner = model_file.load_learner(path)
     name = type(learner).__name__
     if kind is not None and not isinstance(learner, _CLASSES[kind]):
         raise usage_error(f"--learner {kind} does not agree with {path}, which is of class {name}")

@@ -20,6 +20,8 @@ commands:
   skn train DATA          learn from a file or stream, scoring every prediction first
   skn predict MODEL DATA  predictions of a trained model, one per line
   skn inspect MODEL       what a model is and what it has learned
+  skn sketch DATA         the principal directions of the rows, in one pass, with a certified error
+  skn merge SKETCH ...    one sketch out of several
   skn demo                half a minute of ill-conditioned data: why curvature matters
   skn eigen COMPARISON    online learning of eigenvectors: methods compared, regret plotted
   skn COMMAND --help      all options of a command, with examples
@@ -57,6 +59,23 @@ _INSPECT = """\
 examples:
   skn inspect clicks.skn
   skn inspect clicks.skn --json | jq .spectrum
+"""
+
+_SKETCH = """\
+examples:
+  skn sketch clicks.svm.gz --kind rfd --size 50 -o clicks.skn    sketch, save, print the spectrum
+  skn sketch clicks.svm --target-error 0.01 -o clicks.skn        as large as a certified error of 1% needs
+  skn sketch clicks.svm --plot spectrum.png                      and draw it
+
+A sketch B of the rows A stands for the matrix A'A; the error bound is certified for ||A'A - (B'B + ridge I)||.
+The labels in DATA are read and ignored. --plot needs matplotlib: pip install 'sketchnewton[plot]'
+"""
+
+_MERGE = """\
+examples:
+  skn merge monday.skn tuesday.skn -o both.skn
+
+The result is a sketch of all rows, with a certified error that is as good as that of one sketch of them all.
 """
 
 _DEMO = """\
@@ -232,6 +251,55 @@ def _inspect(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
 
 
+def _sketch(parser: Parser) -> None:
+    parser.usage = "skn sketch DATA [--kind KIND] [--size M] [-o OUT] [options]"
+    parser.description = "Sketch the rows of DATA in one pass and print the spectrum."
+    parser.epilog = _SKETCH
+    parser.add_argument("data", metavar="DATA", help="svmlight file, also .gz .bz2 .xz .zst, or - for stdin")
+    parser.add_argument(
+        "--kind",
+        choices=("fd", "rfd", "pfd", "cfd", "greedy", "rp", "oja", "exact"),
+        default="rfd",
+        help="frequent directions: plain, robust (default), parameterized, compensative; truncated SVD; random "
+        "projection; Oja; all of A'A",
+    )
+
+    def add(name: str, **settings: object) -> None:
+        parser.add_argument(name, default=argparse.SUPPRESS, **settings)  # type: ignore[arg-type]
+
+    add("--size", dest="sketch_size", type=_at_least_one, metavar="M", help="rows of the sketch (default 50)")
+    add(
+        "--target-error",
+        type=_finite,
+        metavar="E",
+        help="instead of a size: error at most E times ||A||_F^2",
+    )
+    add("--beta", type=_finite, metavar="B", help="share of the rows that pfd shrinks (default 0.2)")
+    add("--decay", type=_finite, metavar="G", help="every row multiplies the weight of all earlier ones by G")
+    add("--window", type=_at_least_one, metavar="W", help="forget all but about the last W rows")
+    add(
+        "--buffer-size", type=_at_least_one, metavar="N", help="rows that wait for a shrink (default twice M)"
+    )
+    add("--seed", dest="random_state", type=_at_least_zero, metavar="S", help="seed of rp (default 0)")
+    add("--dtype", choices=("float32", "float64"), help="precision (default float64)")
+    _sketch_output(parser, required=False)
+
+
+def _merge(parser: Parser) -> None:
+    parser.usage = "skn merge SKETCH SKETCH ... -o OUT [--plot FILE] [--json] [--quiet]"
+    parser.description = "Merge sketches of the same kind into a sketch of all their rows."
+    parser.epilog = _MERGE
+    parser.add_argument("sketches", metavar="SKETCH", nargs="+", help="file written by skn sketch -o")
+    _sketch_output(parser, required=True)
+
+
+def _sketch_output(parser: Parser, *, required: bool) -> None:
+    parser.add_argument("-o", "--output", metavar="OUT", required=required, help="save the sketch here")
+    parser.add_argument("--plot", metavar="FILE", help="draw the spectrum: .png .svg or .pdf")
+    parser.add_argument("--json", action="store_true", help="machine-readable summary on stdout")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
 def _demo(parser: Parser) -> None:
     parser.usage = "skn demo [--output demo.png] [--quick]"
     parser.description = (
@@ -281,6 +349,8 @@ _COMMANDS: dict[str, Callable[[Parser], None]] = {
     "train": _train,
     "predict": _predict,
     "inspect": _inspect,
+    "sketch": _sketch,
+    "merge": _merge,
     "demo": _demo,
     "eigen": _eigen,
 }

@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     for path in (args.model, args.data):
         check_readable(path)
     check_writable(args.output)
-    learner = model_file.load(args.model)
+    learner = model_file.load_learner(args.model)
     console = Console(args.quiet, bar=args.output != "-" or not sys.stdout.isatty())
     start = time.perf_counter()
     rows = 0

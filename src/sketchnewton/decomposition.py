@@ -1,0 +1,127 @@
+"""Principal component analysis of streams, for scikit-learn.
+
+>>> import numpy as np
+>>> from scipy.sparse import random_array
+>>> from sketchnewton import SketchedPCA
+>>> X = random_array((500, 2000), density=0.01, format="csr", rng=0)
+>>> pca = SketchedPCA(n_components=5)
+>>> for start in range(0, 500, 100):
+...     _ = pca.partial_fit(X[start : start + 100])     # sparse rows stay sparse
+>>> pca.transform(X).shape
+(500, 5)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sketchnewton.sketches import CenteredSketch, ParameterizedFrequentDirections
+
+__all__ = ["SketchedPCA"]
+
+
+class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Principal components in one pass over rows that need not fit into memory, dense or sparse.
+
+    What `sklearn.decomposition.IncrementalPCA` does for dense batches of at least n_components rows, for batches
+    of any size and for sparse rows too, which are made dense a few at a time. The components come from a
+    `ParameterizedFrequentDirections` sketch of the centered rows.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Components to keep; None keeps as many as the sketch has: at most sketch_size - 1.
+    sketch_size : int, default=None
+        Rows of the sketch: more are more exact. None is 2·n_components + 10, or 50 without n_components.
+    beta : float, default=0.2
+        The share of the sketch's rows that a shrink shortens. Small values keep long components as they are.
+
+    Attributes
+    ----------
+    components_, explained_variance_, explained_variance_ratio_, singular_values_, mean_, n_components_,
+    n_samples_seen_ : as those of IncrementalPCA
+    error_bound_ : float
+        Certified bound of the spectral error of the scatter matrix, (n - 1) times the covariance.
+    """
+
+    def __init__(
+        self, n_components: int | None = None, *, sketch_size: int | None = None, beta: float = 0.2
+    ) -> None:
+        self.n_components = n_components
+        self.sketch_size = sketch_size
+        self.beta = beta
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the components of `X`, forgetting what was learned before."""
+        X = self._validated(X, reset=True)
+        self._sketch = self._new_sketch()
+        return self._learn(X)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from more rows."""
+        first = not hasattr(self, "_sketch")
+        X = self._validated(X, reset=first)
+        if first:
+            self._sketch = self._new_sketch()
+        return self._learn(X)
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """The coordinates of rows along the components, about the mean."""
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        coordinates = np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
+        return coordinates.astype(X.dtype, copy=False)
+
+    def inverse_transform(self, X: Any) -> NDArray[Any]:
+        """Rows with these coordinates."""
+        check_is_fitted(self)
+        return np.asarray(X) @ self.components_ + self.mean_
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+
+    def _new_sketch(self) -> CenteredSketch:
+        size = self.sketch_size
+        if size is None:
+            size = 50 if self.n_components is None else 2 * self.n_components + 10
+        if self.n_components is not None and not 1 <= self.n_components < size:
+            raise ValueError(
+                f"n_components={self.n_components!r} is invalid: must be >= 1 and below sketch_size={size}"
+            )
+        return CenteredSketch(ParameterizedFrequentDirections(size, beta=self.beta))
+
+    def _learn(self, X: Any) -> Self:
+        self._sketch.update(X)
+        sketch, count = self._sketch.sketch, self._sketch.rows_seen
+        found = len(sketch.singular_values_)
+        if self.n_components is not None and found < self.n_components:
+            limit = min(count, self.n_features_in_)
+            if self.n_components > self.n_features_in_:
+                raise ValueError(
+                    f"n_components={self.n_components} is invalid: must be at most n_features={limit}"
+                )
+        kept = slice(self.n_components)
+        self.components_ = sketch.components_[kept]
+        self.singular_values_ = sketch.singular_values_[kept]
+        self.explained_variance_ = self.singular_values_**2 / max(count - 1, 1)
+        self.explained_variance_ratio_ = sketch.explained_variance_ratio_[kept]
+        self.n_components_ = len(self.components_)
+        self.mean_ = self._sketch.mean.copy()
+        self.n_samples_seen_ = count
+        self.error_bound_ = sketch.error_bound
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

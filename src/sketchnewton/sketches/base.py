@@ -1,0 +1,354 @@
+"""What all sketches share: checked updates, everything that follows from the low-rank part, saving, merging."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sketchnewton import archive
+from sketchnewton.sketches.parameters import checked_dtype
+from sketchnewton.sketches.rows import LARGEST_SUM_OF_SQUARES, Rows, as_rows
+from sketchnewton.sketches.spectrum import Floats, Matrix, safe_exponent, scaled
+
+Path = str | os.PathLike[str]
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """B = diag(lengths)·directions: singular values, largest first, and orthonormal rows."""
+
+    lengths: Floats
+    directions: Matrix
+
+    @property
+    def squares(self) -> Floats:
+        """The eigenvalues of BᵀB."""
+        return self.lengths**2
+
+    @classmethod
+    def of(cls, B: Matrix) -> LowRank:
+        """Decompose the rows of `B`; directions of length 0 are left out."""
+        if B.size == 0:
+            return cls(np.zeros(0), np.zeros((0, B.shape[1]), B.dtype))
+        # In double precision also for float32: a sketch is read far less often than it is updated.
+        exponent = safe_exponent(B)
+        _, values, Vt = np.linalg.svd(scaled(B, exponent, np.dtype(np.float64)), full_matrices=False)
+        used = values > 0
+        # Signs are arbitrary; the largest entry of each direction is made positive, so that they repeat.
+        signs = np.sign(Vt[np.arange(len(Vt)), np.abs(Vt).argmax(axis=1)])
+        return cls(np.ldexp(values[used], exponent), (signs[:, None] * Vt)[used].astype(B.dtype, copy=False))
+
+
+class Sketch(ABC):
+    """A small stand-in for AᵀA, where the rows of A come one by one and are not kept.
+
+    The stand-in is BᵀB + ridge·I: `matrix` is B, `covariance()` all of it. The sketch depends on the rows and on
+    their order, not on how they were cut into updates: one by one, in blocks and sparse are the same to rounding.
+    Rows of zeros count as rows. An update with bad rows raises ValueError and leaves the sketch as it was.
+    """
+
+    _params: dict[str, Any]
+
+    def __init__(self, *, dtype: Any = "float64", **parameters: Any) -> None:
+        self.dtype = checked_dtype(dtype)
+        self._params = {**parameters, "dtype": self.dtype}
+        self.n_features = 0
+        self.rows_seen = 0
+        self._peak = 0.0  # the largest magnitude of any entry
+        self._cache: LowRank | None = None
+
+    # -- rows in
+
+    def update(self, rows: Any) -> Self:
+        """Add rows: one or many, as an array, CSR matrix, table, or an iterator of these. Returns the sketch.
+
+        CSR rows are made dense only as they enter the sketch, a few at a time. Everything is checked before
+        anything changes; of an iterator, where this is impossible, bad rows undo the items before them.
+        """
+        if isinstance(rows, Iterator):
+            return self._update_all(rows)
+        self._update(as_rows(rows, self.n_features or None, self.dtype))
+        return self
+
+    def _update_all(self, items: Iterator[Any]) -> Self:
+        before = copy.deepcopy(self.__getstate__())
+        try:
+            for at, item in enumerate(items):
+                try:
+                    checked = as_rows(item, self.n_features or None, self.dtype)
+                except ValueError as error:
+                    raise ValueError(f"item {at} of the iterator: {error}") from None
+                self._update(checked)
+        except ValueError:
+            self.__setstate__(before)
+            raise
+        return self
+
+    def _update(self, rows: Rows) -> None:
+        self._check_sum(self.rows_seen + len(rows), rows.width, max(self._peak, rows.peak))
+        if not self.n_features:
+            self._widen(rows.width)
+            self.n_features = rows.width
+        self._changed()
+        self._absorb(rows)
+        self.rows_seen += len(rows)
+        self._peak = max(self._peak, rows.peak)
+
+    @staticmethod
+    def _check_sum(rows: int, columns: int, peak: float) -> None:
+        """Refuse rows whose squares could add up to more than float64 holds; so nothing inside needs to."""
+        if peak > math.sqrt(LARGEST_SUM_OF_SQUARES / max(rows * columns, 1)):
+            raise ValueError(
+                f"{rows} rows with entries up to {peak:g}: their squares could leave the range of float64; "
+                "divide the rows by a constant"
+            )
+
+    def widen(self, n_features: int) -> None:
+        """Add columns of zeros, for features that no row had so far."""
+        if n_features < self.n_features:
+            raise ValueError(f"n_features={n_features} is invalid: the sketch has {self.n_features}")
+        if n_features > self.n_features:
+            self._widen(n_features)
+            self.n_features = n_features
+            self._changed()
+
+    # -- what it says
+
+    @property
+    def matrix(self) -> Matrix:
+        """B, whose rows are orthogonal, longest first."""
+        low = self._low_rank()
+        return (low.lengths[:, None] * low.directions).astype(self.dtype, copy=False)
+
+    @property
+    def ridge(self) -> float:
+        """The multiple of the identity that belongs to the sketch; 0 but for the robust kind."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def error_bound(self) -> float:
+        """Certified bound of ‖AᵀA − (BᵀB + ridge·I)‖₂; infinite where theory gives none."""
+
+    @property
+    @abstractmethod
+    def squared_norm(self) -> float:
+        """‖A‖²_F, the sum of the squares of all entries."""
+
+    @property
+    def components_(self) -> Matrix:
+        """The principal directions of AᵀA as far as the sketch knows them: orthonormal rows."""
+        return self._low_rank().directions.copy()
+
+    @property
+    def singular_values_(self) -> Floats:
+        """The singular values of B, largest first."""
+        return self._low_rank().lengths.copy()
+
+    @property
+    def explained_variance_ratio_(self) -> Floats:
+        """Each direction's share of ‖A‖²_F, without the ridge. About 0, not about the mean: center rows first."""
+        total = self.squared_norm
+        return self._low_rank().squares / total if total > 0 else np.zeros(len(self._low_rank().squares))
+
+    def covariance(self) -> Floats:
+        """BᵀB + ridge·I, a matrix of n_features², in double precision."""
+        B = self.matrix.astype(np.float64, copy=False)
+        C = B.T @ B
+        C.flat[:: self.n_features + 1] += self.ridge
+        return C
+
+    def solve(self, v: ArrayLike, alpha: float = 0.0) -> Floats:
+        """(BᵀB + (ridge + alpha)·I)⁻¹ v for a vector, or for the columns of a matrix, in O(m·n_features).
+
+        Where ridge + alpha is 0 the inverse is the pseudo-inverse.
+        """
+        if not (math.isfinite(alpha) and alpha >= 0):
+            raise ValueError(f"alpha={alpha!r} is invalid: must be >= 0")
+        b = np.asarray(v, np.float64)
+        if b.ndim not in (1, 2) or len(b) != self.n_features:
+            raise ValueError(f"v has shape {b.shape}: expected {self.n_features} rows")
+        low = self._low_rank()
+        V = low.directions.astype(np.float64, copy=False)
+        inside = V @ b
+        shift = self.ridge + alpha
+        eigenvalues = low.squares.reshape(-1, *[1] * (b.ndim - 1))
+        solution = V.T @ (inside / (eigenvalues + shift))
+        if shift > 0:
+            # The part outside the sketch. Not v/shift minus a correction: with a small shift, that cancels.
+            outside = b - V.T @ inside
+            solution += (outside - V.T @ (V @ outside)) / shift
+        return solution
+
+    def transform(self, X: Any) -> Floats:
+        """The coordinates of rows along `components_`, without centering."""
+        rows = as_rows(X, self.n_features, "float64")
+        V = self._low_rank().directions.astype(np.float64, copy=False)
+        if rows.dense is not None:
+            return np.asarray(rows.dense @ V.T, np.float64)
+        from scipy.sparse import csr_array  # noqa: PLC0415 - dense users need not wait for it
+
+        indptr, indices, data = rows.sparse
+        matrix = csr_array((data, indices, indptr), (len(rows), rows.width))
+        return np.asarray(matrix @ V.T, np.float64)
+
+    def inverse_transform(self, Z: ArrayLike) -> Floats:
+        """Rows with these coordinates along `components_`."""
+        V = self._low_rank().directions.astype(np.float64, copy=False)
+        coordinates = np.asarray(Z, np.float64)
+        if coordinates.ndim == 0 or coordinates.shape[-1] != len(V):
+            raise ValueError(f"coordinates have shape {coordinates.shape}: expected {len(V)} columns")
+        return np.asarray(coordinates @ V)
+
+    # -- several sketches
+
+    def merge(self, other: Self) -> Self:
+        """Add what `other` knows of its rows. Returns the sketch; `other` stays as it is."""
+        self._check_mergeable(other)
+        peak = max(self._peak, other._peak)
+        self._check_sum(self.rows_seen + other.rows_seen, other.n_features, peak)
+        if other.n_features:
+            self.widen(other.n_features)
+            self._merge(other)
+            self._changed()
+            self.rows_seen += other.rows_seen
+            self._peak = peak
+        return self
+
+    def __add__(self, other: Self) -> Self:
+        if type(other) is not type(self):
+            return NotImplemented
+        return copy.deepcopy(self).merge(other)
+
+    def __radd__(self, other: Any) -> Self:
+        """`0 + sketch`, with which `sum` begins."""
+        if isinstance(other, int) and other == 0:
+            return copy.deepcopy(self)
+        return NotImplemented
+
+    def _check_mergeable(self, other: Self) -> None:
+        if type(other) is not type(self):
+            raise ValueError(f"cannot merge a {type(other).__name__} into a {type(self).__name__}")
+        if self.n_features and other.n_features and self.n_features != other.n_features:
+            raise ValueError(
+                f"cannot merge sketches of {self.n_features} and {other.n_features} features: widen the narrow one"
+            )
+        if other is self:
+            raise ValueError("cannot merge a sketch into itself: use sketch + sketch")
+
+    # -- files
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The constructor's arguments; `type(sketch)(**sketch.params)` is an empty sketch of the same kind."""
+        return dict(self._params)
+
+    def save(self, path: Path) -> None:
+        """Write the sketch to a `.skn` file, whole or not at all."""
+        archive.write(path, {"class": type(self).__name__, "parameters": self._params}, self._all_arrays())
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a sketch of this class back; it continues bit for bit."""
+        header, arrays = archive.read(path)
+        if header.get("class") != cls.__name__:
+            raise archive.ModelFileError(f"{path}: holds a {header.get('class')}, not a {cls.__name__}")
+        return cls.from_archive(header, arrays, path)
+
+    @classmethod
+    def from_archive(cls, header: Mapping[str, Any], arrays: Arrays, path: Path = "sketch") -> Self:
+        """Rebuild a sketch from what `archive.read` returned for `path`."""
+        try:
+            sketch = cls(**header["parameters"])
+            counts = expect(arrays, "counts", np.int64, (2,))
+            if counts.min() < 0:
+                raise ValueError("negative counts")
+            sketch.rows_seen, sketch.n_features = (int(count) for count in counts)
+            sketch._peak = float(expect(arrays, "peak", np.float64, (1,))[0])
+            sketch._restore(arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise archive.ModelFileError(f"{path}: not a usable {cls.__name__}: {error}") from error
+        return sketch
+
+    def __repr__(self) -> str:
+        defaults = {
+            name: parameter.default
+            for kind in reversed(type(self).__mro__[:-1])
+            for name, parameter in inspect.signature(kind).parameters.items()
+        }
+        shown = [f"{name}={value!r}" for name, value in self._params.items() if defaults[name] != value]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"parameters": self._params, "arrays": self._all_arrays()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = type(self).from_archive(state, state["arrays"]).__dict__
+
+    # -- for sketches
+
+    def _all_arrays(self) -> Arrays:
+        counts = np.array([self.rows_seen, self.n_features], np.int64)
+        return {"counts": counts, "peak": np.array([self._peak]), **self._arrays()}
+
+    def _changed(self) -> None:
+        """Forget what was derived from the state."""
+        self._cache = None
+
+    def _low_rank(self) -> LowRank:
+        if self._cache is None:
+            self._cache = self._decompose()
+        return self._cache
+
+    @abstractmethod
+    def _widen(self, n_features: int) -> None:
+        """Make the state fit for rows of this width, new columns zero."""
+
+    @abstractmethod
+    def _absorb(self, rows: Rows) -> None:
+        """Learn rows that have been checked."""
+
+    @abstractmethod
+    def _decompose(self) -> LowRank:
+        """The low-rank part as it stands, without changing the state."""
+
+    @abstractmethod
+    def _merge(self, other: Self) -> None: ...
+
+    @abstractmethod
+    def _arrays(self) -> Arrays: ...
+
+    @abstractmethod
+    def _restore(self, arrays: Arrays) -> None: ...
+
+
+def expect(arrays: Arrays, name: str, dtype: Any, shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """The array of that name from a file; None in `shape` fits any length. ValueError if it is another."""
+    if name not in arrays:
+        raise ValueError(f"array {name!r} is missing")
+    array = arrays[name]
+    fits = array.ndim == len(shape) and all(
+        want in (None, have) for want, have in zip(shape, array.shape, strict=True)
+    )
+    if array.dtype != dtype or not fits:
+        raise ValueError(f"array {name!r} has the wrong type or shape")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"array {name!r} is not finite")
+    return array
+
+
+def widened(array: Matrix, columns: int) -> Matrix:
+    """The array with columns of zeros added."""
+    wide = np.zeros((len(array), columns), array.dtype)
+    wide[:, : array.shape[1]] = array
+    return wide

@@ -1,0 +1,85 @@
+"""SketchedPCA is a scikit-learn transformer, and explains what IncrementalPCA explains."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA, IncrementalPCA
+from sklearn.utils.estimator_checks import check_estimator
+
+from sketchnewton import SketchedPCA
+
+DATA = Path(os.environ.get("SKETCHNEWTON_DATA", "../shared/data"))
+MNIST = DATA / "mnist" / "train-images-idx3-ubyte.gz"
+
+
+def test_scikit_learn_accepts_it() -> None:
+    check_estimator(SketchedPCA(), on_skip=None)
+
+
+def explained(pca: object, X: np.ndarray) -> float:
+    """The variance of X along the components: what they explain, not what they say they do."""
+    return float(np.var((X - X.mean(axis=0)) @ pca.components_.T, axis=0).sum())
+
+
+def assert_close_to_incremental(X: np.ndarray, n_components: int) -> None:
+    """Not 2% below IncrementalPCA, which may itself be below; and what is reported is 2% from the truth."""
+    ours, theirs, exact = (kind(n_components).fit(X) for kind in (SketchedPCA, IncrementalPCA, PCA))
+    assert explained(ours, X) >= 0.98 * explained(theirs, X)
+    assert ours.explained_variance_.sum() >= 0.98 * theirs.explained_variance_.sum()
+    assert explained(ours, X) == pytest.approx(explained(exact, X), rel=0.02)
+    assert ours.explained_variance_.sum() == pytest.approx(exact.explained_variance_.sum(), rel=0.02)
+    assert ours.explained_variance_ratio_.sum() == pytest.approx(
+        exact.explained_variance_ratio_.sum(), rel=0.02
+    )
+
+
+@pytest.mark.parametrize("n_components", [2, 10, 30])
+def test_digits(n_components: int) -> None:
+    assert_close_to_incremental(load_digits().data, n_components)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.skipif(not MNIST.exists(), reason="no mnist")
+@pytest.mark.parametrize("n_components", [10, 50])
+def test_mnist(n_components: int) -> None:
+    with gzip.open(MNIST) as file:
+        X = np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784) / 255.0
+    assert_close_to_incremental(X[:20_000], n_components)
+
+
+def test_a_sketch_with_room_is_pca() -> None:
+    X = np.random.default_rng(0).standard_normal((200, 6)) * np.arange(1, 7) + 50
+    ours, exact = SketchedPCA(3, sketch_size=10).fit(X), PCA(3).fit(X)
+    np.testing.assert_allclose(ours.mean_, exact.mean_)
+    np.testing.assert_allclose(ours.explained_variance_, exact.explained_variance_)
+    np.testing.assert_allclose(ours.explained_variance_ratio_, exact.explained_variance_ratio_)
+    np.testing.assert_allclose(np.abs(ours.transform(X)), np.abs(exact.transform(X)), atol=1e-8)
+    back = ours.inverse_transform(ours.transform(X))
+    np.testing.assert_allclose(back, exact.inverse_transform(exact.transform(X)))
+
+
+def test_sparse_and_partial_equal_dense_and_whole() -> None:
+    X = random_array((300, 40), density=0.1, format="csr", rng=np.random.default_rng(0))
+    whole, parts = SketchedPCA(4).fit(X.toarray()), SketchedPCA(4)
+    for size in range(0, 300, 50):
+        parts.partial_fit(csr_array(X[size : size + 50]))
+    np.testing.assert_allclose(parts.explained_variance_, whole.explained_variance_)
+    np.testing.assert_allclose(parts.transform(X), whole.transform(X.toarray()), atol=1e-9)
+    assert parts.n_samples_seen_ == 300
+
+
+def test_sizes_that_make_no_sense() -> None:
+    X = np.eye(5)
+    for parameters in ({"n_components": 0}, {"n_components": 9, "sketch_size": 9}, {"n_components": 6}):
+        with pytest.raises(ValueError, match="n_components"):
+            SketchedPCA(**parameters).fit(X)
+    with pytest.raises(ValueError, match="sketch_size=-1"):
+        SketchedPCA(sketch_size=-1).fit(X)
