@@ -13,8 +13,11 @@
 #include <tuple>
 
 #include "adagrad.hpp"
+#include "frequent.hpp"
 #include "full_newton.hpp"
 #include "newton.hpp"
+#include "oja.hpp"
+#include "projection.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -114,6 +117,15 @@ nb::class_<TableKernel<Kernel, T>> bind_table_kernel(nb::module_& m, const char*
       .def("predict", &K::predict, "rows"_a, "out"_a);
 }
 
+template <class Kernel, class T>
+void bind_newton(nb::module_& m, const std::string& name) {
+  using K = TableKernel<Kernel, T>;
+  bind_table_kernel<Kernel, T>(m, name.c_str())
+      .def(
+          "settled", [](K& k, Array2<T> out) { k.kernel.settled(out.data()); }, "out"_a,
+          "Copies of the rows of all active features, with all work done that was put off.");
+}
+
 // The arrays of a learner by name, with their shapes checked; -1 stands for any length.
 class State {
  public:
@@ -152,6 +164,14 @@ Table<T> table_view(const State& s) {
   return {s.get<T>("table", {rows, stride}), stride, s.get<std::int64_t>("active", {rows})};
 }
 
+NewtonState newton_view(const State& s, double first_alpha, bool diagonal) {
+  return {s.get<std::int64_t>("counts", {3}),
+          {s.get<double>("intercept", {2})},
+          s.get<double>("alpha", {1}),
+          first_alpha,
+          diagonal};
+}
+
 template <class T>
 OjaState oja_view(const State& s, std::int64_t block) {
   const std::int64_t m = s.rows("F"), ld = padded4(m);
@@ -171,33 +191,87 @@ OjaState oja_view(const State& s, std::int64_t block) {
 }
 
 template <class T>
+FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule& rule) {
+  const std::int64_t n = 2 * m - 1, ld = padded4(n), q = std::max<std::int64_t>(m - 1, 1);
+  const std::int64_t width = padded4(1 + q);
+  using Epochs = EpochState<T>;
+  require(m > 0 && s.columns("table") >= 3 + q + m, "the table is too narrow");
+  EpochState<T> epochs{s.get<std::int64_t>("items", {Epochs::kLevels}),
+                       s.get<T>("suffix", {Epochs::kLevels * Epochs::kGroup, q, width}),
+                       {s.get<T>("archive0", {Epochs::archived(0), q, width}),
+                        s.get<T>("archive1", {Epochs::archived(1), q, width}),
+                        s.get<T>("archive2", {Epochs::archived(2), q, width})}};
+  return {m,
+          rule,
+          s.get<std::int64_t>("sketch_counts", {4}),
+          s.get<double>("shrunk", {1}),
+          s.get<double>("M", {n, ld}),
+          s.get<double>("U", {n, ld}),
+          s.get<double>("C", {m, padded4(q)}),
+          s.get<double>("T", {m, padded4(m)}),
+          s.get<double>("c", {ld}),
+          s.get<std::int64_t>("recent", {-1}),
+          epochs};
+}
+
+template <class T>
 void bind_for(nb::module_& m, const std::string& bits) {
   using Gradient = Newton<T, NoSketch<T>>;
   using OjaNewton = Newton<T, Oja<T>>;
-  bind_table_kernel<Gradient, T>(m, ("Gradient" + bits).c_str());
-  bind_table_kernel<OjaNewton, T>(m, ("OjaNewton" + bits).c_str());
+  using FrequentNewton = Newton<T, Frequent<T>>;
+  using ProjectionNewton = Newton<T, Projection<T>>;
+  bind_newton<Gradient, T>(m, "Gradient" + bits);
+  bind_newton<OjaNewton, T>(m, "OjaNewton" + bits);
+  bind_newton<FrequentNewton, T>(m, "FrequentNewton" + bits);
+  bind_newton<ProjectionNewton, T>(m, "ProjectionNewton" + bits);
   bind_table_kernel<AdaGrad<T>, T>(m, ("AdaGrad" + bits).c_str());
 
   m.def(("newton" + bits).c_str(),
-        [](const Problem& p, double first_alpha, bool diagonal, std::int64_t block,
-           nb::dict arrays) -> nb::object {
+        [](const Problem& p, double first_alpha, bool diagonal, nb::dict arrays) {
           const State s(arrays);
-          const NewtonState state{s.get<std::int64_t>("counts", {3}),
-                                  {s.get<double>("intercept", {2})},
-                                  s.get<double>("alpha", {1}),
-                                  first_alpha,
-                                  diagonal};
-          const Table<T> table = table_view<T>(s);
-          if (!s.has("F"))
-            return nb::cast(TableKernel<Gradient, T>{
-                {p, state, table, NoSketch<T>(state.alpha)}, s.rows("table"), s.owner()});
-          const double scale = std::isfinite(p.clip) ? p.clip : 1.0;
-          return nb::cast(
-              TableKernel<OjaNewton, T>{{p, state, table, Oja<T>(oja_view<T>(s, block), state.alpha, scale)},
-                                        s.rows("table"),
-                                        s.owner()});
+          const NewtonState state = newton_view(s, first_alpha, diagonal);
+          return TableKernel<Gradient, T>{
+              {p, state, table_view<T>(s), NoSketch<T>(state.alpha)}, s.rows("table"), s.owner()};
         },
-        "problem"_a, "first_alpha"_a, "diagonal"_a, "block"_a, "arrays"_a);
+        "problem"_a, "first_alpha"_a, "diagonal"_a, "arrays"_a);
+  m.def(("oja_newton" + bits).c_str(),
+        [](const Problem& p, double first_alpha, bool diagonal, nb::dict arrays, std::int64_t block) {
+          const State s(arrays);
+          const NewtonState state = newton_view(s, first_alpha, diagonal);
+          const double scale = std::isfinite(p.clip) ? p.clip : 1.0;
+          return TableKernel<OjaNewton, T>{
+              {p, state, table_view<T>(s), Oja<T>(oja_view<T>(s, block), state.alpha, scale)},
+              s.rows("table"),
+              s.owner()};
+        },
+        "problem"_a, "first_alpha"_a, "diagonal"_a, "arrays"_a, "block"_a);
+  m.def(("frequent_newton" + bits).c_str(),
+        [](const Problem& p, double first_alpha, bool diagonal, nb::dict arrays, std::int64_t size,
+           double share, double ridge) {
+          const State s(arrays);
+          const NewtonState state = newton_view(s, first_alpha, diagonal);
+          const ShrinkRule rule{share, ridge};
+          return TableKernel<FrequentNewton, T>{
+              {p, state, table_view<T>(s), Frequent<T>(frequent_view<T>(s, size, rule), state.alpha)},
+              s.rows("table"),
+              s.owner()};
+        },
+        "problem"_a, "first_alpha"_a, "diagonal"_a, "arrays"_a, "sketch_size"_a, "share"_a, "ridge"_a);
+  m.def(("projection_newton" + bits).c_str(),
+        [](const Problem& p, double first_alpha, bool diagonal, nb::dict arrays, std::uint64_t seed) {
+          const State s(arrays);
+          const NewtonState state = newton_view(s, first_alpha, diagonal);
+          const double scale = std::isfinite(p.clip) ? p.clip : 1.0;
+          const std::int64_t size = s.rows("G"), ld = padded4(size);
+          require(size > 0 && s.columns("table") >= 2 + size, "the table is too narrow");
+          const ProjectionState view{size, seed, s.get<std::int64_t>("sketch_counts", {2}),
+                                     s.get<double>("G", {size, ld}), s.get<double>("b", {ld})};
+          return TableKernel<ProjectionNewton, T>{
+              {p, state, table_view<T>(s), Projection<T>(view, state.alpha, scale)},
+              s.rows("table"),
+              s.owner()};
+        },
+        "problem"_a, "first_alpha"_a, "diagonal"_a, "arrays"_a, "seed"_a);
   m.def(("adagrad" + bits).c_str(),
         [](const Problem& p, double eta, double sigma, bool intercept, nb::dict arrays) {
           const State s(arrays);
@@ -254,6 +328,14 @@ void bind_learners(nb::module_& m) {
         return std::make_tuple(values.array(), derivatives.array());
       },
       "code"_a, "parameter"_a, "predictions"_a, "labels"_a);
+  m.def(
+      "normal_row",
+      [](std::uint64_t seed, std::uint64_t row, std::size_t n) {
+        Vector values(n);
+        CounterNormal::fill(seed, row, extent(n), values.data);
+        return values.array();
+      },
+      "seed"_a, "row"_a, "n"_a, "The standard normal numbers that a random projection draws for a row.");
   m.def("padded_columns", &Table<float>::padded, "columns"_a);
 
   bind_for<float>(m, "32");

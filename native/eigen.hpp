@@ -18,8 +18,12 @@ class SymmetricEigen {
   void compute(const double* matrix, std::int64_t ld, std::int64_t n) {
     n_ = n;
     Q_.assign(n * n, 0.0);
+    double scale = 0;  // to one, so that squares neither overflow nor vanish
     for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = 0; j < n; ++j) Q_[i * n + j] = matrix[i * ld + j];
+      for (std::int64_t j = 0; j < n; ++j) scale = std::max(scale, std::abs(matrix[i * ld + j]));
+    const double inverse = scale > 0 ? 1.0 / scale : 0.0;
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) Q_[i * n + j] = matrix[i * ld + j] * inverse;
     d_.assign(n, 0.0);
     e_.assign(n, 0.0);
     if (n > 0) {
@@ -27,6 +31,7 @@ class SymmetricEigen {
       implicit_ql();
     }
     sort();
+    for (double& value : values) value *= scale;
   }
 
  private:
@@ -91,14 +96,14 @@ class SymmetricEigen {
         while (k + 1 < n && std::abs(e_[k]) > eps * (std::abs(d_[k]) + std::abs(d_[k + 1]))) ++k;
         if (k == l) break;
         double g = (d_[l + 1] - d_[l]) / (2.0 * e_[l]);
-        double r = std::hypot(g, 1.0);
+        double r = std::sqrt(g * g + 1.0);
         g = d_[k] - d_[l] + e_[l] / (g + std::copysign(r, g));
         double s = 1, c = 1, p = 0;
         std::int64_t i = k - 1;
         for (; i >= l; --i) {
           double f = s * e_[i];
           const double b = c * e_[i];
-          r = std::hypot(f, g);
+          r = std::sqrt(f * f + g * g);
           e_[i + 1] = r;
           if (r == 0) {
             d_[i + 1] -= p;

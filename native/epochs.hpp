@@ -70,6 +70,19 @@ class EpochMaps {
       if (s_.items[level] % kGroup != 0) multiply(suffix(level, 0), w, z);
   }
 
+  // (w, z) through one map.
+  void multiply(const T* map, T& w, T* z) {
+    T* __restrict sum = product_.data();
+    for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] = T(0);
+    for (std::int64_t k = 0; k < shape_.q; ++k) {
+      const T zk = z[k];
+      const T* __restrict row = map + k * shape_.width;
+      for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] += zk * row[c];
+    }
+    w += sum[0];
+    for (std::int64_t k = 0; k < shape_.q; ++k) z[k] = sum[1 + k];
+  }
+
  private:
   static constexpr std::int64_t kGroup = EpochState<T>::kGroup, kLevels = EpochState<T>::kLevels;
 
@@ -102,18 +115,6 @@ class EpochMaps {
       }
       for (std::int64_t c = 0; c < shape_.width; ++c) row[c] = static_cast<T>(sum[c]);
     }
-  }
-
-  void multiply(const T* map, T& w, T* z) {
-    T* __restrict sum = product_.data();
-    for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] = T(0);
-    for (std::int64_t k = 0; k < shape_.q; ++k) {
-      const T zk = z[k];
-      const T* __restrict row = map + k * shape_.width;
-      for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] += zk * row[c];
-    }
-    w += sum[0];
-    for (std::int64_t k = 0; k < shape_.q; ++k) z[k] = sum[1 + k];
   }
 
   EpochShape shape_;

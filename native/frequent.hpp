@@ -28,10 +28,10 @@ struct ShrinkRule {
   double share;  // of the m directions, from the smallest up, that shrink: 1 for FD and RFD, β for PFD
   double ridge;  // of each shrink that goes into α: ½ for RFD, 0 otherwise
 
-  // Shrinks in place; returns ρ = λ_m (0 if there are fewer).
-  double apply(std::vector<double>& values, std::int64_t m) const {
+  // Shrinks in place; returns ρ = λ_m (0 if there are fewer that are more than rounding).
+  double apply(std::vector<double>& values, std::int64_t m, double rounding) const {
     const auto n = static_cast<std::int64_t>(values.size());
-    const double rho = n >= m ? std::max(values[m - 1], 0.0) : 0.0;
+    const double rho = n >= m && values[m - 1] > rounding ? values[m - 1] : 0.0;
     const auto spared = m - static_cast<std::int64_t>(std::floor(share * static_cast<double>(m) + 1e-9));
     for (std::int64_t i = 0; i < n; ++i)
       values[i] = i >= m - 1 ? 0.0 : i < spared ? values[i] : values[i] - rho;
@@ -70,8 +70,7 @@ class Frequent {
         y_(ld_),
         v_(ld_),
         map_(shape_.size()),
-        N2_(q_ * ldm_),
-        gw_(ldm_) {}
+        gain_(s.m * shape_.width) {}
 
   // Brings the features of a row up to date.
   void prepare(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
@@ -155,7 +154,7 @@ class Frequent {
  private:
   enum { kRank, kOpened, kFilled, kRecent };
   // Share of ‖x‖² outside the span below which it is rounding.
-  static constexpr double kInside = sizeof(T) == 4 ? 1e-5 : 1e-11;
+  static constexpr double kInside = sizeof(T) == 4 ? 5e-7 : 1e-12;
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
 
   std::int64_t rank() const { return s_.counts[kRank]; }
@@ -208,7 +207,8 @@ class Frequent {
     for (std::int64_t k = 0; k < n; ++k) {
       if (v_[k] == 0) continue;
       double* u = U(k);
-      const double length = std::hypot(u[k], v_[k]), cosine = u[k] / length, sine = v_[k] / length;
+      const double length = std::sqrt(u[k] * u[k] + v_[k] * v_[k]), cosine = u[k] / length,
+                   sine = v_[k] / length;
       u[k] = length;
       for (std::int64_t j = k + 1; j < n; ++j) {
         const double old = u[j];
@@ -223,20 +223,20 @@ class Frequent {
     const std::int64_t n = size(), old = rank(), opened = s_.counts[kOpened];
     eigen_.compute(s_.M, ld_, n);
     std::vector<double> D = eigen_.values;
-    const double rho = s_.rule.apply(D, s_.m), least = kGone * (n > 0 ? eigen_.values[0] : 0.0);
+    const double least = kGone * (n > 0 ? eigen_.values[0] : 0.0);
+    const double rho = s_.rule.apply(D, s_.m, least);
     *s_.shrunk += rho;
     *alpha_ += s_.rule.ridge * rho;
 
     // Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e)
     std::fill(map_.begin(), map_.end(), T(0));
-    std::fill(N2_.begin(), N2_.end(), 0.0);
-    std::fill(gw_.begin(), gw_.end(), 0.0);
+    std::fill(gain_.begin(), gain_.end(), T(0));
     for (std::int64_t k = 0; k < old; ++k) {
       double r = s_.c[k];
       for (std::int64_t i = 0; i < opened; ++i) r += s_.c[old + i] * s_.C[i * ldq_ + k];
       map_[k * shape_.width] = static_cast<T>(r);
     }
-    for (std::int64_t i = 0; i < opened; ++i) axpy(s_.c[old + i], s_.Tm + i * ldm_, gw_.data(), ldm_);
+    for (std::int64_t b = 0; b < s_.m; ++b) gain_[b * shape_.width] = static_cast<T>(along(s_.c + old, b));
 
     std::int64_t kept = 0;
     std::fill(v_.begin(), v_.end(), 0.0);
@@ -250,7 +250,8 @@ class Frequent {
         for (std::int64_t j = 0; j < opened; ++j) N1 += e[old + j] * s_.C[j * ldq_ + k];
         map_[k * shape_.width + 1 + kept] = static_cast<T>(N1);
       }
-      for (std::int64_t j = 0; j < opened; ++j) axpy(e[old + j], s_.Tm + j * ldm_, &N2_[kept * ldm_], ldm_);
+      for (std::int64_t b = 0; b < s_.m; ++b)
+        gain_[b * shape_.width + 1 + kept] = static_cast<T>(along(e + old, b));
       for (std::int64_t k = 0; k < n; ++k) v_[kept] += e[k] * xhat_[k];
       s_.M[kept * ld_ + kept] = D[i];
       U(kept)[kept] = std::sqrt(*alpha_ + D[i]);
@@ -263,33 +264,28 @@ class Frequent {
     ended_ = true;
   }
 
+  double along(const double* e, std::int64_t b) const {  // (Tᵀe)_b
+    double sum = 0;
+    for (std::int64_t i = 0; i < s_.counts[kOpened]; ++i) sum += e[i] * s_.Tm[i * ldm_ + b];
+    return sum;
+  }
+
   // Features of this epoch's gradients go through the map at once, and take their gradients along.
   void end_epoch(const Table<T>& table) {
-    std::vector<double> z(q_);
-    const std::int64_t kept = rank(), next = epochs_.now() + 1;
+    const std::int64_t next = epochs_.now() + 1;
     for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) {
       T* row = table.row(s_.recent[i]);
-      T *columns = row + Table<T>::kSketch, *g = columns + 1 + q_;
+      T &w = row[Table<T>::kWeight], *columns = row + Table<T>::kSketch, *z = columns + 1, *g = z + q_;
       if (static_cast<std::int64_t>(columns[0]) == next) continue;  // met before in the list
-      auto w = static_cast<double>(row[Table<T>::kWeight]);
-      std::fill(z.begin(), z.end(), 0.0);
-      for (std::int64_t k = 0; k < q_; ++k) {
-        const auto zk = static_cast<double>(columns[1 + k]);
-        if (zk == 0) continue;
-        const T* image = &map_[k * shape_.width];
-        w += zk * static_cast<double>(image[0]);
-        for (std::int64_t j = 0; j < kept; ++j) z[j] += zk * static_cast<double>(image[1 + j]);
-      }
+      columns[0] = static_cast<T>(next);
+      epochs_.multiply(map_.data(), w, z);
       for (std::int64_t b = 0; b < s_.m; ++b) {
-        const auto gb = static_cast<double>(g[b]);
-        if (gb == 0) continue;
-        w += gw_[b] * gb;
-        for (std::int64_t j = 0; j < kept; ++j) z[j] += N2_[j * ldm_ + b] * gb;
+        if (g[b] == T(0)) continue;
+        const T* image = &gain_[b * shape_.width];
+        w += g[b] * image[0];
+        for (std::int64_t j = 0; j < q_; ++j) z[j] += g[b] * image[1 + j];
         g[b] = T(0);
       }
-      row[Table<T>::kWeight] = static_cast<T>(w);
-      for (std::int64_t k = 0; k < q_; ++k) columns[1 + k] = static_cast<T>(z[k]);
-      columns[0] = static_cast<T>(next);
     }
     epochs_.push(map_.data());
     s_.counts[kFilled] = s_.counts[kRecent] = 0;
@@ -326,8 +322,7 @@ class Frequent {
   EpochMaps<T> epochs_;
   SymmetricEigen eigen_;
   std::vector<double> xhat_, y_, v_;
-  std::vector<T> map_;
-  std::vector<double> N2_, gw_;  // of the epoch's end: what G contributes to V and to w̄
+  std::vector<T> map_, gain_;  // of the epoch's end: what V and G contribute to (w̄, V)
   const double *z_ = nullptr, *g_ = nullptr;
   double xx_ = 0, inside_ = 0, quadratic_ = 0;
   bool solved_ = false, ended_ = false;

@@ -115,7 +115,7 @@ class FullNewton {
     for (std::int64_t k = 0; k < d; ++k) {
       if (v[k] == 0) continue;
       double* __restrict u = U(k);
-      const double length = std::hypot(u[k], v[k]), c = u[k] / length, s = v[k] / length;
+      const double length = std::sqrt(u[k] * u[k] + v[k] * v[k]), c = u[k] / length, s = v[k] / length;
       u[k] = length;
       for (std::int64_t j = k + 1; j < d; ++j) {
         const double old = u[j];

@@ -2,34 +2,46 @@
 // non-zeros.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
-#include "oja.hpp"
 #include "problem.hpp"
 #include "rows.hpp"
 #include "table.hpp"
 
 namespace skn {
 
+// What a sketch is to the learner:
+//   prepare     brings the features of a row up to date, if the sketch puts work off (kLazy)
+//   begin       reads a row's combined columns and ‖x‖²; returns what the sketch adds to the score
+//   quadratic   xᵀA⁻¹x
+//   move        w ← w − step·A⁻¹x within the sketch; returns what w̄ gains per unit of x
+//   free        does x reach out of the range of a singular A? then move_free lowers the score by `excess`
+//   update      takes in ĝ = r·x; fills what the table's columns gain per unit of x; returns what w̄ gains
+//   finish      called when the row's features have been written
+
 // m = 0: A = αI, online gradient descent.
 template <class T>
 class NoSketch {
  public:
+  static constexpr bool kLazy = false;
   explicit NoSketch(const double* alpha) : alpha_(alpha) {}
   double begin(const double*, double xx) {
     xx_ = xx;
     return 0.0;
   }
   double quadratic() const { return xx_ / *alpha_; }
-  void move(double) {}
+  double move(double step) { return xx_ > 0 ? -step / *alpha_ : 0.0; }
+  bool free() const { return false; }
+  double move_free(double) { return 0.0; }
   double update(double, double*, const Table<T>&, std::int64_t, const std::int64_t*, std::int64_t) {
     return 0.0;
   }
   void finish(const Table<T>&, std::int64_t) {}
-  void coefficients(double*) const {}
 
  private:
   const double* alpha_;
@@ -64,21 +76,21 @@ class Newton {
         });
   }
 
-  // Features beyond the table have no weight. Nothing changes.
   void predict(const Rows& rows, std::int64_t features, double* out) {
-    std::vector<double> beta(static_cast<std::size_t>(padded4(table_.stride)) + 4, 0.0);
-    sketch_.coefficients(beta.data());
     Row row;
     for (std::int64_t i = 0; i < rows.count(); ++i) {
       rows.load(i, row);
-      std::int64_t size = row.size();
-      while (size > 0 && row.index()[size - 1] >= features) --size;
-      scale(row, size);
-      table_.gather(row.index(), x_.data(), size, q_.data());
-      double score = q_[Table<T>::kWeight] + s_.intercept.value();
-      for (std::int64_t j = Table<T>::kSketch; j < table_.stride; ++j)
-        score += q_[j] * beta[j - Table<T>::kSketch];
-      out[i] = problem_.clipped(score);
+      out[i] = problem_.clipped(peek(row, features));
+    }
+  }
+
+  // Copies of the rows of all active features, up to date.
+  void settled(T* out) {
+    Table<T> table = table_;
+    table.rows = out;
+    for (std::int64_t i = 0; i < s_.counts[kActive]; ++i) {
+      std::copy_n(table_.row(table_.active[i]), table_.stride, table.row(i));
+      if constexpr (Sketch::kLazy) sketch_.prepare(table, &i, 1);
     }
   }
 
@@ -87,14 +99,14 @@ class Newton {
   static constexpr double kFirstScale = 0.31622776601683794;  // D_1^½, D_1 = 0.1 (SON §5.2)
 
   double learn_row(const Row& row, double label, double weight) {
+    if (weight == 0)  // a row of no importance leaves no trace
+      return problem_.clipped(peek(row, std::numeric_limits<std::int64_t>::max()));
     const double score = look(row);
     const double prediction = problem_.clipped(score);
-    if (weight == 0) return prediction;  // a row of no importance leaves no trace
-
     enter(row);
-    if (*s_.alpha == 0 && xx_ > 0) *s_.alpha = s_.first_alpha * xx_;
+    if (*s_.alpha == 0 && xx_ > 0 && s_.first_alpha > 0) *s_.alpha = s_.first_alpha * xx_;
     std::fill(step_.begin(), step_.end(), 0.0);
-    if (prediction != score) move((score - prediction) / (sketch_.quadratic() + s_.intercept.quadratic()));
+    if (prediction != score) project(score - prediction);
 
     const auto t = static_cast<double>(++s_.counts[kRounds]);
     const double slope = weight * problem_.loss.derivative(prediction, label);
@@ -112,9 +124,32 @@ class Newton {
     return prediction;
   }
 
+  // The score of a row, nothing changed. Features beyond the table have no weight.
+  double peek(const Row& row, std::int64_t features) {
+    std::int64_t n = row.size();
+    while (n > 0 && row.index()[n - 1] >= features) --n;
+    Table<T> table = table_;
+    const std::int64_t* index = row.index();
+    if constexpr (Sketch::kLazy) {  // work put off is done on copies
+      copies_.resize(static_cast<std::size_t>(n * table_.stride));
+      places_.resize(static_cast<std::size_t>(n));
+      table.rows = copies_.data();
+      for (std::int64_t k = 0; k < n; ++k) {
+        places_[k] = k;
+        std::copy_n(table_.row(index[k]), table_.stride, table.row(k));
+      }
+      index = places_.data();
+      sketch_.prepare(table, index, n);
+    }
+    scale(table, index, row.value(), n);
+    table.gather(index, x_.data(), n, q_.data());
+    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_) + s_.intercept.value();
+  }
+
   // Reads the row's features; returns its score.
   double look(const Row& row) {
-    scale(row, row.size());
+    if constexpr (Sketch::kLazy) sketch_.prepare(table_, row.index(), row.size());
+    scale(table_, row.index(), row.value(), row.size());
     table_.gather(row.index(), x_.data(), row.size(), q_.data());
     return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_) + s_.intercept.value();
   }
@@ -135,19 +170,26 @@ class Newton {
 
   // w ← w − step·A⁻¹x
   void move(double step) {
-    sketch_.move(step);
+    step_[Table<T>::kWeight] += sketch_.move(step);
     s_.intercept.move(step);
-    if (xx_ > 0) step_[Table<T>::kWeight] -= step / *s_.alpha;
+  }
+
+  // To where |wᵀx| ≤ C, the shortest way in the norm of A (SON Lemmas 1 and 2).
+  void project(double excess) {
+    if (sketch_.free())
+      step_[Table<T>::kWeight] += sketch_.move_free(excess);
+    else
+      move(excess / (sketch_.quadratic() + s_.intercept.quadratic()));
   }
 
   // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive.
-  void scale(const Row& row, std::int64_t size) {
-    x_.resize(static_cast<std::size_t>(size));
+  void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
+    x_.resize(static_cast<std::size_t>(n));
     xx_ = 0;
-    for (std::int64_t k = 0; k < size; ++k) {
-      double v = row.value()[k];
+    for (std::int64_t k = 0; k < n; ++k) {
+      double v = value[k];
       if (s_.diagonal) {
-        const auto root = static_cast<double>(table_.row(row.index()[k])[Table<T>::kScale]);
+        const auto root = static_cast<double>(table.row(index[k])[Table<T>::kScale]);
         v /= root > 0 ? root : kFirstScale;
       }
       x_[k] = static_cast<T>(v);
@@ -172,7 +214,8 @@ class Newton {
   Table<T> table_;
   Sketch sketch_;
   std::vector<double> q_, step_;
-  std::vector<T> x_;
+  std::vector<T> x_, copies_;
+  std::vector<std::int64_t> places_;
   double xx_ = 0;
 };
 

@@ -34,6 +34,8 @@ struct OjaState {
 template <class T>
 class Oja {
  public:
+  static constexpr bool kLazy = false;
+
   // `scale`: how large scores are expected to be
   Oja(const OjaState& s, const double* alpha, double scale)
       : s_(s),
@@ -76,10 +78,14 @@ class Oja {
   }
 
   // w ← w − step·A⁻¹x, but for the part −step/α·x, which goes to w̄.
-  void move(double step) {
+  double move(double step) {
     for (std::int64_t j = 0; j < rank(); ++j)
       s_.c[j] += step / *alpha_ * s_.energy[j] / (*alpha_ + s_.energy[j]) * xhat_[j];
+    return xx_ > 0 ? -step / *alpha_ : 0.0;
   }
+
+  bool free() const { return false; }
+  double move_free(double) { return 0.0; }
 
   // Takes in ĝ = r·x. Adds to `columns` what the table's columns gain per unit of x; returns what w̄ gains.
   double update(double r, double* columns, const Table<T>& table, std::int64_t active,
@@ -96,12 +102,6 @@ class Oja {
     if (block_ended_) end_block(table);
     if (rebased_) orthonormalise(table);
     block_ended_ = rebased_ = false;
-  }
-
-  // The weights' part in the sketch, as coefficients of the table's columns: Fᵀc.
-  void coefficients(double* out) const {
-    for (std::int64_t j = 0; j < ld_; ++j) out[j] = 0;
-    for (std::int64_t j = 0; j < rank(); ++j) axpy(s_.c[j], F_.row(j), out, ld_);
   }
 
  private:
@@ -285,7 +285,7 @@ class Oja {
   void rebase(const Table<T>& table, double* columns) {
     table.sort_active(active_);
     for (std::int64_t j = 0; j < ld_; ++j) squares_[j] = 0;
-    coefficients(squares_.data());
+    for (std::int64_t j = 0; j < rank(); ++j) axpy(s_.c[j], F_.row(j), squares_.data(), ld_);  // b = Fᵀc
     write_out(table, columns, squares_.data());
     std::fill(s_.c, s_.c + ld_, 0.0);
     *s_.growth = 0;

@@ -32,15 +32,15 @@ inline void axpy(double s, const double* __restrict a, double* __restrict y, std
 }
 
 // K = L Lᵀ in place (lower triangle). A pivot that rounding has eaten marks a direction that depends on
-// the earlier ones; solve_lower sets it to zero.
-inline void cholesky(const Small& K, std::int64_t n) {
+// the earlier ones; solve_lower sets it to zero, unless `floor` is known to lie below all eigenvalues of K.
+inline void cholesky(const Small& K, std::int64_t n, double floor = 0.0) {
   constexpr double kLost = 1e-12;
   for (std::int64_t j = 0; j < n; ++j) {
     const double whole = K.at(j, j);
     double pivot = whole;
     for (std::int64_t k = 0; k < j; ++k) pivot -= K.at(j, k) * K.at(j, k);
     const bool lost = !(pivot > kLost * whole);
-    K.at(j, j) = lost ? 0.0 : std::sqrt(pivot);
+    K.at(j, j) = std::sqrt(lost ? floor : std::fmax(pivot, floor));
     for (std::int64_t i = j + 1; i < n; ++i) {
       double s = K.at(i, j);
       for (std::int64_t k = 0; k < j; ++k) s -= K.at(i, k) * K.at(j, k);

@@ -22,6 +22,13 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "oja, the paper's rate": lambda: SketchedNewton("oja", 20, alpha=20.0, oja_rate=1.0),
     "oja, rates per direction": lambda: SketchedNewton("oja", 3, alpha=20.0, oja_rate=[0.5, 1, 2]),
     "oja, absolute": lambda: SketchedNewton("oja", 5, alpha=20.0, loss="absolute"),
+    "fd": lambda: SketchedNewton("fd", 5, alpha=20.0),
+    "fd, one row": lambda: SketchedNewton("fd", 1, alpha=20.0),
+    "rfd without a parameter": lambda: SketchedNewton("rfd", 6),
+    "rfd, float64, diagonal": lambda: SketchedNewton("rfd", 4, alpha=1.0, diagonal=True, dtype="float64"),
+    "pfd, logistic, intercept": lambda: SketchedNewton("pfd", 8, loss="logistic", beta=0.5, intercept=True),
+    "rp": lambda: SketchedNewton("rp", 6, random_state=3),
+    "rp, diagonal, logistic": lambda: SketchedNewton("rp", 3, loss="logistic", diagonal=True, intercept=True),
     "none": lambda: SketchedNewton("none", alpha=30.0, intercept=True),
     "online gradient": lambda: OnlineGradient(alpha=30.0, diagonal=True),
     "full": lambda: FullNewton(alpha=5.0, intercept=True),
@@ -53,8 +60,8 @@ def assert_same_state(a: Learner, b: Learner) -> None:
     assert left.keys() == right.keys()
     for name, array in left.items():
         if name == "recent":  # room for the rows of a block, as much as was needed
-            used = left["sketch_counts"][4]
-            assert used == right["sketch_counts"][4]
+            used = left["sketch_counts"][-1]
+            assert used == right["sketch_counts"][-1]
             np.testing.assert_array_equal(array[:used], right[name][:used])
         elif name in ("w", "U"):  # room for features to come
             size = min(len(array), len(right[name]))

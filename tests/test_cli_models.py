@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 import sketchnewton
 from sketchnewton import archive
 from sketchnewton.cli import main
+from sketchnewton.learners.table import TableLearner
 from sketchnewton.streams import read_svmlight
-from tests.cli_support import skn, write_rows
+from tests.cli_support import SKN, skn, write_rows
 
 
 @pytest.fixture
@@ -67,6 +69,23 @@ def test_predicting_stdin_and_features_never_seen(model: Path) -> None:
     assert seen == unseen
 
 
+def test_a_slow_producer_is_answered_line_by_line(model: Path) -> None:
+    """As `tail -f` is: the next line is sent when the answer to the one before it has been read."""
+    with subprocess.Popen(
+        [*SKN, "predict", str(model), "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        answers = []
+        for row in (b"1 1:0.5\n", b"1 2:0.5\n", b"1 1:0.5\n"):
+            process.stdin.write(row)
+            process.stdin.flush()
+            answers.append(float(process.stdout.readline()))
+        process.stdin.close()
+        assert process.wait(60) == 0
+    assert answers[0] == answers[2] != answers[1]
+
+
 def test_inspect_shows_the_model(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     learner = sketchnewton.load(model)
     assert main(["inspect", str(model)]) == 0
@@ -90,12 +109,44 @@ def test_inspect_as_json(model: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["inspect", str(model), "--json", "--top", "2"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["rows_seen"] == 400
-    assert facts["features"] == 6
+    assert (facts["features"], facts["largest_index"]) == (5, 5)
+    assert facts["alpha"] == learner.alpha_ > 0
     assert facts["intercept"] == learner.intercept_
     assert facts["parameters"] == learner.params
     assert facts["spectrum"] == learner.spectrum.tolist()
     order = np.argsort(-np.abs(learner.weights))[:2]
     assert facts["largest_weights"] == [{"feature": int(i), "weight": learner.weights[i]} for i in order]
+
+
+@pytest.mark.parametrize("learner", ["newton", "adagrad"])
+def test_inspect_needs_no_room_for_features_never_seen(
+    learner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def dense(self: object) -> np.ndarray:
+        raise MemoryError("a dense vector of all weights")
+
+    for kind in (TableLearner, sketchnewton.SketchedNewton, sketchnewton.AdaGrad):
+        monkeypatch.setattr(kind, "weights", property(dense))
+    data, model = tmp_path / "rows.svm", tmp_path / "m.skn"
+    data.write_text(f"1 7:1 {2**25 - 1}:-2\n")
+    assert main(["train", str(data), "--model", str(model), "--quiet", "--learner", learner]) == 0
+    assert main(["inspect", str(model)]) == 0
+    assert "features seen  2, 2 with a weight, largest index 33554431" in capsys.readouterr().out
+
+
+def test_alpha_in_force_is_shown(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = data.with_name("m.skn")
+    assert main(["train", str(data), "--model", str(model), "--json"]) == 0
+    out, err = capsys.readouterr()
+    alpha = sketchnewton.SketchedNewton.load(model).alpha_
+    assert json.loads(out)["alpha"] == alpha > 0
+    assert f"alpha {alpha:.4g}" in err
+    assert main(["inspect", str(model)]) == 0
+    assert f"chosen from the data ({alpha:g})" in capsys.readouterr().out
+    assert main(["train", str(data), "--resume", str(model), "--alpha", "5"]) == 2
+    assert f"was trained with alpha chosen from the data ({alpha:g})" in capsys.readouterr().err
+    assert main(["train", str(data), "--resume", str(model)]) == 0
+    assert f"alpha={alpha:g}" in capsys.readouterr().err.splitlines()[0]
 
 
 def test_inspect_without_a_sketch(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

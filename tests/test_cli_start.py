@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 import sketchnewton
 from sketchnewton.cli import main
 from sketchnewton.losses import LOSSES
-from tests.cli_support import skn, write_rows
+from tests.cli_support import SKN, skn, write_rows
 
 COMMANDS = ("train", "predict", "inspect", "demo", "eigen")
 
@@ -43,6 +45,44 @@ def test_training_imports_no_more_than_numpy(tmp_path: Path) -> None:
     assert not modules & {"scipy", "sklearn", "matplotlib", "safetensors"}
 
 
+def test_training_imports_nothing_that_it_does_not_use(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "rows.svm")
+    code = "import sys, numpy; print(*sys.modules)"
+    needed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    extra = modules_after("train", str(data), "--quiet") - set(needed.split())
+    assert not extra & {"shutil", "difflib", "json", "hashlib", "tempfile", "importlib.metadata"}
+
+
+def test_exit_functions_run_although_the_process_ends_early(tmp_path: Path) -> None:
+    code = (
+        "import atexit, sys\n"
+        "from sketchnewton.cli import run\n"
+        "atexit.register(print, 'the end')\n"
+        f"sys.argv[1:] = ['train', {str(tmp_path / 'none.svm')!r}]\n"
+        "run()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "the end\n")
+    assert "no such file" in ended.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, unbuffered: str) -> None:
+    sketchnewton.AdaGrad().save(tmp_path / "m.skn")
+    command = [*SKN, "inspect", str(tmp_path / "m.skn")]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, check=False)
+    assert (ended.returncode, ended.stderr) == (1, b"skn: No space left on device\n")
+
+
+def test_standard_output_may_be_closed(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "rows.svm")
+    command = " ".join(map(shlex.quote, [*SKN, "train", str(data), "--quiet"]))
+    ended = subprocess.run(["sh", "-c", f"{command} >&-"], stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 def test_version() -> None:
     run = skn("--version")
     assert (run.returncode, run.stdout.decode()) == (0, f"skn {sketchnewton.__version__}\n")
@@ -65,6 +105,13 @@ def test_every_command_has_examples(command: str, capsys: pytest.CaptureFixture[
         main([command, "--help"])
     page = capsys.readouterr().out
     assert f"  skn {command}" in page.partition("examples:")[2]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_needs_no_more_than_ascii(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    assert capsys.readouterr().out.isascii()
 
 
 def test_help_names_every_loss(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,10 @@ from tests.cli_support import skn, svmlight_lines, write_rows
 
 LEARNERS = {
     "oja": [],
+    "fd": ["--sketch", "fd", "--sketch-size", "4"],
+    "rfd": ["--sketch", "rfd", "--eta", "1/t"],
+    "pfd": ["--sketch", "pfd", "--beta", "0.5", "--diagonal"],
+    "rp": ["--sketch", "rp", "--seed", "5"],
     "gradient": ["--sketch", "none"],
     "adagrad": ["--learner", "adagrad"],
     "full": ["--learner", "full"],
@@ -235,16 +239,51 @@ def test_learner_options_reach_the_learner(data: Path, capsys: pytest.CaptureFix
     assert expected.items() <= told["parameters"].items()  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("eta", ["0.5", "1/t", "1/sqrt(t)"])
+def test_eta_is_a_number_or_a_schedule(eta: str, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = summary(capsys, data, "--eta", eta)
+    assert str(told["parameters"]["eta"]) == eta  # type: ignore[index]
+
+
+def test_the_full_matrix_has_the_default_alpha_of_its_class(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = summary(capsys, data, "--learner", "full")
+    assert told["parameters"] == sketchnewton.FullNewton(intercept=True).params
+
+
+def test_counts_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "one.svm"
+    data.write_text("1 1:1\n")
+    assert main(["train", str(data), "--test", str(data)]) == 0
+    message = capsys.readouterr().err
+    assert "1 row in" in message
+    assert "1 feature," in message
+    assert "on 1 row\n" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ([], "a larger --alpha or a tighter --clip"),
+        (["--learner", "full"], "a larger --alpha or a tighter --clip"),
+        (["--learner", "adagrad"], "a smaller --eta or a tighter --clip"),
+    ],
+)
 def test_a_learner_that_diverges_is_not_saved(
-    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: list[str],
+    advice: str,
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def learn(self: object, X: object, y: np.ndarray, sample_weight: object = None) -> np.ndarray:
         return np.where(np.arange(len(y)) == 6, np.nan, 0.5)
 
-    monkeypatch.setattr(sketchnewton.SketchedNewton, "learn", learn)
+    monkeypatch.setattr(sketchnewton.Learner, "learn", learn)
     model = data.with_name("m.skn")
-    assert main(["train", str(data), "--model", str(model)]) == 1
+    assert main(["train", str(data), "--model", str(model), *options]) == 1
     message = capsys.readouterr().err
-    assert "row 7 is nan" in message
+    assert f"row 7 is nan: try {advice}" in message
     assert f"{model} was not written" in message
     assert not model.exists()

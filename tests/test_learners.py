@@ -106,6 +106,17 @@ def test_copies_are_independent(kind: str, duplicate: Any) -> None:
     np.testing.assert_array_equal(learner.learn(X, y), duplicate(learned(kind, 100)[0]).learn(X, y))
 
 
+def test_notes_travel_with_the_model(tmp_path: Path) -> None:
+    learner = AdaGrad()
+    learner.notes["origin"] = {"day": "monday", "files": [1, 2]}
+    learner.save(tmp_path / "model.skn")
+    twins = [copy.copy(learner), copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))]
+    learner.notes["origin"]["files"].append(3)
+    for twin in [*twins, load(tmp_path / "model.skn"), AdaGrad.load(tmp_path / "model.skn")]:
+        assert twin.notes == {"origin": {"day": "monday", "files": [1, 2]}}
+    assert AdaGrad().notes == {}
+
+
 def test_predict_is_the_next_prediction_and_changes_nothing(kind: str) -> None:
     learner, _ = learned(kind, 400)
     before = copy.deepcopy(learner)
@@ -226,6 +237,29 @@ def test_large_indices_cost_no_memory() -> None:
     assert set(state(learner)["features"]) == {5, 2**25}
 
 
+def test_largest_weights(kind: str) -> None:
+    learner, _ = learned(kind)
+    features, values = learner.largest_weights()
+    assert learner.features_seen == len(features) == len(set(features.tolist())) == 80
+    np.testing.assert_array_equal(values, learner.weights[features])
+    assert (np.diff(np.abs(values)) <= 0).all()
+    some, largest = learner.largest_weights(3)
+    np.testing.assert_array_equal(some, features[:3])
+    np.testing.assert_array_equal(largest, values[:3])
+    assert LEARNERS[kind]().largest_weights()[0].shape == (0,)
+
+
+def test_alpha_is_that_in_force() -> None:
+    assert SketchedNewton(alpha=3.0).alpha_ == 3.0
+    learner = SketchedNewton()
+    assert learner.alpha_ == 0.0
+    learner.learn([[3.0, 4.0]], [1.0])
+    alpha = learner.alpha_
+    assert alpha == pytest.approx(25 * learner.loss.smoothness)
+    learner.learn([[300.0, 4.0]], [1.0])
+    assert learner.alpha_ == alpha
+
+
 def test_a_loaded_file_must_fit_its_class(kind: str, tmp_path: Path) -> None:
     learner, _ = learned(kind, 50)
     path = tmp_path / "model.skn"
@@ -236,12 +270,15 @@ def test_a_loaded_file_must_fit_its_class(kind: str, tmp_path: Path) -> None:
         "array of another shape": (header, {**arrays, "counts": arrays["counts"][:-1]}),
         "counter beyond its array": (header, {**arrays, "counts": arrays["counts"] + 10**9}),
         "parameter unknown": ({**header, "parameters": {**header["parameters"], "zeal": 3}}, arrays),
+        "notes of another kind": ({**header, "notes": "none"}, arrays),
         "parameter wrong": ({**header, "parameters": {**header["parameters"], "loss": "none"}}, arrays),
     }
     for new_header, new_arrays in broken.values():
         write(path, new_header, new_arrays)
         with pytest.raises(ModelFileError, match="not a usable"):
             load(path)
+    with pytest.raises(ModelFileError, match=f"is of class {header['class']}, not Learner"):
+        Learner.load(path)
     write(path, {**header, "class": "Oracle"}, arrays)
     with pytest.raises(ModelFileError, match="Oracle"):
         load(path)

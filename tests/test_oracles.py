@@ -9,11 +9,14 @@ import pytest
 from scipy.sparse import csr_array
 
 from sketchnewton import AdaGrad, FullNewton, OnlineGradient, SketchedNewton
+from sketchnewton._native import normal_row
 from tests.learner_support import sparse_stream
 from tests.oracles.adagrad import adagrad
+from tests.oracles.frequent import frequent_son
 from tests.oracles.full_newton import full_newton
 from tests.oracles.oja import oja_son
 from tests.oracles.online_gradient import online_gradient
+from tests.oracles.projection import projection_son
 
 ROUNDS = 5000
 TOLERANCE = {"float64": 1e-6, "float32": 1e-3}
@@ -108,6 +111,113 @@ def test_oja_with_importance_weights_and_eta() -> None:
     learner = SketchedNewton("oja", 5, 300.0, curvature=0.05, eta="1/sqrt(t)", dtype="float64")
     np.testing.assert_allclose(learner.learn(X, y, h), predictions, rtol=0, atol=1e-6)
     np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
+
+
+FREQUENT: dict[str, dict[str, Any]] = {"fd": {}, "rfd": {"ridge": 0.5}, "pfd": {"share": 0.4}}
+
+
+def compare_frequent(
+    kind: str, m: int, alpha: float, loss: str, diagonal: bool, rows: tuple[Any, Any], clip: float = 0.4
+) -> None:
+    X, y = rows
+    options = {"loss": loss, "clip": clip, "beta": 0.4, "diagonal": diagonal}
+    sigma = SketchedNewton(kind, m, **options).loss.curvature(clip)
+    predictions, weights, final_alpha = frequent_son(
+        X, y, m=m, alpha=alpha, loss=loss, C=clip, sigma=sigma, diagonal=diagonal, **FREQUENT[kind]
+    )
+    for dtype, tolerance in TOLERANCE.items():
+        learner = SketchedNewton(kind, m, alpha, dtype=dtype, **options)
+        np.testing.assert_allclose(learner.learn(csr_array(X), y), predictions, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(
+            learner.weights, weights, rtol=0, atol=tolerance * max(1, abs(weights).max())
+        )
+        assert learner.alpha_ == pytest.approx(final_alpha, rel=tolerance)
+        V = learner.basis
+        np.testing.assert_allclose(V @ V.T, np.eye(len(V)), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("m", [1, 2, 5, 10, 20])
+@pytest.mark.parametrize("kind", FREQUENT)
+def test_sparse_frequent_directions_equal_dense(kind: str, m: int, loss: str, diagonal: bool) -> None:
+    compare_frequent(kind, m, ALPHA[loss, diagonal], loss, diagonal, sparse_stream(500, d=50, non_zeros=8))
+
+
+@pytest.mark.parametrize("m", [2, 5, 10])
+def test_robust_frequent_directions_without_a_parameter(m: int) -> None:
+    compare_frequent("rfd", m, 0.0, "squared", False, sparse_stream(500, d=50, non_zeros=8))
+
+
+@pytest.mark.parametrize("kind", FREQUENT)
+def test_frequent_directions_on_awkward_rows(kind: str) -> None:
+    """Rows repeated, zero, nearly collinear, and many epochs in which a feature is not seen."""
+    X, y = sparse_stream(600, d=40, non_zeros=8)
+    X[10:40] = X[9]
+    X[50:60] = 0
+    X[100:130] = X[99] * (1 + 1e-5 * np.arange(30))[:, None]
+    X[100:130, 3] += 1e-4 * np.arange(30)
+    X[150:550, :10] = 0
+    compare_frequent(kind, 4, 50.0, "squared", False, (X, y))
+
+
+def test_all_rows_identical() -> None:
+    X, y = np.tile([[1.0, 2.0, 0.0, -1.0]], (200, 1)), np.tile([1.0, -1.0], 100)
+    for alpha in (0.0, 3.0):
+        compare_frequent("rfd", 3, alpha, "squared", False, (X, y))
+
+
+@pytest.mark.parametrize("kind", FREQUENT)
+def test_a_sketch_as_large_as_the_rank_is_full_newton(kind: str) -> None:
+    X, y = sparse_stream(1000, d=9, non_zeros=4)
+    sketched = SketchedNewton(kind, 10, 5.0, dtype="float64")
+    exact = FullNewton(5.0)
+    np.testing.assert_allclose(sketched.learn(X, y), exact.learn(X, y), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(sketched.weights, exact.weights, rtol=0, atol=1e-6)
+
+
+def test_features_that_sleep_through_thousands_of_epochs() -> None:
+    """The deepest level of postponed maps: one block of features is seen at the start and at the end only."""
+    X, y = sparse_stream(40_000, d=12, non_zeros=4)
+    X[200:-200, 6:] = 0
+    learner = SketchedNewton("fd", 2, 30.0, dtype="float64")
+    predictions, weights, _ = frequent_son(X, y, m=2, alpha=30.0)
+    np.testing.assert_allclose(learner.learn(csr_array(X), y), predictions, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("m", [1, 5, 10])
+def test_sparse_random_projection_equals_dense(m: int, loss: str, diagonal: bool) -> None:
+    X, y = sparse_stream(1500, d=60, non_zeros=10)
+    alpha, clip = ALPHA[loss, diagonal], 0.4
+    sigma = SketchedNewton("rp", m, loss=loss).loss.curvature(clip)
+    predictions, weights = projection_son(
+        X, y, m=m, alpha=alpha, loss=loss, C=clip, sigma=sigma, diagonal=diagonal, seed=7
+    )
+    for dtype, tolerance in TOLERANCE.items():
+        learner = SketchedNewton(
+            "rp", m, alpha, loss, clip=clip, diagonal=diagonal, dtype=dtype, random_state=7
+        )
+        np.testing.assert_allclose(learner.learn(csr_array(X), y), predictions, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(
+            learner.weights, weights, rtol=0, atol=tolerance * max(1, abs(weights).max())
+        )
+
+
+def test_random_projections_are_normal_and_independent() -> None:
+    """Moments of 400,000 draws; each bound is five standard deviations, a false alarm in about 10⁶ seeds."""
+    draws = np.array([normal_row(11, row, 10) for row in range(40_000)])
+    n = draws.size
+    assert abs(draws.mean()) < 5 / np.sqrt(n)
+    assert abs((draws**2).mean() - 1) < 5 * np.sqrt(2 / n)
+    assert abs((draws**4).mean() - 3) < 5 * np.sqrt(96 / n)
+    correlation = draws.T @ draws / len(draws) - np.eye(10)
+    assert abs(correlation).max() < 5.5 * np.sqrt(2 / len(draws))
+    assert abs((draws[1:] * draws[:-1]).mean()) < 5 / np.sqrt(n)
+    np.testing.assert_array_equal(normal_row(11, 5, 10), draws[5])
+    assert not np.array_equal(normal_row(12, 5, 10), draws[5])
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "absolute"])

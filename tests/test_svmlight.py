@@ -14,6 +14,7 @@ import sys
 import textwrap
 import threading
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -318,7 +319,8 @@ def test_parses_ahead_but_not_far(tmp_path: Path) -> None:
     finally:
         os.close(writer)
     # Nobody asked for a batch: this much was taken by the thread, apart from what the pipe holds.
-    assert 2 * size <= accepted <= 6 * size
+    # A writer that pauses gets smaller batches, so there is no least amount.
+    assert 0 < accepted <= 6 * size
 
 
 # --- batches
@@ -398,6 +400,68 @@ def test_closing_does_not_wait_for_a_silent_pipe(tmp_path: Path) -> None:
         assert not readers()
     finally:
         os.close(writer)
+
+
+@pytest.mark.parametrize("prefetch", [True, False])
+@pytest.mark.parametrize("compressed", [True, False])
+def test_a_slow_pipe_is_answered_line_by_line(compressed: bool, prefetch: bool) -> None:
+    """Each line is written only when the row before it has come out."""
+    gzip = zlib.compressobj(wbits=31)
+    source, writer = os.pipe()
+    reader = None
+
+    def send(text: bytes) -> None:
+        if compressed:
+            text = gzip.compress(text) + gzip.flush(zlib.Z_SYNC_FLUSH)
+        os.write(writer, text)
+
+    try:
+        send(b"0\n")
+        reader = read_svmlight(f"/dev/fd/{source}", prefetch=prefetch)
+        assert next(reader).labels.tolist() == [0.0]
+        send(b"1 1:1\n2 2:")  # the second line is still to be finished
+        batch = next(reader)
+        assert (batch.labels.tolist(), batch.first_line) == ([1.0], 2)
+        send(b"0.25\n# a comment\n3 1:1\n")
+        batch = next(reader)
+        assert (batch.labels.tolist(), batch.data.tolist(), batch.first_line) == ([2.0, 3.0], [0.25, 1.0], 3)
+        send(b"4 x\n")
+        with pytest.raises(ParseError, match=r":6:3: ") as error:
+            next(reader)
+        assert error.value.line == 6
+    finally:
+        if reader is not None:
+            reader.close()
+        os.close(source)
+        os.close(writer)
+
+
+def test_an_unfinished_line_at_the_end_of_a_slow_pipe() -> None:
+    source, writer = os.pipe()
+    try:
+        with read_svmlight(f"/dev/fd/{source}") as reader:
+            os.write(writer, b"1 1:1\n2 2")
+            assert next(reader).labels.tolist() == [1.0]
+            os.write(writer, b":7")
+            os.close(writer)
+            batch = next(reader)
+            assert (batch.labels.tolist(), batch.indices.tolist(), batch.first_line) == ([2.0], [2], 2)
+            with pytest.raises(StopIteration):
+                next(reader)
+    finally:
+        os.close(source)
+
+
+def test_a_pipe_delivers_the_rows_of_the_file(many_rows: Path) -> None:
+    source, writer = os.pipe()
+    copier = subprocess.Popen(["cat", str(many_rows)], stdout=writer)
+    os.close(writer)
+    try:
+        with copier, read_svmlight(f"/dev/fd/{source}", batch_bytes=10_000) as reader:
+            rows = sum(map(len, reader))
+    finally:
+        os.close(source)
+    assert rows == sum(map(len, read_svmlight(many_rows)))
 
 
 @pytest.mark.parametrize("close", ["reader.close()", "pass"])

@@ -1,8 +1,6 @@
 """`python -m sketchnewton` is the command `skn`."""
 
-import sys
-
-from sketchnewton.cli import main
+from sketchnewton.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
-import json
 import math
 import os
 import stat
@@ -63,6 +61,8 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayL
     interrupt leaves the old file as it was. Arrays of booleans, integers and floats up to 64 bits keep their
     exact values; they come back contiguous, in the machine's byte order. Equal content gives equal files.
     """
+    import hashlib  # noqa: PLC0415 - loads OpenSSL: not for those who never save, as json below
+
     content = {name: np.asarray(array) for name, array in arrays.items()}
     # Wide types first keeps every array aligned.
     order = sorted(content, key=lambda name: (-content[name].itemsize, name))
@@ -98,6 +98,8 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
 
 def _start_of_file(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     """Length and JSON text, with zeros for the checksum."""
+    import json  # noqa: PLC0415
+
     # The version is taken from the running package: importing it here would tie this layer to those above.
     text: dict[str, Any] = {
         "__metadata__": {
@@ -131,6 +133,8 @@ def _bytes_of(array: npt.NDArray[Any]) -> memoryview:
 
 
 def _read(file: BufferedReader) -> tuple[dict[str, Any], Arrays]:
+    import hashlib  # noqa: PLC0415
+
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
         raise ModelFileError("not a regular file; give the path of a model file")
@@ -156,6 +160,8 @@ def _read(file: BufferedReader) -> tuple[dict[str, Any], Arrays]:
 
 def _read_text(file: BufferedReader, size: int) -> tuple[bytes, dict[str, Any]]:
     """The bytes before the arrays, and the JSON in them."""
+    import json  # noqa: PLC0415
+
     foreign = ModelFileError("not a sketchnewton model file; give a file that sketchnewton saved")
     if size == 0:
         raise ModelFileError("the file is empty, not a model; save the model again or use another copy")
@@ -195,6 +201,8 @@ def _own_metadata(text: dict[str, Any]) -> dict[str, str]:
 
 
 def _parsed_header(encoded: str) -> dict[str, Any]:
+    import json  # noqa: PLC0415
+
     try:
         header = json.loads(encoded)
     except (ValueError, RecursionError):

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +43,7 @@ class Learner(Protocol):
         """Learn row by row; return the prediction made before each update."""
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """Where a run stands after `examples` rows; `label` and `prediction` are those of the last of them.
 
     The losses are weighted means over all rows and over the rows since the previous report. `error_rate` is

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import gc
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from sketchnewton.cli.errors import CommandError
 from sketchnewton.cli.options import parse
 
-__all__ = ["main"]
+__all__ = ["main", "run"]
 
 _DATA, _INTERRUPTED, _BROKEN_PIPE = 1, 130, 141
+
+
+# Commands whose work is in the compiled kernels. For them the threads that NumPy's linear algebra would start are
+# only a cost, which is a good part of the time to a first result.
+_WITHOUT_THREADS = ("train", "predict")
+
+
+def run() -> NoReturn:
+    """The command as a process of its own, which ends here."""
+    gc.set_threshold(50_000)  # imports make many objects and hardly any garbage: look for it less often
+    if sys.argv[1:] and sys.argv[1] in _WITHOUT_THREADS:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    code = main()
+    with contextlib.suppress(OSError):  # what could not be written before, which `main` has told and counted
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # None: closed by whoever started us
+                stream.flush()
+    # All files are closed, all output is out: taking the interpreter apart would only cost time.
+    atexit._run_exitfuncs()
+    os._exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parse(sys.argv[1:] if argv is None else argv)
         command = importlib.import_module(f"sketchnewton.cli.{args.command}")
         code = int(command.run(args))
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output went away, as `head` does: nobody is left to tell. What is still buffered
         # must not be flushed at exit, where it would fail again.

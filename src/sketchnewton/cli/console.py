@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import sys
 import time
+from typing import TextIO
 
-__all__ = ["Console", "amount", "number", "percent"]
+__all__ = ["Console", "amount", "counted", "number", "percent", "terminal_width"]
 
 _BAR_EVERY = 0.1  # seconds
 
@@ -22,9 +23,25 @@ def amount(count: float) -> str:
     return f"{count:,.0f}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A count of things: 1 row, 1,234 rows."""
+    return f"{amount(count)} {noun if count == 1 else noun + 's'}"
+
+
 def percent(rate: float | None) -> str:
     """An error rate as a percentage; `-` where there is none."""
     return "-" if rate is None else f"{rate:.2%}"
+
+
+def terminal_width(stream: TextIO | None) -> int:
+    """Columns of the terminal that `stream` writes to; 80 if it is none. The variable COLUMNS overrules it."""
+    # What `shutil.get_terminal_size` does, whose module takes long to import.
+    with contextlib.suppress(KeyError, ValueError):
+        if (columns := int(os.environ["COLUMNS"])) > 0:
+            return columns
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        return os.get_terminal_size(stream.fileno()).columns or 80  # type: ignore[union-attr]
+    return 80
 
 
 class Console:
@@ -49,7 +66,7 @@ class Console:
         if not self._bar or now < self._next:
             return
         self._next = now + _BAR_EVERY
-        width = shutil.get_terminal_size().columns - 1
+        width = terminal_width(sys.stderr) - 1
         if fraction is None:
             text = note
         else:

@@ -76,6 +76,7 @@ def open_output(path: str) -> Iterator[TextIO]:
 
 
 def write_numbers(file: TextIO, numbers: npt.NDArray[np.floating]) -> None:
-    """One number per line, with the nine digits that tell all float32 apart."""
+    """One number per line, with the nine digits that tell all float32 apart; whoever reads them need not wait."""
     # One formatting call for the whole array: several times faster than a call per number.
     file.write("%.9g\n" * len(numbers) % tuple(numbers.tolist()))
+    file.flush()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sketchnewton.cli.console import Console, amount
+from sketchnewton.cli.console import Console, counted
 from sketchnewton.cli.errors import CommandError
 from sketchnewton.cli.signals import GracefulStop, Stopped
 from sketchnewton.losses import Loss
@@ -26,7 +26,7 @@ def read(path: str, console: Console, stop: GracefulStop) -> Iterator[Batch]:
         while (batch := stop.wait(next, stream, None)) is not None:
             yield batch
             known = stream.position / stream.size if stream.size else None
-            console.progress(known, f"{amount(stream.rows)} rows")
+            console.progress(known, counted(stream.rows, "row"))
     except Stopped:
         return
     finally:

@@ -13,6 +13,7 @@ import numpy as np
 from sketchnewton import model_file
 from sketchnewton.cli.console import amount, number
 from sketchnewton.cli.files import check_readable
+from sketchnewton.cli.learner import alpha_in_force, automatic_alpha, label_coding, positive_label
 
 __all__ = ["run"]
 
@@ -30,34 +31,37 @@ def run(args: argparse.Namespace) -> int:
 
 def _facts(path: str, top: int) -> dict[str, Any]:
     learner = model_file.load(path)
-    weights = np.asarray(learner.weights, np.float64)
-    used = np.flatnonzero(weights)
-    largest = used[np.argsort(-np.abs(weights[used]), kind="stable")[:top]]
+    features, weights = learner.largest_weights()
+    used = int(np.count_nonzero(weights))
+    largest = zip(features[: min(top, used)].tolist(), weights.tolist(), strict=False)
     return {
         "class": type(learner).__name__,
         "parameters": learner.params,
+        "alpha": alpha_in_force(learner),
+        "positive": positive_label(learner),
         "rows_seen": learner.rows_seen,
-        "features": learner.dimension,
-        "nonzero_weights": len(used),
+        "features": learner.features_seen,
+        "largest_index": learner.dimension - 1 if learner.dimension else None,
+        "nonzero_weights": used,
         "intercept": float(learner.intercept_),
         "spectrum": [float(value) for value in learner.spectrum],
-        "largest_weights": [{"feature": int(i), "weight": float(weights[i])} for i in largest],
+        "largest_weights": [{"feature": feature, "weight": weight} for feature, weight in largest],
     }
 
 
 def _page(path: str, facts: dict[str, Any]) -> list[str]:
     lines = [
         f"{path}: {facts['class']}",
+        f"  learned        {label_coding(facts['positive'])}",
         f"  rows seen      {amount(facts['rows_seen'])}",
-        f"  features seen  {amount(facts['features'])}, {amount(facts['nonzero_weights'])} with a weight",
+        f"  features seen  {_features(facts)}",
         f"  intercept      {number(facts['intercept'])}",
         "",
         "parameters",
     ]
     width = max((len(name) for name in facts["parameters"]), default=0)
     for name, value in facts["parameters"].items():
-        absent = "none" if name == "clip" else "decided by the loss and the sketch"
-        lines.append(f"  {name:<{width}}  {absent if value is None else value}")
+        lines.append(f"  {name:<{width}}  {_absent(name, facts) if value is None else value}")
     if facts["spectrum"]:
         lines += ["", "curvature spectrum (eigenvalues, one per direction)"]
         lines += _bars([(str(i), value) for i, value in enumerate(facts["spectrum"][:_SPECTRUM], 1)])
@@ -67,6 +71,22 @@ def _page(path: str, facts: dict[str, Any]) -> list[str]:
         lines += ["", "largest weights, by feature"]
         lines += _bars([(str(item["feature"]), item["weight"]) for item in facts["largest_weights"]])
     return lines
+
+
+def _features(facts: dict[str, Any]) -> str:
+    if facts["largest_index"] is None:
+        return "0"
+    used = amount(facts["nonzero_weights"])
+    return f"{amount(facts['features'])}, {used} with a weight, largest index {facts['largest_index']}"
+
+
+def _absent(name: str, facts: dict[str, Any]) -> str:
+    """What a parameter that was not given means."""
+    if name == "clip":
+        return "none"
+    if name == "alpha":
+        return automatic_alpha(facts["alpha"], facts["parameters"])
+    return "decided by the loss and the sketch"
 
 
 def _bars(rows: list[tuple[str, float]]) -> list[str]:

@@ -20,7 +20,7 @@ commands:
   skn train DATA          learn from a file or stream, scoring every prediction first
   skn predict MODEL DATA  predictions of a trained model, one per line
   skn inspect MODEL       what a model is and what it has learned
-  skn demo                a minute of ill-conditioned data: why curvature matters
+  skn demo                half a minute of ill-conditioned data: why curvature matters
   skn eigen COMPARISON    online learning of eigenvectors: methods compared, regret plotted
   skn COMMAND --help      all options of a command, with examples
 
@@ -61,7 +61,7 @@ examples:
 
 _DEMO = """\
 examples:
-  skn demo                              the full comparison, about a minute
+  skn demo                              the full comparison, half a minute or so
   skn demo --quick --output small.png   smaller data, a few seconds
 
 The picture needs matplotlib: pip install 'sketchnewton[plot]'
@@ -88,6 +88,7 @@ LEARNER_OPTIONS = (
     "clip",
     "diagonal",
     "intercept",
+    "beta",
     "oja_rate",
     "block",
     "dtype",
@@ -108,7 +109,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     main.add_argument("--version", action="version", version=f"skn {__version__}")
     commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name, define in _COMMANDS.items():
-        define(commands.add_parser(name))
+        parser = commands.add_parser(name)
+        if name in argv:  # the others' options cost time
+            define(parser)
     args, extras = main.parse_known_args(argv or ["--help"])
     if extras:
         chosen = commands.choices[args.command]
@@ -140,9 +143,12 @@ def _train(parser: Parser) -> None:
         "--passes", type=_at_least_one, default=1, metavar="N", help="read DATA N times (default 1)"
     )
     rows.add_argument(
-        "--positive", type=_finite, metavar="LABEL", help="LABEL becomes +1, every other label -1"
+        "--positive",
+        type=_finite,
+        metavar="LABEL",
+        help="LABEL becomes +1, every other label -1; the model remembers it",
     )
-    _learner_options(parser.add_argument_group("learner (the defaults need no tuning)"))
+    _learner_options(parser.add_argument_group("learner (all have defaults; --alpha is the first to try)"))
     output = parser.add_argument_group("output")
     output.add_argument("--quiet", action="store_true", help="print nothing but errors")
     output.add_argument("--json", action="store_true", help="print a machine-readable summary on stdout")
@@ -157,14 +163,20 @@ def _learner_options(group: argparse._ArgumentGroup) -> None:
         choices=("newton", "adagrad", "full"),
         help="sketched Newton (default), diagonal AdaGrad, or Newton with the full matrix",
     )
-    add("--sketch", choices=("oja", "none"), help="curvature sketch (default oja); none is online gradient")
+    add(
+        "--sketch",
+        choices=("oja", "fd", "rfd", "pfd", "rp", "none"),
+        help="curvature sketch: oja (default), Frequent Directions fd, robust rfd (--alpha 0 by default), "
+        "parameterised pfd, random projection rp; none is online gradient",
+    )
     add("--sketch-size", type=_at_least_zero, metavar="M", help="directions kept by the sketch (default 10)")
     add("--alpha", type=_finite, metavar="A", help="initial curvature: larger means smaller steps")
     add(
         "--eta",
-        type=_finite,
+        type=_eta,
         metavar="E",
-        help="weight of curvature beyond the loss's own; step size of AdaGrad",
+        help="weight of curvature beyond the loss's own: a number, 1/t or 1/sqrt(t), which fall with the row t; "
+        "step size of AdaGrad: a number",
     )
     add(
         "--loss",
@@ -176,17 +188,19 @@ def _learner_options(group: argparse._ArgumentGroup) -> None:
         "--clip",
         type=_clip,
         metavar="C",
-        help="predictions stay within -C..C; none for no bound (default 1, AdaGrad none)",
+        help="predictions stay within -C..C, and so logistic probabilities within sigmoid(-C..C): "
+        "0.27..0.73 for C=1, 0.02..0.98 for C=4; none for no bound (default 1, AdaGrad none)",
     )
     add("--diagonal", action=argparse.BooleanOptionalAction, help="rescale each feature by its own gradients")
     add("--intercept", action=argparse.BooleanOptionalAction, help="learn a constant term (default yes)")
+    add("--beta", type=_finite, metavar="B", help="share of directions that pfd shrinks (default 0.2)")
     add(
         "--oja-rate",
         type=_oja_rate,
         metavar="R",
         help="adaptive (default), a number, or one per direction: 1,0.5",
     )
-    add("--block", type=_at_least_one, metavar="K", help="update the sketch every K rows (default 1)")
+    add("--block", type=_at_least_one, metavar="K", help="update the Oja sketch every K rows (default 1)")
     add("--dtype", choices=("float32", "float64"), help="precision of the feature table (default float32)")
     add("--seed", type=_at_least_zero, metavar="S", help="seed of everything random (default 0)")
 
@@ -201,7 +215,8 @@ def _predict(parser: Parser) -> None:
     parser.add_argument(
         "--link",
         action="store_true",
-        help="on the scale of the answer: probabilities for logistic loss, counts for poisson",
+        help="on the scale of the answer: probabilities for logistic loss, which stay within sigmoid(-C..C) "
+        "of skn train --clip C; counts for poisson",
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors and predictions")
 
@@ -291,6 +306,12 @@ _at_least_zero = _number(int, "a whole number >= 0", lambda value: value >= 0)
 
 def _clip(text: str) -> float | None:
     return None if text == "none" else _finite(text)
+
+
+def _eta(text: str) -> str | float:
+    if text in ("1/t", "1/sqrt(t)"):
+        return text
+    return _number(float, "a number, 1/t or 1/sqrt(t)", math.isfinite)(text)
 
 
 def _oja_rate(text: str) -> str | float | list[float]:

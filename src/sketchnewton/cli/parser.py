@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
+import sys
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from sketchnewton.cli.console import terminal_width
 from sketchnewton.cli.errors import usage_error
 
 __all__ = ["Parser", "nearest"]
@@ -19,15 +20,24 @@ _INVALID_CHOICE = re.compile(
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """`": did you mean …?"` for the closest of `words`, or nothing."""
+    import difflib  # noqa: PLC0415 - only after a typing error
+
     found = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
     return f": did you mean {found[0]}?" if found else ""
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Knows its width: argparse, which makes a formatter for every option, would import `shutil` to ask."""
+
+    def __init__(self, prog: str, **settings: Any) -> None:
+        super().__init__(prog, **{"width": terminal_width(sys.stdout) - 2, **settings})
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are `CommandError`s."""
 
     def __init__(self, **settings: object) -> None:
-        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        settings.setdefault("formatter_class", _Formatter)
         super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
 
     def options(self) -> list[str]:

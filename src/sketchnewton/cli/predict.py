@@ -8,7 +8,7 @@ import sys
 import time
 
 from sketchnewton import model_file
-from sketchnewton.cli.console import Console, amount
+from sketchnewton.cli.console import Console, counted
 from sketchnewton.cli.files import check_readable, check_writable, open_output, write_numbers
 from sketchnewton.cli.input import read
 from sketchnewton.cli.signals import GracefulStop, Stopped
@@ -33,5 +33,6 @@ def run(args: argparse.Namespace) -> int:
         if stop.signal is not None:
             raise Stopped  # through the block that would put the file in place
     if stop.signal is None and args.output != "-":
-        console.line(f"{amount(rows)} predictions in {time.perf_counter() - start:.2f} s, in {args.output}")
+        seconds = time.perf_counter() - start
+        console.line(f"{counted(rows, 'prediction')} in {seconds:.2f} s, in {args.output}")
     return stop.exit_code

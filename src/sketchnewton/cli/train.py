@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import math
 import signal
 import time
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from sketchnewton import __version__
 from sketchnewton.cli import table
-from sketchnewton.cli.console import Console, amount, number, percent
+from sketchnewton.cli.console import Console, amount, counted, number, percent
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import (
     check_model_place,
@@ -26,7 +25,8 @@ from sketchnewton.cli.files import (
     write_numbers,
 )
 from sketchnewton.cli.input import labelled
-from sketchnewton.cli.learner import describe, make_learner
+from sketchnewton.cli.labels import LabelWatch
+from sketchnewton.cli.learner import alpha_in_force, describe, make_learner, positive_label, smaller_steps
 from sketchnewton.cli.signals import GracefulStop
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
 from sketchnewton.learners import FullNewton, Learner
@@ -75,6 +75,7 @@ class _Training:
         self.console = Console(args.quiet)
         self.stop = GracefulStop()
         self.learner = make_learner(args)
+        self.positive = positive_label(self.learner)
         self.pupil = _Watched(self.learner, self.console)
         self.seconds = 0.0
         self.passes: list[ProgressiveScore] = []  # later passes have seen their rows before
@@ -88,7 +89,8 @@ class _Training:
 
     def learn(self) -> None:
         """All passes over the data, or what a signal left of them."""
-        self.console.line(describe(self.learner))
+        resumed = "" if self.args.resume is None else f" (going on with {self.args.resume})"
+        self.console.line(describe(self.learner) + resumed)
         start = time.perf_counter()
         try:
             with contextlib.ExitStack() as files:
@@ -117,6 +119,17 @@ class _Training:
         if score.rows & (score.rows - 1):  # not a power of two, whose line is there already
             show(score.report(*self.pupil.last))
         self.passes.append(score)
+        if len(self.passes) == 1:
+            self._hint()
+
+    def _hint(self) -> None:
+        hint = None
+        if self.positive is not None:
+            hint = self.pupil.labels.no_positive(self.positive)
+        elif self.learner.loss.name == "squared" and self.args.resume is None:
+            hint = self.pupil.labels.two_classes()
+        if hint is not None:
+            self.console.line(hint)
 
     def save(self) -> None:
         """Write the model, unless nothing was learned: an older model at that place is worth more."""
@@ -143,19 +156,22 @@ class _Training:
         """The closing summary, for people and for machines."""
         summary = self._summary()
         if self.args.json:
+            import json  # noqa: PLC0415 - slow to import, and seldom asked for
+
             print(json.dumps(summary))
         line = self.console.line
+        alpha = "" if summary["alpha"] is None else f", alpha {summary['alpha']:.4g}"
         stopped = "" if summary["stopped_by"] is None else f"stopped by {summary['stopped_by']}: "
         line(
-            f"{stopped}{amount(self.pupil.rows)} rows in {self.seconds:.2f} s "
-            f"({amount(summary['rows_per_second'])} rows/s), {amount(self.learner.dimension)} features"
+            f"{stopped}{counted(self.pupil.rows, 'row')} in {self.seconds:.2f} s "
+            f"({amount(summary['rows_per_second'])} rows/s), {counted(summary['features'], 'feature')}{alpha}"
         )
         if self.pupil.rows:
             line(_scored("progressive", self.score))
             if len(self.passes) > 1:
                 line(_scored(f"pass {len(self.passes)}", self.passes[-1]))
         if self.tested is not None:
-            line(f"{_scored('test', self.tested)} on {amount(self.tested.rows)} rows")
+            line(f"{_scored('test', self.tested)} on {counted(self.tested.rows, 'row')}")
         if self.args.model is not None:
             line(f"model saved to {self.args.model}" if self.saved else f"{self.args.model} was not written")
 
@@ -166,7 +182,8 @@ class _Training:
             "data": self.args.data,
             "rows": rows,
             "passes": len(self.passes),
-            "features": self.learner.dimension,
+            "features": self.learner.features_seen,
+            "largest_index": self.learner.dimension - 1 if self.learner.dimension else None,
             "progressive_loss": _loss(self.score),
             "error_rate": self.score.error_rate,
             "last_pass_loss": _loss(self.passes[-1]) if len(self.passes) > 1 else None,
@@ -178,13 +195,15 @@ class _Training:
             "rows_per_second": rows / self.seconds if self.seconds > 0 else 0.0,
             "learner": type(self.learner).__name__,
             "parameters": self.learner.params,
+            "alpha": alpha_in_force(self.learner),
+            "positive": self.positive,
             "rows_seen": self.learner.rows_seen,
             "model": self.args.model if self.saved else None,
             "stopped_by": None if self.stop.signal is None else signal.Signals(self.stop.signal).name,
         }
 
     def _batches(self, path: str) -> Iterator[Batch]:
-        return labelled(path, self.console, self.stop, self.args.positive, self.learner.loss)
+        return labelled(path, self.console, self.stop, self.positive, self.learner.loss)
 
     def _failed(self, error: Exception) -> CommandError:
         """The error, and what it means for the work done."""
@@ -202,6 +221,7 @@ class _Watched:
         self.rows = 0
         self.last = (0.0, 0.0)  # label and prediction
         self.output: TextIO | None = None
+        self.labels = LabelWatch()
         self._learner = learner
         self._console = console
         # Other losses have labels of their own kind, which no bound on predictions has to reach.
@@ -210,6 +230,7 @@ class _Watched:
     def learn(self, batch: Batch, labels: Floats, weights: Floats | None = None, /) -> Floats:
         """Learn a batch; return the prediction made before each update."""
         self._warn_of_clip(labels)
+        self.labels.see(labels)
         try:
             predictions = self._learner.learn(batch, labels, weights)
         except MemoryError as error:
@@ -218,7 +239,7 @@ class _Watched:
             row = self.rows + int(np.isfinite(predictions).argmin()) + 1
             raise CommandError(
                 f"the learner diverged: its prediction for row {row} is {predictions[row - self.rows - 1]}: "
-                "try a larger --alpha, a smaller --eta or a tighter --clip"
+                f"try {smaller_steps(self._learner)} or a tighter --clip"
             )
         self.rows += len(labels)
         self.last = (float(labels[-1]), float(predictions[-1]))

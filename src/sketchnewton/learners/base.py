@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 import os
@@ -29,12 +30,15 @@ class Learner(ABC):
     """
 
     loss: Loss
+    notes: dict[str, Any]
+    """What the owner wants to remember with the model, such as how labels were coded; anything JSON can hold."""
     _arrays: Arrays  # everything but the feature table
 
     def __init__(self, **parameters: Any) -> None:
         self.loss = get_loss(parameters["loss"])
         self._params = {**parameters, "loss": self.loss.spec}
         self._arrays = {}
+        self.notes = {}
 
     # -- for users
 
@@ -84,6 +88,21 @@ class Learner(ABC):
         """The weight of each feature: `weights[i]` belongs to feature i."""
 
     @property
+    def features_seen(self) -> int:
+        """How many features have been learned from."""
+        return int(np.count_nonzero(self.weights))
+
+    def largest_weights(self, n: int | None = None) -> tuple[NDArray[np.int64], Floats]:
+        """The features whose weights are largest in size, largest first, and their weights; None: all features.
+
+        Features never learned from do not appear, so the cost does not depend on how large their indices are.
+        """
+        features, values = self._learned_weights()
+        # Equal sizes in the order of their features.
+        order = np.lexsort((features, -np.abs(values)))[:n]
+        return features[order], values[order]
+
+    @property
     def intercept_(self) -> float:
         """The constant that is added to every score; 0 without an intercept."""
         return float(self._arrays["intercept"][0])
@@ -95,14 +114,15 @@ class Learner(ABC):
 
     def save(self, path: Path) -> None:
         """Write the learner to a `.skn` file, whole or not at all."""
-        archive.write(path, {"class": type(self).__name__, "parameters": self._params}, self._all_arrays())
+        header = {"class": type(self).__name__, "parameters": self._params, "notes": self.notes}
+        archive.write(path, header, self._all_arrays())
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read a learner of this class back; it continues bit for bit."""
         header, arrays = archive.read(path)
         if header.get("class") != cls.__name__:
-            raise archive.ModelFileError(f"{path}: holds a {header.get('class')}, not a {cls.__name__}")
+            raise archive.ModelFileError(f"{path}: is of class {header.get('class')}, not {cls.__name__}")
         return cls.from_archive(header, arrays, path)
 
     @classmethod
@@ -111,6 +131,9 @@ class Learner(ABC):
         try:
             learner = cls(**header["parameters"])
             learner._restore(dict(arrays))
+            if not isinstance(notes := header.get("notes", {}), dict):
+                raise ValueError("its notes are not a dictionary")
+            learner.notes = notes
         except (KeyError, TypeError, ValueError) as error:
             raise archive.ModelFileError(f"{path}: not a usable {cls.__name__} model: {error}") from error
         return learner
@@ -121,11 +144,12 @@ class Learner(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"parameters": self._params, "arrays": self._all_arrays()}
+        return {"parameters": self._params, "arrays": self._all_arrays(), "notes": self.notes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state["parameters"])  # type: ignore[misc]
         self._restore({name: array.copy() for name, array in state["arrays"].items()})
+        self.notes = copy.deepcopy(state["notes"])
 
     # -- for learners
 
@@ -138,6 +162,12 @@ class Learner(ABC):
 
     @abstractmethod
     def _predict(self, rows: _native.Rows, out: Floats) -> None: ...
+
+    def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
+        """The features learned from, in any order, and the weight of each."""
+        weights = self.weights
+        features = np.flatnonzero(weights)
+        return features, weights[features]
 
     def _all_arrays(self) -> Arrays:
         return dict(self._arrays)
@@ -153,7 +183,10 @@ class Learner(ABC):
 
 def checked(name: str, value: float, *, positive: bool = False) -> float:
     """Return the parameter as a float, or say what is wrong with it."""
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={value!r} is invalid: must be a number") from None
     if not math.isfinite(number) or number < 0 or (positive and number == 0):
         raise ValueError(f"{name}={value!r} is invalid: must be {'>' if positive else '>='} 0")
     return number

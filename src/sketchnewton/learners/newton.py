@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchnewton import _native
 from sketchnewton.learners.base import (
@@ -15,11 +16,15 @@ from sketchnewton.learners.base import (
     checked_size,
     first_metric,
 )
+from sketchnewton.learners.frequent import FrequentState
+from sketchnewton.learners.oja import OjaSketchState
+from sketchnewton.learners.projection import ProjectionState
 from sketchnewton.learners.rows import Floats
+from sketchnewton.learners.sketch import LearnerSketch, NoSketch
 from sketchnewton.learners.table import TableLearner, table_dtype
 from sketchnewton.losses import Loss
 
-SKETCHES = ("none", "oja")
+SKETCHES = ("none", "oja", "fd", "rfd", "pfd", "rp")
 
 
 class SketchedNewton(TableLearner):
@@ -31,22 +36,25 @@ class SketchedNewton(TableLearner):
 
     Parameters (the paper's symbol, Luo et al. 2016, in parentheses):
 
-    * `sketch`: `"oja"`, or `"none"` for online gradient descent with the same projection.
+    * `sketch`: `"oja"`; Frequent Directions `"fd"`, robust `"rfd"` (a ridge that grows by half of each shrink) or
+      parameterised `"pfd"`; Gaussian random projection `"rp"`; or `"none"` for online gradient descent with the
+      same projection onto |wᵀx| ≤ C.
     * `sketch_size` (m): how many directions of curvature are kept.
     * `alpha` (α): the metric of directions never seen; 1/α is the step size there. None: ℓ''‖x₁‖², the
       largest second derivative of the loss along the first row, so that the unit of the features does not matter
-      (with `diagonal`, where it never does: 1).
+      (with `diagonal`, where it never does: 1). `"rfd"`: 0, and it grows by itself.
     * `loss`: a name (`squared`, `logistic`, `hinge`, `quantile:0.9`, …) or a `Loss`.
     * `clip` (C): bound on predictions; None for none.
     * `curvature` (σ): None takes what the loss has on |p| ≤ C. `eta` (η_t): a number, `"1/t"`, `"1/sqrt(t)"`;
       None is 0 where the loss is curved, else 1/(CL√t).
     * `diagonal`: feed D^-½x instead of x, with D = 0.1 + Σg² per feature (SON §5.2).
     * `intercept`: learn a constant too; it is not penalised by α.
+    * `beta` (β): the share of directions that shrink in `"pfd"`.
     * `oja_rate` (Γ_t): `"adaptive"` gives each direction its own rate 1/max(tΛ, ‖ĝ‖²); a number c is the
       shared rate c/t (the paper's experiments: 1.0); a sequence of m numbers gives one per direction.
     * `block`: update the sketch every so many rows (SON §3).
     * `dtype`: precision of the feature table; small matrices are always float64.
-    * `random_state`: seed of random sketches; `"oja"` and `"none"` use no randomness.
+    * `random_state`: seed of `"rp"`; the other sketches use no randomness.
 
     Cost per row with s non-zeros: O(ms + m²); memory: one cache line per feature up to m = 14 in float32.
 
@@ -56,12 +64,15 @@ class SketchedNewton(TableLearner):
     >>> y = np.sign(X @ (rng.standard_normal(20) / np.geomspace(1, 30, 20)))
     >>> def error(learner):  # in the second half of one pass
     ...     return np.mean(np.sign(learner.learn(X, y)[500:]) != y[500:])
-    >>> print(error(SketchedNewton(sketch="none")), error(SketchedNewton(sketch="oja")))
-    0.246 0.11
+    >>> print(f"{error(SketchedNewton('none')):.2f} {error(SketchedNewton('oja')):.2f}")
+    0.25 0.11
 
     Limits: values beyond ±1e30, NaN and infinity are refused. Predictions are bounded by `clip`, so targets of a
-    regression must be scaled to it. A feature index i needs room for i + 1 table rows of address space.
+    regression must be scaled to it. A feature index i needs room for i + 1 table rows of address space. `"rp"` in
+    float32 overflows if α is smaller than ‖x‖² by a factor of 10²⁰ or more.
     """
+
+    _kernel: _native.NewtonKernel
 
     def __init__(
         self,
@@ -74,6 +85,7 @@ class SketchedNewton(TableLearner):
         eta: float | str | None = None,
         diagonal: bool = False,
         intercept: bool = False,
+        beta: float = 0.2,
         oja_rate: str | float | Sequence[float] = "adaptive",
         block: int = 1,
         dtype: str = "float32",
@@ -83,12 +95,12 @@ class SketchedNewton(TableLearner):
             raise ValueError(f"sketch={sketch!r} is invalid: must be one of {', '.join(SKETCHES)}")
         if not isinstance(oja_rate, str | float | int):
             oja_rate = [float(rate) for rate in oja_rate]
-        m = 0 if sketch == "none" else checked_size("sketch_size", sketch_size, 0)
-        block = checked_size("block", block, 1)
+        m = checked_size("sketch_size", sketch_size, 0)
+        self._sketch = _make_sketch(sketch, m, table_dtype(dtype), beta, oja_rate, block, random_state)
         super().__init__(
-            columns=2 + m + (block if m and block > 1 else 0),
+            columns=2 + self._sketch.columns,
             sketch=sketch,
-            sketch_size=checked_size("sketch_size", sketch_size, 0),
+            sketch_size=m,
             alpha=alpha,
             loss=loss,
             clip=clip,
@@ -96,89 +108,77 @@ class SketchedNewton(TableLearner):
             eta=eta,
             diagonal=bool(diagonal),
             intercept=bool(intercept),
+            beta=beta,
             oja_rate=oja_rate,
             block=block,
             dtype=table_dtype(dtype),
             random_state=random_state,
         )
-        self._m, self._block = m, block
-        given = 0.0 if alpha is None else checked("alpha", alpha, positive=True)
+        robust = sketch == "rfd" and m > 0
+        given = 0.0 if alpha is None else checked("alpha", alpha, positive=not robust)
         C = checked_clip(clip)
         sigma = self.loss.curvature(C) if curvature is None else checked("curvature", curvature)
         first, power = checked_eta(eta, self.loss, C, sigma)
-        self._rate = _rates(oja_rate, self._m)
         self._problem = _native.problem(self.loss.code, self.loss.parameter, C, sigma, first, power)
         bend = first_metric(self.loss, C, sigma + first)
         self._arrays["intercept"] = np.array([0.0, bend if intercept else 0.0])
-        # With diagonal adaptation rows have no unit, so neither has α.
-        self._arrays["alpha"] = np.array([1.0 if alpha is None and diagonal else given])
-        self._first_alpha = bend
-        if self._m:
-            self._arrays |= _fresh_oja(self._m, self._block)
+        # With diagonal adaptation rows have no unit, so neither has α. Robust FD grows its own.
+        self._arrays["alpha"] = np.array([1.0 if alpha is None and diagonal and not robust else given])
+        self._first_alpha = 0.0 if robust else bend
+        self._arrays |= self._sketch.fresh()
         self._kernel = self._bind()
 
-    @property
-    def weights(self) -> Floats:
-        """The weight of each feature: `weights[i]` belongs to feature i."""
-        seen = self._seen
-        rows = self._table.rows[seen].astype(np.float64)
-        values = rows[:, 0]
-        if self._m:
-            values += rows[:, 2 : 2 + self._m] @ (self._arrays["c"][: self._m] @ self._arrays["F"])[: self._m]
+    def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
+        rows = self._settled()
+        values = rows[:, 0] + rows[:, 2 : 2 + self._sketch.columns] @ self._sketch.coefficients(self._arrays)
         if self._params["diagonal"]:
             values /= rows[:, 1]
-        weights = np.zeros(self.dimension)
-        weights[seen] = values
-        return weights
+        return self._seen, values
+
+    @property
+    def alpha_(self) -> float:
+        """The α in force: given, taken from the first row (0 before it), or grown by shrinks (`rfd`)."""
+        return float(self._arrays["alpha"][0])
 
     @property
     def spectrum(self) -> Floats:
-        """The eigenvalues tΛ of the sketch SᵀS, largest first."""
-        return np.sort(self._arrays["energy"][: self._rank])[::-1] if self._m else np.empty(0)
+        """The eigenvalues of the sketch SᵀS, largest first."""
+        return self._sketch.spectrum(self._arrays)
 
     @property
     def basis(self) -> Floats:
-        """V: the sketch's directions as orthonormal rows, computed from the feature table itself."""
-        V = np.zeros((self._rank, self.dimension))
-        if self._rank:
-            Z = self._table.rows[self._seen, 2 : 2 + self._m].astype(np.float64)
-            V[:, self._seen] = self._arrays["F"][: self._rank, : self._m] @ Z.T
+        """Orthonormal rows that span the sketch, computed from the feature table itself."""
+        columns = self._settled()[:, 2 : 2 + self._sketch.columns]
+        part = self._sketch.basis(self._arrays, columns)
+        V = np.zeros((len(part), self.dimension))
+        V[:, self._seen] = part
         return V
 
-    @property
-    def _rank(self) -> int:
-        return int(self._arrays["sketch_counts"][1]) if self._m else 0
+    def _settled(self) -> Floats:
+        """The table's rows of the features seen, with all work done that a sketch has put off."""
+        rows = np.empty((len(self._seen), self._table.rows.shape[1]), self._table.dtype)
+        self._kernel.settled(rows)
+        return rows.astype(np.float64)
 
-    def _bind(self) -> _native.TableKernel:
-        make = _native.newton64 if self._params["dtype"] == "float64" else _native.newton32
-        views = self._views() if self._rate is None else {**self._views(), "rate": self._rate}
-        return make(self._problem, self._first_alpha, self._params["diagonal"], self._block, views)
+    def _bind(self) -> _native.NewtonKernel:
+        return self._sketch.kernel(self._problem, self._first_alpha, self._params["diagonal"], self._views())
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if self._m and self._block > 1 and len(self._arrays["recent"]) < self._block * widest:
-            recent = np.zeros(self._block * widest, np.int64)
-            recent[: len(self._arrays["recent"])] = self._arrays["recent"]
-            self._arrays["recent"] = recent
+        if self._sketch.reserve(self._arrays, widest):
             self._kernel = self._bind()
         super()._reserve(largest, widest)
 
+    def _all_arrays(self) -> Arrays:
+        return {**super()._all_arrays(), **self._sketch.saved(self._arrays)}
+
     def _restore(self, arrays: Arrays) -> None:
+        arrays = self._sketch.restored(arrays)
         if "recent" in self._arrays:
             self._arrays["recent"] = np.zeros(len(arrays["recent"]), np.int64)
         super()._restore(arrays)
 
     def _counters_fit(self) -> bool:
-        if not self._m:
-            return True
-        updates, rank, touched, filled, recent = self._arrays["sketch_counts"]
-        used = self._arrays["recent"][:recent]
-        return bool(
-            min(updates, rank, touched, filled, recent) >= 0
-            and rank <= self._m
-            and filled < self._block
-            and recent <= len(self._arrays["recent"])
-            and np.isin(used, self._seen).all()
-        )
+        return self._sketch.fits(self._arrays, self._seen)
 
 
 class OnlineGradient(SketchedNewton):
@@ -198,28 +198,18 @@ class OnlineGradient(SketchedNewton):
         self._params = {name: self._params[name] for name in keep}
 
 
-def _fresh_oja(m: int, block: int) -> Arrays:
-    width = -(-m // 4) * 4  # rows of small matrices are padded to whole vectors
-    return {
-        "sketch_counts": np.zeros(5, np.int64),
-        "growth": np.zeros(1),
-        "F": np.zeros((m, width)),
-        "energy": np.zeros(width),
-        "c": np.zeros(width),
-        "Y": np.zeros((block, width)),
-        "G": np.zeros((block, block)),
-        "recent": np.zeros(0, np.int64),
-    }
-
-
-def _rates(oja_rate: str | float | Sequence[float], m: int) -> Floats | None:
-    if isinstance(oja_rate, str):
-        if oja_rate != "adaptive":
-            raise ValueError(f"oja_rate={oja_rate!r} is invalid: must be 'adaptive', a number or {m} numbers")
-        return None
-    given = np.atleast_1d(np.asarray(oja_rate, np.float64))
-    if given.shape not in ((1,), (m,)) or not (np.isfinite(given) & (given > 0)).all():
-        raise ValueError(f"oja_rate={oja_rate!r} is invalid: must be a positive number or {m} of them")
-    rates = np.zeros(-(-m // 4) * 4)
-    rates[:m] = given
-    return rates
+def _make_sketch(
+    kind: str, m: int, dtype: str, beta: float, oja_rate: str | float | Sequence[float], block: int, seed: int
+) -> LearnerSketch:
+    """The table of kinds."""
+    block = checked_size("block", block, 1)
+    if not 0 < checked("beta", beta) <= 1:
+        raise ValueError(f"beta={beta!r} is invalid: must be > 0 and <= 1")
+    if kind == "none" or m == 0:
+        return NoSketch(dtype)
+    if kind == "oja":
+        return OjaSketchState(m, dtype, oja_rate, block)
+    if kind == "rp":
+        return ProjectionState(m, dtype, checked_size("random_state", seed, 0))
+    share, ridge = {"fd": (1.0, 0.0), "rfd": (1.0, 0.5), "pfd": (beta, 0.0)}[kind]
+    return FrequentState(m, dtype, share, ridge)

@@ -103,9 +103,15 @@ class TableLearner(Learner):
     @property
     def weights(self) -> Floats:
         """The weight of each feature: `weights[i]` belongs to feature i."""
+        features, values = self._learned_weights()
         weights = np.zeros(self.dimension)
-        weights[self._seen] = self._table.rows[self._seen, 0]
+        weights[features] = values
         return weights
+
+    @property
+    def features_seen(self) -> int:
+        """How many features have been learned from."""
+        return len(self._seen)
 
     @property
     def _seen(self) -> NDArray[np.int64]:
@@ -132,6 +138,9 @@ class TableLearner(Learner):
 
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
         self._kernel.predict(rows, out)
+
+    def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
+        return self._seen, self._table.rows[self._seen, 0].astype(np.float64)
 
     def _all_arrays(self) -> Arrays:
         return self._arrays | self._table.arrays(int(self._arrays["counts"][1]))

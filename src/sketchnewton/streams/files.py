@@ -41,9 +41,17 @@ class Source:
             self._bytes = self._recognise()
         return self._bytes.readinto(buffer)
 
+    def ready(self, seconds: float) -> bool:
+        """Whether a read need not wait for a slow producer, who is given some seconds to deliver."""
+        return (self._bytes or self._raw).ready(seconds)
+
     def _recognise(self) -> _Raw | _Inflate:
         start = b""
-        while len(start) < _LONGEST_MAGIC and (more := self._raw.read(_LONGEST_MAGIC - len(start))):
+        # Only as long as it may become a magic number: a first line that is short must not wait for the next.
+        while any(codec.magic != start and codec.magic.startswith(start) for codec in _CODECS):
+            more = self._raw.read(_LONGEST_MAGIC - len(start))
+            if not more:
+                break
             start += more
         self._raw.unread(start)
         codec = next((codec for codec in _CODECS if start.startswith(codec.magic)), None)
@@ -114,14 +122,22 @@ class _Raw:
         self.position += count
         return count
 
+    def ready(self, seconds: float) -> bool:
+        return bool(self._ahead) or self._poll(seconds)
+
+    def _poll(self, seconds: float | None = None) -> bool:
+        """Wait until there is something to read, an end or a cancellation included."""
+        if self._wake is None:
+            return True
+        poll = select.poll()
+        poll.register(self._file.fileno(), select.POLLIN)
+        poll.register(self._wake[0], select.POLLIN)
+        return bool(poll.poll(None if seconds is None else 1000 * seconds))
+
     def _readinto(self, buffer: memoryview) -> int:
         count: int | None = None
         while count is None:  # a descriptor that does not block had nothing after all
-            if self._wake is not None:
-                poll = select.poll()
-                poll.register(self._file.fileno(), select.POLLIN)
-                poll.register(self._wake[0], select.POLLIN)
-                poll.poll()
+            self._poll()
             if self._cancelled:
                 raise Cancelled
             try:
@@ -246,6 +262,11 @@ class _Inflate:
             if output:
                 buffer[: len(output)] = output
                 return len(output)
+
+    def ready(self, seconds: float) -> bool:
+        if self._pending or (self._decoder is not None and not self._decoder.needs_input):
+            return True
+        return self._raw.ready(seconds)
 
     def _next_stream(self) -> bool:
         # Zeros between and after streams are padding, as tape and block devices leave it.

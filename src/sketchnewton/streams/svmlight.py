@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ from sketchnewton.streams.files import Cancelled, Source, open_source
 
 BATCH_BYTES = 1 << 20
 MAX_LINE_BYTES = 8 << 20
+_PATIENCE = 0.01  # seconds that a complete line of a slow pipe waits for others: they cost less together
 _AHEAD = 2  # batches waiting: one is enough to keep both threads busy, two absorb their unevenness
 _SHOWN = 20  # characters of an offending token in a message
 
@@ -30,6 +32,9 @@ def read_svmlight(
     Indices are kept as written, be they counted from 0 or from 1; query numbers are ignored. Compressed
     input is recognised by its content. Memory is bounded by ``batch_bytes`` and the longest line, which may
     have ``max_line_bytes``. With ``prefetch`` a thread parses ahead while the caller learns.
+
+    A producer that is slower than the reader, at the other end of a pipe, need not fill a batch: the lines
+    that are there are delivered.
 
     Bad input raises ``ParseError`` after all rows before it were delivered.
     """
@@ -169,15 +174,14 @@ def _batches(source: Source, batch_bytes: int, max_line_bytes: int) -> Iterator[
 def _chunks(source: Source, batch_bytes: int, max_line_bytes: int) -> Iterator[memoryview]:
     """Whole lines, about ``batch_bytes`` at a time; only the last one may lack its newline.
 
-    The cuts depend on the bytes alone, not on the pieces in which a pipe or a decompressor hands them out.
-    Errors leave the line to the caller, who counts lines.
+    In a regular file the cuts depend on the bytes alone; a slow pipe is also cut where it pauses. Errors leave
+    the line to the caller, who counts lines.
     """
     buffer = bytearray(batch_bytes)
     kept = 0  # bytes of a line whose end is still to come
     while True:
-        filled, failure = _fill(source, buffer, kept)
-        ended = filled < len(buffer)
-        cut = filled if ended and failure is None else buffer.rfind(b"\n", kept, filled) + 1
+        filled, ended, failure = _fill(source, buffer, kept)
+        cut = filled if ended else buffer.rfind(b"\n", kept, filled) + 1
         if cut:
             with memoryview(buffer) as view, view[:cut] as text:
                 yield text
@@ -199,19 +203,27 @@ def _chunks(source: Source, batch_bytes: int, max_line_bytes: int) -> Iterator[m
             buffer.extend(bytes(size - len(buffer)))
 
 
-def _fill(source: Source, buffer: bytearray, start: int) -> tuple[int, ParseError | OSError | None]:
-    """Fill the buffer from ``start`` on: where the bytes end, and what stopped them other than the end."""
+def _fill(source: Source, buffer: bytearray, filled: int) -> tuple[int, bool, ParseError | OSError | None]:
+    """Fill the buffer from ``filled`` on, or as far as a producer comes in time once there is a whole line.
+
+    Returns where the bytes end, whether that is the end of the input, and what else stopped them.
+    """
+    patience: float | None = None  # until when
     with memoryview(buffer) as view:
-        while start < len(buffer):
+        while filled < len(buffer):
+            if patience is not None and not source.ready(max(0.0, patience - time.monotonic())):
+                break
             try:
-                with view[start:] as free:
+                with view[filled:] as free:
                     count = source.readinto(free)
             except (ParseError, OSError) as error:
-                return start, error
+                return filled, False, error
             if count == 0:
-                break
-            start += count
-    return start, None
+                return filled, True, None
+            if patience is None and buffer.find(b"\n", filled, filled + count) >= 0:
+                patience = time.monotonic() + _PATIENCE
+            filled += count
+    return filled, False, None
 
 
 def _explain(message: str, token: bytes | None, max_line_bytes: int) -> str:

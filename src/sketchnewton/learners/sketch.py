@@ -1,0 +1,104 @@
+"""What a sketch is inside a learner: columns of the feature table, small arrays, and a kernel."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchnewton import _native
+from sketchnewton.learners.base import Arrays
+from sketchnewton.learners.rows import Floats
+
+Integers = NDArray[np.int64]
+
+
+class LearnerSketch(ABC):
+    """One kind of sketch. It has no state of its own: the learner's arrays are passed in.
+
+    To add a kind: a class like this, its native twin (`native/oja.hpp` is the pattern), a binding in
+    `native/bindings_learners.cpp`, and a line in `SketchedNewton`'s table of kinds.
+    """
+
+    columns: int
+    """How many of the table's columns it takes, after the weight and the scale."""
+
+    @abstractmethod
+    def fresh(self) -> Arrays:
+        """The small arrays of a learner that has seen nothing."""
+
+    @abstractmethod
+    def kernel(
+        self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: Arrays
+    ) -> _native.NewtonKernel:
+        """The compiled learner over these arrays."""
+
+    def reserve(self, arrays: Arrays, widest: int) -> bool:
+        """Make room for rows of `widest` non-zeros. True if an array was replaced."""
+        return False
+
+    def coefficients(self, arrays: Arrays) -> Floats:
+        """How a feature's weight depends on the sketch's columns of its row."""
+        return np.zeros(self.columns)
+
+    def spectrum(self, arrays: Arrays) -> Floats:
+        """The eigenvalues of SᵀS, largest first."""
+        return np.empty(0)
+
+    def basis(self, arrays: Arrays, columns: Floats) -> Floats:
+        """Orthonormal rows that span the sketch, given its columns of all features."""
+        return np.empty((0, len(columns)))
+
+    def fits(self, arrays: Arrays, seen: Integers) -> bool:
+        """Kernels trust the counters of a model file, so they are checked when it is loaded."""
+        return True
+
+    def saved(self, arrays: Arrays) -> Arrays:
+        """The arrays as a model file keeps them."""
+        return arrays
+
+    def restored(self, arrays: Arrays) -> Arrays:
+        """The arrays as a kernel wants them, from what `saved` gave."""
+        return arrays
+
+
+class NoSketch(LearnerSketch):
+    """m = 0: A = αI, online gradient descent."""
+
+    columns = 0
+
+    def __init__(self, dtype: str) -> None:
+        self._make = _native.newton64 if dtype == "float64" else _native.newton32
+
+    def fresh(self) -> Arrays:
+        """Nothing."""
+        return {}
+
+    def kernel(
+        self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: Arrays
+    ) -> _native.NewtonKernel:
+        """The compiled learner over these arrays."""
+        return self._make(problem, first_alpha, diagonal, views)
+
+
+def padded4(n: int) -> int:
+    """Rows of small matrices are padded to whole vectors of four."""
+    return -(-n // 4) * 4
+
+
+def reserve_recent(arrays: Arrays, size: int) -> bool:
+    """Let the list of features touched in a block hold `size` of them."""
+    if len(arrays["recent"]) >= size:
+        return False
+    recent = np.zeros(size, np.int64)
+    recent[: len(arrays["recent"])] = arrays["recent"]
+    arrays["recent"] = recent
+    return True
+
+
+def recent_fits(arrays: Arrays, count: Any, seen: Integers) -> bool:
+    """Does the list hold `count` features that the table knows?"""
+    recent = arrays["recent"]
+    return bool(0 <= count <= len(recent) and np.isin(recent[:count], seen).all())

@@ -1,0 +1,80 @@
+"""FD-, RFD- and PFD-SON, dense: SON Algorithms 1, 2 and 6, RFD Algorithm 6, with the metric written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .common import DERIVATIVES, Vector, excess
+
+Matrix = NDArray[np.float64]
+
+
+def shrink(B: Matrix, m: int, share: float = 1.0) -> tuple[Matrix, float]:
+    """Keep at most m − 1 rows; `share` of the m directions, from the smallest up, lose ρ = σ_m²."""
+    _, sigma, V = np.linalg.svd(B, full_matrices=False)
+    rounding = 1e-13 * sigma[0] ** 2
+    rho = sigma[m - 1] ** 2 if len(sigma) >= m and sigma[m - 1] ** 2 > rounding else 0.0
+    squares = sigma[: m - 1] ** 2
+    squares[m - int(share * m + 1e-9) :] -= rho
+    squares = np.maximum(squares, 0.0)
+    kept = squares > rounding
+    return np.sqrt(squares[kept])[:, None] * V[: m - 1][kept], rho
+
+
+def pseudo_inverse(A: Matrix) -> Matrix:
+    """Of a symmetric matrix; eigenvalues that are rounding count as zero."""
+    return np.linalg.pinv(A, rcond=1e-12, hermitian=True)
+
+
+def frequent_son(
+    X: Matrix,
+    y: Vector,
+    *,
+    m: int,
+    alpha: float,
+    ridge: float = 0.0,
+    share: float = 1.0,
+    loss: str = "squared",
+    C: float = 1.0,
+    sigma: float = 0.125,
+    eta: Callable[[int], float] = lambda t: 0.0,
+    diagonal: bool = False,
+) -> tuple[Vector, Vector, float]:
+    """Return the predictions before each update, the final weights, and the ridge at the end.
+
+    `ridge` is the part of each shrink that α gains: ½ for RFD, 0 for FD and PFD (`share` = β).
+    """
+    T, d = X.shape
+    w, B, D = np.zeros(d), np.zeros((0, d)), np.full(d, 0.1)
+    waiting = 0
+    predictions = np.zeros(T)
+    for t in range(T):
+        x = X[t] / np.sqrt(D) if diagonal else X[t]
+        score = w @ x
+        if abs(score) > C:  # Lemma 1, and Lemma 2 where A is singular
+            A = B.T @ B + alpha * np.eye(d)
+            inverse = np.linalg.inv(A) if alpha > 0 else pseudo_inverse(A)
+            outside = x - A @ (inverse @ x) if alpha == 0 else np.zeros(d)
+            direction = outside if outside @ outside > 1e-12 * (x @ x) else inverse @ x
+            w = w - excess(score, C) / (x @ direction) * direction
+        predictions[t] = np.clip(score, -C, C)
+        slope = DERIVATIVES[loss](predictions[t], y[t])
+        if slope == 0:
+            continue
+        if diagonal:
+            D += (slope * X[t]) ** 2
+            x = X[t] / np.sqrt(D)
+        g_hat = np.sqrt(sigma + eta(t + 1)) * slope * x
+        if g_hat.any():
+            B = np.vstack([B, g_hat])
+            waiting += 1
+            if waiting == m:
+                B, rho = shrink(B, m, share)
+                alpha += ridge * rho
+                waiting = 0
+        A = B.T @ B + alpha * np.eye(d)
+        w = w - slope * ((np.linalg.inv(A) if alpha > 0 else pseudo_inverse(A)) @ x)
+    return predictions, (w / np.sqrt(D) if diagonal else w), alpha
