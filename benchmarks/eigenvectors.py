@@ -5,7 +5,7 @@
     python benchmarks/eigenvectors.py large       n = 100,000, T = 10,000 rows of 50 non-zeros (~5 min)
     python benchmarks/eigenvectors.py non-zeros   time per round against the non-zeros of a row
 
-`bounds` and `growth` run on one thread of BLAS; `large` as a user would.
+Everything runs on one thread of BLAS.
 """
 
 from __future__ import annotations
@@ -165,13 +165,14 @@ if __name__ == "__main__":
     )
     parser.add_argument("--sizes", nargs="+", type=int, default=[10, 40, 160], help="n of bounds")
     args = parser.parse_args()
-    if args.part == "large":
-        large()
-    else:
-        with threadpool_limits(1):
-            if args.part == "non-zeros":
-                by_non_zeros()
-            elif args.part == "bounds":
-                bounds(args.seeds or 5, args.sequences, args.sizes)
-            else:
-                growth(args.seeds or 20)
+    with threadpool_limits(
+        1
+    ):  # vectors gain nothing from threads of BLAS, and wait for each other on a busy machine
+        if args.part == "large":
+            large()
+        elif args.part == "non-zeros":
+            by_non_zeros()
+        elif args.part == "bounds":
+            bounds(args.seeds or 5, args.sequences, args.sizes)
+        else:
+            growth(args.seeds or 20)

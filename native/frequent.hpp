@@ -1,9 +1,10 @@
 // Frequent Directions and its kin in sparse time (SON Algorithms 6–10, RFD Algorithms 3 and 6).
 //
 // The sketch is S = [diag(D) V; G]: V has up to m − 1 orthonormal rows from the last shrink, G the gradients
-// since then, up to m of them, which wait in the table's columns. All small computation is done in an
-// orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is a small
-// matrix M = W SᵀS Wᵀ, kept beside the Cholesky factor U of αI + M, and the weights are w̄ + Wᵀc.
+// since then, up to m of them, which wait in the table's columns (at unit length: only their directions
+// matter there). All small computation is done in an orthonormal basis W of their span, which G extends row
+// by row: W = [V; C V + T G]. There SᵀS is a small matrix M = W SᵀS Wᵀ, kept beside the Cholesky factor U of
+// αI + M, and the weights are w̄ + Wᵀc.
 //
 // When G is full, M is diagonalised, the shrink rule is applied, and V ← N₁V + N₂G. SON represents V as FZ to
 // avoid writing all of it, but N₁ is nearly singular whenever a direction is replaced, so F cannot be
@@ -132,9 +133,9 @@ class Frequent {
   double update(double r, double* columns, const Table<T>&, std::int64_t, const std::int64_t* index,
                 std::int64_t n) {
     const std::int64_t row = s_.counts[kFilled]++;
-    columns[1 + q_ + row] = r;
+    columns[1 + q_ + row] = 1.0 / std::sqrt(xx_);  // x/‖x‖: products with long rows stay in range
     for (std::int64_t i = 0; i < n; ++i) s_.recent[s_.counts[kRecent]++] = index[i];
-    if (xx_ - inside_ > kInside * xx_ && size() < 2 * s_.m - 1) open(r, row);
+    if (xx_ - inside_ > kInside * xx_ && size() < 2 * s_.m - 1) open(row);
     for (std::int64_t j = 0; j < size(); ++j) v_[j] = r * xhat_[j];
     for (std::int64_t i = 0; i < size(); ++i)
       for (std::int64_t j = 0; j < size(); ++j) s_.M[i * ld_ + j] += v_[i] * v_[j];
@@ -163,14 +164,14 @@ class Frequent {
   double* U(std::int64_t i) const { return s_.U + i * ld_; }
 
   // W gains the part of ĝ = r·x that is outside its span.
-  void open(double r, std::int64_t row) {
+  void open(std::int64_t row) {
     const double length = std::sqrt(xx_ - inside_);
     const std::int64_t k = s_.counts[kOpened], n = size();
     double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
     std::fill(C, C + ldq_, 0.0);
     std::fill(Tm, Tm + ldm_, 0.0);
     for (std::int64_t j = 0; j < rank(); ++j) C[j] = -xhat_[j] / length;
-    Tm[row] = 1.0 / (r * length);
+    Tm[row] = std::sqrt(xx_) / length;
     for (std::int64_t i = 0; i < k; ++i) {
       axpy(-xhat_[rank() + i] / length, s_.C + i * ldq_, C, ldq_);
       axpy(-xhat_[rank() + i] / length, s_.Tm + i * ldm_, Tm, ldm_);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace skn {
@@ -46,6 +47,8 @@ struct Table {
   }
 
   void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
+    for (std::int64_t c = 0; c < stride; ++c)
+      if (std::abs(step[c]) > kLargest) return scatter_exactly(index, x, n, step);
     if (stride == 2) return scatter_columns<2>(0, index, x, n, step);
     if (stride == 4) return scatter_columns<4>(0, index, x, n, step);
     if (stride == 8) return scatter_columns<8>(0, index, x, n, step);
@@ -62,6 +65,17 @@ struct Table {
  private:
   // Short sums in T, long ones in double: the speed of float32 without its error on wide rows.
   static constexpr std::int64_t kRun = 32;
+
+  static constexpr double kLargest = sizeof(T) == 4 ? 1e30 : 1e300;
+
+  // Steps that are too large for T may still be fine once they are multiplied by a tiny x.
+  void scatter_exactly(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
+    for (std::int64_t k = 0; k < n; ++k) {
+      T* r = row(index[k]);
+      for (std::int64_t c = 0; c < stride; ++c)
+        r[c] = static_cast<T>(static_cast<double>(r[c]) + static_cast<double>(x[k]) * step[c]);
+    }
+  }
 
   template <int W>
   void gather_columns(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n,

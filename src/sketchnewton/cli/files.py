@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TextIO
 
 import numpy as np
@@ -13,7 +13,14 @@ import numpy.typing as npt
 
 from sketchnewton.cli.errors import CommandError
 
-__all__ = ["check_model_place", "check_readable", "check_writable", "open_output", "write_numbers"]
+__all__ = [
+    "check_distinct",
+    "check_model_place",
+    "check_readable",
+    "check_writable",
+    "open_output",
+    "write_numbers",
+]
 
 
 def check_readable(path: str) -> None:
@@ -41,6 +48,18 @@ def check_writable(path: str) -> None:
         raise CommandError(f"{path}: the file is write-protected")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise CommandError(f"{path}: cannot write into the directory {folder}")
+
+
+def check_distinct(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
+    """Raise at once if an output would replace an input or another output. Both are paths by their names."""
+    others = dict(inputs)
+    for name, path in outputs.items():
+        if path is None or path == "-":
+            continue
+        for other, taken in others.items():
+            if taken is not None and taken != "-" and os.path.realpath(taken) == os.path.realpath(path):
+                raise CommandError(f"{path}: {name} would overwrite {other}")
+        others[name] = path
 
 
 def check_model_place(path: str) -> None:

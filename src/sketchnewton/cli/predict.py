@@ -9,7 +9,7 @@ import time
 
 from sketchnewton import model_file
 from sketchnewton.cli.console import Console, counted
-from sketchnewton.cli.files import check_readable, check_writable, open_output, write_numbers
+from sketchnewton.cli.files import check_distinct, check_readable, check_writable, open_output, write_numbers
 from sketchnewton.cli.input import read
 from sketchnewton.cli.signals import GracefulStop, Stopped
 
@@ -20,6 +20,7 @@ def run(args: argparse.Namespace) -> int:
     """Predict as `args` say. A run that is stopped or fails leaves no output file."""
     for path in (args.model, args.data):
         check_readable(path)
+    check_distinct({"--output": args.output}, {"MODEL": args.model, "DATA": args.data})
     check_writable(args.output)
     learner = model_file.load_learner(args.model)
     console = Console(args.quiet, bar=args.output != "-" or not sys.stdout.isatty())

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a run between two batches, not in the middle of one."""
+"""Ctrl-C, SIGTERM and SIGHUP end a run between two batches, not in the middle of one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["GracefulStop", "Stopped"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):
@@ -21,7 +21,7 @@ class Stopped(Exception):
 
 
 class GracefulStop:
-    """While entered, a first SIGINT or SIGTERM is only noted, so that the batch at hand is learned whole.
+    """While entered, a first SIGINT, SIGTERM or SIGHUP is only noted, so that the batch at hand is learned whole.
 
     Waiting for input is different: it may last forever. A signal during `wait(function, …)`, or before it,
     raises `Stopped` there. A second signal ends the program at once.

@@ -18,6 +18,7 @@ from sketchnewton.cli import table
 from sketchnewton.cli.console import Console, amount, counted, number, percent
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import (
+    check_distinct,
     check_model_place,
     check_readable,
     check_writable,
@@ -61,6 +62,11 @@ def _check(args: argparse.Namespace) -> None:
     for path in (args.data, args.test, args.resume):
         if path is not None:
             check_readable(path)
+    check_distinct(
+        {"--model": args.model, "--predictions": args.predictions}, {"DATA": args.data, "--test": args.test}
+    )
+    if args.resume is not None:
+        check_distinct({"--predictions": args.predictions}, {"--resume": args.resume})
     if args.model is not None:
         check_model_place(args.model)
     if args.predictions is not None:

@@ -6,6 +6,7 @@ import copy
 import inspect
 import math
 import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
@@ -26,7 +27,8 @@ class Learner(ABC):
 
     `learn` returns the prediction made *before* each row was learned from, so its loss is an honest estimate of
     the error on new rows. Rows are processed in order and one by one: a batch of 1,000 gives the same bits as
-    1,000 batches of 1. All state is in NumPy arrays; a saved learner continues bit for bit.
+    1,000 batches of 1. All state is in NumPy arrays; a saved learner continues bit for bit. Several threads may
+    use one learner: it does one thing at a time.
     """
 
     loss: Loss
@@ -37,6 +39,7 @@ class Learner(ABC):
     def __init__(self, **parameters: Any) -> None:
         self.loss = get_loss(parameters["loss"])
         self._params = {**parameters, "loss": self.loss.spec}
+        self._lock = threading.RLock()  # kernels release the GIL; a learner does one thing at a time
         self._arrays = {}
         self.notes = {}
 
@@ -54,9 +57,10 @@ class Learner(ABC):
         weights = as_weights(sample_weight, n)
         self.loss.check_labels(labels)
         largest, widest = checked_scan(rows)
-        self._reserve(largest, widest)
         predictions = np.empty(n)
-        self._learn(rows, labels, weights, predictions)
+        with self._lock:
+            self._reserve(largest, widest)
+            self._learn(rows, labels, weights, predictions)
         return predictions
 
     def predict(self, X: Any) -> Floats:
@@ -64,7 +68,8 @@ class Learner(ABC):
         rows = as_rows(X)
         checked_scan(rows)
         predictions = np.empty(len(rows))
-        self._predict(rows, predictions)
+        with self._lock:
+            self._predict(rows, predictions)
         return predictions
 
     @property
@@ -115,7 +120,8 @@ class Learner(ABC):
     def save(self, path: Path) -> None:
         """Write the learner to a `.skn` file, whole or not at all."""
         header = {"class": type(self).__name__, "parameters": self._params, "notes": self.notes}
-        archive.write(path, header, self._all_arrays())
+        with self._lock:
+            archive.write(path, header, self._all_arrays())
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -134,7 +140,7 @@ class Learner(ABC):
             if not isinstance(notes := header.get("notes", {}), dict):
                 raise ValueError("its notes are not a dictionary")
             learner.notes = notes
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, MemoryError) as error:
             raise archive.ModelFileError(f"{path}: not a usable {cls.__name__} model: {error}") from error
         return learner
 
@@ -144,7 +150,9 @@ class Learner(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"parameters": self._params, "arrays": self._all_arrays(), "notes": self.notes}
+        with self._lock:
+            arrays = {name: array.copy() for name, array in self._all_arrays().items()}
+        return {"parameters": self._params, "arrays": arrays, "notes": self.notes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state["parameters"])  # type: ignore[misc]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays
@@ -81,12 +84,14 @@ class FrequentState(LearnerSketch):
         opened_rows = arrays["C"][:opened, : self._q] @ V + arrays["T"][:opened, : self._m] @ G
         return np.vstack([V[:rank], opened_rows])
 
-    def fits(self, arrays: Arrays, seen: Integers) -> bool:
+    def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
         rank, opened, filled, recent = arrays["sketch_counts"]
         items = arrays["items"]
+        epochs = columns[:, 0]
         return bool(
-            0 <= rank < max(self._m, 2)
+            np.isin(epochs, np.arange(items[0] + 1)).all()
+            and 0 <= rank < max(self._m, 2)
             and 0 <= opened <= filled < self._m
             and recent_fits(arrays, recent, seen)
             and 0 <= items[0] < GROUP**LEVELS

@@ -52,11 +52,12 @@ class SketchedNewton(TableLearner):
     * `beta` (β): the share of directions that shrink in `"pfd"`.
     * `oja_rate` (Γ_t): `"adaptive"` gives each direction its own rate 1/max(tΛ, ‖ĝ‖²); a number c is the
       shared rate c/t (the paper's experiments: 1.0); a sequence of m numbers gives one per direction.
-    * `block`: update the sketch every so many rows (SON §3).
+    * `block`: update Oja's sketch every so many rows (SON §3).
     * `dtype`: precision of the feature table; small matrices are always float64.
     * `random_state`: seed of `"rp"`; the other sketches use no randomness.
 
-    Cost per row with s non-zeros: O(ms + m²); memory: one cache line per feature up to m = 14 in float32.
+    Cost per row with s non-zeros: O(ms + m²); memory: one cache line per feature up to m = 14 in
+    float32 (Frequent Directions: two, up to m = 15).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -156,8 +157,9 @@ class SketchedNewton(TableLearner):
 
     def _settled(self) -> Floats:
         """The table's rows of the features seen, with all work done that a sketch has put off."""
-        rows = np.empty((len(self._seen), self._table.rows.shape[1]), self._table.dtype)
-        self._kernel.settled(rows)
+        with self._lock:
+            rows = np.empty((len(self._seen), self._table.rows.shape[1]), self._table.dtype)
+            self._kernel.settled(rows)
         return rows.astype(np.float64)
 
     def _bind(self) -> _native.NewtonKernel:
@@ -178,7 +180,8 @@ class SketchedNewton(TableLearner):
         super()._restore(arrays)
 
     def _counters_fit(self) -> bool:
-        return self._sketch.fits(self._arrays, self._seen)
+        columns = self._table.rows[self._seen, 2 : 2 + self._sketch.columns]
+        return self._sketch.fits(self._arrays, self._seen, columns)
 
 
 class OnlineGradient(SketchedNewton):

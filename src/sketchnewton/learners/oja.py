@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays
@@ -61,7 +63,7 @@ class OjaSketchState(LearnerSketch):
         V: Floats = arrays["F"][: self._rank(arrays), : self._m] @ columns[:, : self._m].T
         return V
 
-    def fits(self, arrays: Arrays, seen: Integers) -> bool:
+    def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
         updates, rank, touched, filled, recent = arrays["sketch_counts"]
         return bool(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays
@@ -47,6 +50,6 @@ class ProjectionState(LearnerSketch):
         Q: Floats = np.linalg.qr(columns)[0].T
         return Q
 
-    def fits(self, arrays: Arrays, seen: Integers) -> bool:
+    def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
         return bool(arrays["sketch_counts"].min() >= 0)

@@ -51,7 +51,7 @@ class LearnerSketch(ABC):
         """Orthonormal rows that span the sketch, given its columns of all features."""
         return np.empty((0, len(columns)))
 
-    def fits(self, arrays: Arrays, seen: Integers) -> bool:
+    def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""
         return True
 
@@ -88,8 +88,9 @@ def padded4(n: int) -> int:
     return -(-n // 4) * 4
 
 
-def reserve_recent(arrays: Arrays, size: int) -> bool:
-    """Let the list of features touched in a block hold `size` of them."""
+def reserve_recent(arrays: Arrays, more: int) -> bool:
+    """Let the list of features touched in a block hold `more` than it does."""
+    size = int(arrays["sketch_counts"][-1]) + more
     if len(arrays["recent"]) >= size:
         return False
     recent = np.zeros(size, np.int64)

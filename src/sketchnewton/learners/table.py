@@ -149,7 +149,10 @@ class TableLearner(Learner):
         super()._restore(arrays)
         self._table.restore(arrays)
         rounds, active, dimension = self._arrays["counts"]
-        fits = rounds >= 0 and active == len(arrays["features"]) and dimension > self._seen.max(initial=-1)
+        largest = self._seen.max(initial=-1) if active == len(arrays["features"]) else None
+        fits = rounds >= 0 and largest is not None and dimension == largest + 1
+        if fits and not (np.isfinite(arrays["table"]).all() and (arrays["table"][:, 1] > 0).all()):
+            raise ValueError("its feature table holds impossible numbers")
         if not fits or not self._counters_fit():
             raise ValueError("its counters contradict its arrays")
         self._kernel = self._bind()
