@@ -40,10 +40,10 @@ struct Table {
   }
 
   void gather(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
-    if (stride == 2) return gather_columns<2>(0, index, x, n, out);
-    if (stride == 4) return gather_columns<4>(0, index, x, n, out);
-    if (stride == 8) return gather_columns<8>(0, index, x, n, out);
-    for (std::int64_t c = 0; c < stride; c += 16) gather_columns<16>(c, index, x, n, out + c);
+    gather_quickly(index, x, n, out);
+    double sum = 0;
+    for (std::int64_t c = 0; c < stride; ++c) sum += out[c] - out[c];  // 0, or NaN if one is not finite
+    if (sum != 0) gather_exactly(index, x, n, out);
   }
 
   void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
@@ -67,6 +67,21 @@ struct Table {
   static constexpr std::int64_t kRun = 32;
 
   static constexpr double kLargest = sizeof(T) == 4 ? 1e30 : 1e300;
+
+  void gather_quickly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
+    if (stride == 2) return gather_columns<2>(0, index, x, n, out);
+    if (stride == 4) return gather_columns<4>(0, index, x, n, out);
+    if (stride == 8) return gather_columns<8>(0, index, x, n, out);
+    for (std::int64_t c = 0; c < stride; c += 16) gather_columns<16>(c, index, x, n, out + c);
+  }
+
+  // Products that are too large for T are not for double.
+  void gather_exactly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
+    std::fill(out, out + stride, 0.0);
+    for (std::int64_t k = 0; k < n; ++k)
+      for (std::int64_t c = 0; c < stride; ++c)
+        out[c] += static_cast<double>(x[k]) * static_cast<double>(row(index[k])[c]);
+  }
 
   // Steps that are too large for T may still be fine once they are multiplied by a tiny x.
   void scatter_exactly(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
