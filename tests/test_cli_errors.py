@@ -183,3 +183,35 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     assert process.stderr is not None
     assert process.stderr.read() == b""
     process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "rows.svm", "--model", "rows.svm"], "--model would overwrite DATA"),
+        (["train", "rows.svm", "--predictions", "./rows.svm"], "--predictions would overwrite DATA"),
+        (["train", "rows.svm", "--test", "t.svm", "--model", "t.svm"], "--model would overwrite --test"),
+        (
+            ["train", "rows.svm", "--model", "m.skn", "--predictions", "m.skn"],
+            "--predictions would overwrite --model",
+        ),
+        (["train", "rows.svm", "--resume", "m.skn", "--predictions", "m.skn"], "would overwrite --resume"),
+        (["predict", "m.skn", "rows.svm", "--output", "rows.svm"], "--output would overwrite DATA"),
+        (["predict", "m.skn", "rows.svm", "--output", "m.skn"], "--output would overwrite MODEL"),
+    ],
+)
+def test_no_output_replaces_an_input(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_rows(tmp_path / "rows.svm")
+    write_rows(tmp_path / "t.svm")
+    assert main(["train", "rows.svm", "--model", "m.skn", "--quiet"]) == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert main(arguments) != 0
+    assert message in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -287,3 +288,70 @@ def test_a_loaded_file_must_fit_its_class(kind: str, tmp_path: Path) -> None:
 def test_repr_shows_what_was_chosen() -> None:
     assert repr(SketchedNewton("oja", 5, loss="hinge")) == "SketchedNewton(sketch_size=5, loss='hinge')"
     assert repr(OnlineGradient(alpha=2.0)) == "OnlineGradient(alpha=2.0)"
+
+
+def test_a_crafted_file_cannot_reach_beyond_its_arrays(tmp_path: Path) -> None:
+    """A checksum protects against accidents only: counters that kernels trust are checked as well."""
+    path = tmp_path / "model.skn"
+    learned("fd", 53)[0].save(path)
+    header, arrays = read(path)
+    table = arrays["table"]
+
+    def altered(column: int, value: float) -> np.ndarray[Any, Any]:
+        new = table.copy()
+        new[0, column] = value
+        return new
+
+    sleeper = {
+        "epoch to come": altered(2, 10**6),
+        "epoch before the first": altered(2, -1),
+        "no epoch": altered(2, 0.5),
+    }
+    for new in (*sleeper.values(), altered(1, 0.0), altered(0, np.nan)):
+        write(path, header, {**arrays, "table": new})
+        with pytest.raises(ModelFileError, match="not a usable"):
+            load(path)
+    write(path, header, {**arrays, "counts": arrays["counts"] + [0, 0, 5]})
+    with pytest.raises(ModelFileError, match="not a usable"):
+        load(path)
+    # A list of recent features that is already full must not be written beyond its end.
+    known = np.resize(arrays["features"], len(arrays["recent"]))
+    counts = arrays["sketch_counts"].copy()
+    counts[-1] = len(known)
+    write(path, header, {**arrays, "recent": known, "sketch_counts": counts})
+    X, y = sparse_stream(100, d=80, non_zeros=12)
+    assert np.isfinite(load(path).learn(X, y)).all()
+
+
+def test_one_learner_in_several_threads(kind: str) -> None:
+    """Each call is whole: no row is lost, and nothing is torn by growth of the table or by a look inside."""
+    learner = LEARNERS[kind]()
+    X, y = sparse_stream(600, d=300, non_zeros=12)
+    failures: list[BaseException] = []
+
+    def work(part: int) -> None:
+        try:
+            for i in range(part * 200, part * 200 + 200, 20):
+                width = 100 + i // 3
+                learner.learn(csr_array(X[i : i + 20, :width]), y[i : i + 20])
+                assert np.isfinite(learner.predict(X[:5])).all()
+                assert np.isfinite(learner.weights).all()
+                copy.deepcopy(learner)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(part,)) for part in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert learner.rows_seen == 600
+
+
+@pytest.mark.parametrize("scale", [2.0**-60, 2.0**60])
+@pytest.mark.parametrize("sketch", ["none", "oja", "fd", "rfd", "pfd", "rp"])
+def test_the_unit_of_the_features_does_not_matter(sketch: str, scale: float) -> None:
+    X, y = sparse_stream(400, d=30, non_zeros=8)
+    expected = SketchedNewton(sketch, 5).learn(X, y)
+    np.testing.assert_allclose(SketchedNewton(sketch, 5).learn(X * scale, y), expected, rtol=0, atol=1e-3)

@@ -130,11 +130,13 @@ class SketchedNewton(TableLearner):
         self._kernel = self._bind()
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
-        rows = self._settled()
-        values = rows[:, 0] + rows[:, 2 : 2 + self._sketch.columns] @ self._sketch.coefficients(self._arrays)
+        with self._lock:
+            rows, coefficients = self._settled(), self._sketch.coefficients(self._arrays)
+            features = self._seen.copy()
+        values = rows[:, 0] + rows[:, 2 : 2 + self._sketch.columns] @ coefficients
         if self._params["diagonal"]:
             values /= rows[:, 1]
-        return self._seen, values
+        return features, values
 
     @property
     def alpha_(self) -> float:
@@ -144,22 +146,23 @@ class SketchedNewton(TableLearner):
     @property
     def spectrum(self) -> Floats:
         """The eigenvalues of the sketch SᵀS, largest first."""
-        return self._sketch.spectrum(self._arrays)
+        with self._lock:
+            return self._sketch.spectrum(self._arrays)
 
     @property
     def basis(self) -> Floats:
         """Orthonormal rows that span the sketch, computed from the feature table itself."""
-        columns = self._settled()[:, 2 : 2 + self._sketch.columns]
-        part = self._sketch.basis(self._arrays, columns)
-        V = np.zeros((len(part), self.dimension))
-        V[:, self._seen] = part
+        with self._lock:
+            columns = self._settled()[:, 2 : 2 + self._sketch.columns]
+            part = self._sketch.basis(self._arrays, columns)
+            V = np.zeros((len(part), self.dimension))
+            V[:, self._seen] = part
         return V
 
     def _settled(self) -> Floats:
         """The table's rows of the features seen, with all work done that a sketch has put off."""
-        with self._lock:
-            rows = np.empty((len(self._seen), self._table.rows.shape[1]), self._table.dtype)
-            self._kernel.settled(rows)
+        rows = np.empty((len(self._seen), self._table.rows.shape[1]), self._table.dtype)
+        self._kernel.settled(rows)
         return rows.astype(np.float64)
 
     def _bind(self) -> _native.NewtonKernel:

@@ -103,8 +103,9 @@ class TableLearner(Learner):
     @property
     def weights(self) -> Floats:
         """The weight of each feature: `weights[i]` belongs to feature i."""
-        features, values = self._learned_weights()
-        weights = np.zeros(self.dimension)
+        with self._lock:
+            features, values = self._learned_weights()
+            weights = np.zeros(self.dimension)
         weights[features] = values
         return weights
 
@@ -140,7 +141,8 @@ class TableLearner(Learner):
         self._kernel.predict(rows, out)
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
-        return self._seen, self._table.rows[self._seen, 0].astype(np.float64)
+        with self._lock:
+            return self._seen.copy(), self._table.rows[self._seen, 0].astype(np.float64)
 
     def _all_arrays(self) -> Arrays:
         return self._arrays | self._table.arrays(int(self._arrays["counts"][1]))
