@@ -44,7 +44,9 @@ def feed_until_learning(process: subprocess.Popen[bytes]) -> None:
     pytest.fail("the table never began")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_ends_the_run_with_what_was_learned(number: int, code: int, tmp_path: Path) -> None:
     model, predictions = tmp_path / "m.skn", tmp_path / "p"
     with command("train", "-", "--model", model, "--predictions", predictions, "--json") as process:
@@ -107,3 +109,20 @@ def test_a_stopped_predict_leaves_no_file(tmp_path: Path) -> None:
         assert process.wait(60) == 143
     assert not output.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["m.skn"]
+
+
+def test_a_run_that_ignores_hang_ups_goes_on(tmp_path: Path) -> None:
+    """`nohup skn train …`: the terminal may close, the run does not end."""
+    model = tmp_path / "m.skn"
+    with subprocess.Popen(
+        ["nohup", *SKN, "train", "-", "--model", str(model)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        feed_until_learning(process)
+        process.send_signal(signal.SIGHUP)
+        assert process.stdin is not None
+        process.stdin.write(PLENTY)
+        process.stdin.close()
+        assert process.stderr is not None
+        process.stderr.read()
+        assert process.wait(60) == 0
+    assert sketchnewton.load(model).rows_seen == 160_000

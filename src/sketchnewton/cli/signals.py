@@ -49,7 +49,9 @@ class GracefulStop:
 
     def __enter__(self) -> GracefulStop:
         if threading.current_thread() is threading.main_thread():  # elsewhere Python allows no handlers
-            self._previous = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+            # What is ignored stays ignored: `nohup skn …` is meant to outlive its terminal.
+            heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+            self._previous = {number: signal.signal(number, self._handle) for number in heard}
         return self
 
     def __exit__(
