@@ -99,7 +99,8 @@ class FrequentState(LearnerSketch):
         )
 
     def saved(self, arrays: Arrays) -> Arrays:
-        """Only the maps that are in use."""
+        """Only the maps that are in use, and no spare room."""
+        arrays = super().saved(arrays)
         items = arrays["items"]
         used = {f"archive{level}": items[level] // GROUP * GROUP for level in range(LEVELS - 1)}
         return {name: array[: used[name]] if name in used else array for name, array in arrays.items()}

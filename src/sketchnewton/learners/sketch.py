@@ -56,8 +56,10 @@ class LearnerSketch(ABC):
         return True
 
     def saved(self, arrays: Arrays) -> Arrays:
-        """The arrays as a model file keeps them."""
-        return arrays
+        """The arrays as a model file keeps them: without spare room."""
+        if "recent" not in arrays:
+            return arrays
+        return {**arrays, "recent": arrays["recent"][: arrays["sketch_counts"][-1]]}
 
     def restored(self, arrays: Arrays) -> Arrays:
         """The arrays as a kernel wants them, from what `saved` gave."""
