@@ -7,6 +7,7 @@ account of losses.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -59,9 +60,9 @@ class _DirectionsSketch(Sketch):
 
     # -- what a kind decides
 
+    @abstractmethod
     def _shrink(self, squares: Floats, m: int) -> Floats:
         """The squared lengths that remain of `squares`; at least m of them are given."""
-        raise NotImplementedError
 
     @staticmethod
     def _bound(lost: Loss) -> float:
