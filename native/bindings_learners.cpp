@@ -195,18 +195,16 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
   const std::int64_t n = 2 * m - 1, ld = padded4(n), q = std::max<std::int64_t>(m - 1, 1);
   const std::int64_t width = padded4(1 + q);
   require(m > 0 && s.columns("table") >= 2 + Frequent<T>::columns(m), "the table is too narrow");
-  EpochState<T> epochs{};
-  epochs.levels = s.rows("items");
-  require(epochs.levels >= 2 && epochs.levels <= EpochState<T>::kLevels, "items has the wrong length");
-  epochs.items = s.get<std::int64_t>("items", {epochs.levels});
-  epochs.suffix = s.get<T>("suffix", {epochs.levels * EpochState<T>::kGroup, q + m, width});
-  for (std::int64_t l = 0; l + 1 < epochs.levels; ++l)
-    epochs.archive[l] =
-        s.get<T>(("archive" + std::to_string(l)).c_str(), {epochs.archived(l), l == 0 ? q + m : q, width});
+  using Epochs = EpochState<T>;
+  const Epochs epochs{s.get<std::int64_t>("items", {1 + Epochs::kLevels}),
+                      s.get<T>("open", {Epochs::kGroup, q + m, width}),
+                      s.get<T>("suffix", {Epochs::kLevels * Epochs::kGroup, q, width}),
+                      {s.get<T>("archive0", {Epochs::archived(0), q, width}),
+                       s.get<T>("archive1", {Epochs::archived(1), q, width})}};
   const std::int64_t slots = s.rows("recent");
   return {m,
           rule,
-          s.get<std::int64_t>("sketch_counts", {5}),
+          s.get<std::int64_t>("sketch_counts", {6}),
           s.get<double>("shrunk", {1}),
           s.get<double>("M", {n, ld}),
           s.get<double>("H", {n, ld}),
@@ -215,6 +213,7 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
           s.get<double>("c", {ld}),
           s.get<std::int64_t>("recent", {slots}),
           s.get<T>("slots", {slots, padded4(m)}),
+          s.get<std::int64_t>("group", {-1}),
           epochs};
 }
 

@@ -45,13 +45,14 @@ template <class T>
 struct FrequentState {
   std::int64_t m;
   ShrinkRule rule;
-  std::int64_t* counts;  // rank of V, opened by G, rows in G, entries met since the last sweep, slots in use
+  std::int64_t* counts;  // see the enum in Frequent
   double* shrunk;        // Σρ: a certificate of the error
   double *M, *H;         // (2m − 1) × ld each
   double *C, *Tm;        // m × ldq and m × ldm: the opened directions in terms of V and of G
   double* c;             // ld
   std::int64_t* recent;  // the features that have slots
   T* slots;              // ldm each: their columns of G
+  std::int64_t* group;   // the features that gradients of the open group of epochs have touched
   EpochState<T> epochs;
 };
 
@@ -79,18 +80,46 @@ class Frequent {
 
   static std::int64_t columns(std::int64_t m) { return kV + std::max<std::int64_t>(m - 1, 1); }
 
-  // Brings the features of a row up to date, and notes which have gradients of this epoch.
+  // Brings the features of a row to the start of the open group of epochs, or up to now where gradients of
+  // earlier epochs wait, and notes which have gradients of this epoch.
   void prepare(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
     touched_.clear();
-    const T now = static_cast<T>(epochs_.now());
+    early_.clear();
+    late_.clear();
+    const T now = static_cast<T>(epochs_.now()), start = static_cast<T>(epochs_.group_start());
+    const T waiting = static_cast<T>(first_kind());  // kinds from here on are of this epoch
     for (std::int64_t i = 0; i < n; ++i) {
       T *row = table.row(index[i]), *columns = row + Table<T>::kSketch;
-      if (columns[kEpoch] == now && columns[kKind] != T(0)) {
-        touched_.push_back({i, static_cast<std::int64_t>(columns[kKind]), columns[kValue]});
-      } else if (columns[kEpoch] != now) {
-        settle(row);
-      }
+      if (columns[kEpoch] < start) wake(row);
+      if (columns[kKind] >= waiting)
+        touched_.push_back({i, static_cast<std::int64_t>(columns[kKind] - waiting), columns[kValue]});
+      else if (columns[kKind] != T(0) || (columns[kEpoch] != now && columns[kEpoch] != start))
+        catch_up(row);
+      (columns[kEpoch] == now ? late_ : early_).push_back(i);
     }
+  }
+
+  // Σ x_i row_i of features up to date. Those that stand at the start of the group move on together.
+  void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t, double* out) {
+    gather(table, index, x, late_, out);
+    if (early_.empty()) return;
+    sum_.resize(static_cast<std::size_t>(table.stride));
+    gather(table, index, x, early_, sum_.data());
+    out[Table<T>::kWeight] += sum_[Table<T>::kWeight];
+    const T* map = epochs_.since_group_start();
+    for (std::int64_t k = 0; k < q_; ++k, map += shape_.width) {
+      const double zk = sum_[Table<T>::kSketch + kV + k];
+      out[Table<T>::kWeight] += zk * static_cast<double>(map[0]);
+      for (std::int64_t j = 0; j < q_; ++j)
+        out[Table<T>::kSketch + kV + j] += zk * static_cast<double>(map[1 + j]);
+    }
+  }
+
+  // All that was put off, for one feature.
+  void settle(T* row) {
+    T* columns = row + Table<T>::kSketch;
+    if (columns[kEpoch] < static_cast<T>(epochs_.group_start())) wake(row);
+    catch_up(row);
   }
 
   double begin(const double* columns, double xx, const T* x) {
@@ -114,14 +143,13 @@ class Frequent {
 
   // What the table does not show of a feature: its column of G.
   void extra(const T* row, T* out) const {
-    const T* columns = row + Table<T>::kSketch;
     std::fill(out, out + s_.m, T(0));
-    if (row[Table<T>::kScale] == T(0) || columns[kEpoch] != static_cast<T>(epochs_.now())) return;
-    const auto kind = static_cast<std::int64_t>(columns[kKind]);
-    if (kind > s_.m)
+    const T *columns = row + Table<T>::kSketch;
+    const std::int64_t kind = static_cast<std::int64_t>(columns[kKind]) - first_kind();
+    if (kind == s_.m)
       std::copy_n(slot(columns[kValue]), s_.m, out);
-    else if (kind > 0)
-      out[kind - 1] = columns[kValue];
+    else if (kind >= 0)
+      out[kind] = columns[kValue];
   }
 
   // α = 0 and x has a part outside the range of A, where moving costs nothing (SON Lemma 2).
@@ -177,12 +205,14 @@ class Frequent {
   }
 
  private:
-  enum { kRank, kOpened, kFilled, kMet, kRecent };
-  // Columns of the table. Kind 0: nothing waits; k ≤ m: the value in gradient k − 1 of that epoch; m + 1: the
-  // value is the number of a slot.
+  // Rank of V, directions that G has opened, rows in G, entries met since the last sweep, features of the
+  // group, slots in use.
+  enum { kRank, kOpened, kFilled, kMet, kMembers, kRecent };
+  // Columns of the table. Kind 0: nothing waits. 1 + (m + 1)e + k: the value in gradient k of epoch e of the open
+  // group; k = m stands for all gradients of the epoch, and the value is the number of a slot.
   enum { kEpoch, kKind, kValue, kV };
   struct Touched {
-    std::int64_t at, kind;
+    std::int64_t at, gradient;
     T value;
   };
   // Share of ‖x‖² outside the span below which it is rounding.
@@ -190,6 +220,7 @@ class Frequent {
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
   static constexpr double kIllConditioned = 1e6;  // an update that takes this many digits from H: start afresh
   static constexpr std::int64_t kFewEpochs = 256, kSweep = 16;
+  static constexpr std::int64_t kAhead = 8;
   static constexpr std::int64_t kRun = 32;  // short sums in T, long ones in double, as in the table
 
   std::int64_t rank() const { return s_.counts[kRank]; }
@@ -198,13 +229,42 @@ class Frequent {
   double* H(std::int64_t i) const { return s_.H + i * ld_; }
   T* slot(T number) const { return s_.slots + static_cast<std::int64_t>(number) * ldm_; }
 
-  void settle(T* row) {
+  // The kind of gradient 0 of this epoch.
+  std::int64_t first_kind() const { return 1 + (s_.m + 1) * (epochs_.now() - epochs_.group_start()); }
+
+  void wake(T* row) {
     T* columns = row + Table<T>::kSketch;
-    if (row[Table<T>::kScale] != T(0) && columns[kEpoch] != static_cast<T>(epochs_.now()))
-      epochs_.apply(static_cast<std::int64_t>(columns[kEpoch]), static_cast<std::int64_t>(columns[kKind]) - 1,
-                    columns[kValue], row[Table<T>::kWeight], columns + kV);
+    if (row[Table<T>::kScale] != T(0))
+      epochs_.wake(static_cast<std::int64_t>(columns[kEpoch]), row[Table<T>::kWeight], columns + kV);
+    columns[kEpoch] = static_cast<T>(epochs_.group_start());
+  }
+
+  void catch_up(T* row) {
+    T* columns = row + Table<T>::kSketch;
+    const auto since = static_cast<std::int64_t>(columns[kEpoch]);
+    const std::int64_t kind = static_cast<std::int64_t>(columns[kKind]) - 1;
+    const std::int64_t epoch = epochs_.group_start() + kind / (s_.m + 1), gradient = kind % (s_.m + 1);
+    const bool joins = kind >= 0 && epoch < epochs_.now();
+    if (since < epochs_.now()) {
+      if (joins && gradient == s_.m)
+        epochs_.catch_up(since, epoch, 0, slot(columns[kValue]), s_.m, row[Table<T>::kWeight], columns + kV);
+      else
+        epochs_.catch_up(since, epoch, gradient, &columns[kValue], joins, row[Table<T>::kWeight],
+                         columns + kV);
+    }
     columns[kEpoch] = static_cast<T>(epochs_.now());
-    columns[kKind] = columns[kValue] = T(0);
+    if (joins) columns[kKind] = columns[kValue] = T(0);
+  }
+
+  void gather(const Table<T>& table, const std::int64_t* index, const T* x,
+              const std::vector<std::int64_t>& places, double* out) {
+    chosen_index_.clear();
+    chosen_x_.clear();
+    for (std::int64_t i : places) {
+      chosen_index_.push_back(index[i]);
+      chosen_x_.push_back(x[i]);
+    }
+    table.gather(chosen_index_.data(), chosen_x_.data(), static_cast<std::int64_t>(places.size()), out);
   }
 
   void products(const T* x) {  // g = Gx
@@ -212,8 +272,8 @@ class Frequent {
     std::fill(run_.begin(), run_.end(), T(0));
     std::int64_t length = 0;
     for (const Touched& t : touched_) {
-      if (t.kind <= s_.m) {
-        g_[t.kind - 1] += static_cast<double>(x[t.at]) * static_cast<double>(t.value);
+      if (t.gradient < s_.m) {
+        g_[t.gradient] += static_cast<double>(x[t.at]) * static_cast<double>(t.value);
         continue;
       }
       const T* G = slot(t.value);
@@ -234,8 +294,8 @@ class Frequent {
   void products_exactly(const T* x) {  // too large for T
     std::fill(g_.begin(), g_.end(), 0.0);
     for (const Touched& t : touched_) {
-      if (t.kind <= s_.m)
-        g_[t.kind - 1] += static_cast<double>(x[t.at]) * static_cast<double>(t.value);
+      if (t.gradient < s_.m)
+        g_[t.gradient] += static_cast<double>(x[t.at]) * static_cast<double>(t.value);
       else
         for (std::int64_t b = 0; b < s_.m; ++b)
           g_[b] += static_cast<double>(x[t.at]) * static_cast<double>(slot(t.value)[b]);
@@ -245,22 +305,25 @@ class Frequent {
   // The row becomes gradient number `k`, as x/‖x‖: products with long rows stay in range.
   void record(std::int64_t k, const Table<T>& table, const std::int64_t* index, std::int64_t n) {
     const double scale = 1.0 / std::sqrt(xx_);
+    const T start = static_cast<T>(epochs_.group_start());
+    const std::int64_t first = first_kind();
     for (std::int64_t i = 0; i < n; ++i) {
       T* columns = table.row(index[i]) + Table<T>::kSketch;
       const T value = static_cast<T>(scale * static_cast<double>(x_[i]));
       if (columns[kKind] == T(0)) {
-        columns[kKind] = static_cast<T>(k + 1);
+        if (columns[kEpoch] == start) s_.group[s_.counts[kMembers]++] = index[i];
+        columns[kKind] = static_cast<T>(first + k);
         columns[kValue] = value;
         continue;
       }
-      const auto kind = static_cast<std::int64_t>(columns[kKind]);
-      if (kind <= s_.m) {
+      const std::int64_t gradient = static_cast<std::int64_t>(columns[kKind]) - first;
+      if (gradient < s_.m) {
         const std::int64_t number = s_.counts[kRecent]++;
         s_.recent[number] = index[i];
         T* G = slot(static_cast<T>(number));
         std::fill(G, G + ldm_, T(0));
-        G[kind - 1] = columns[kValue];
-        columns[kKind] = static_cast<T>(s_.m + 1);
+        G[gradient] = columns[kValue];
+        columns[kKind] = static_cast<T>(first + s_.m);
         columns[kValue] = static_cast<T>(number);
       }
       slot(columns[kValue])[k] = value;
@@ -380,16 +443,19 @@ class Frequent {
     return sum;
   }
 
-  // Features with slots go through the map at once, and take their gradients along.
+  // Features with slots move on at once, all of the group when it is full.
   void end_epoch(const Table<T>& table) {
-    for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) {
-      T *row = table.row(s_.recent[i]), *columns = row + Table<T>::kSketch;
-      epochs_.multiply(map_.data(), slot(static_cast<T>(i)), row[Table<T>::kWeight], columns + kV);
-      columns[kEpoch] = static_cast<T>(epochs_.now() + 1);
-      columns[kKind] = columns[kValue] = T(0);
-    }
     epochs_.push(map_.data());
+    for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) catch_up(table.row(s_.recent[i]));
     s_.counts[kFilled] = s_.counts[kRecent] = 0;
+    if (!epochs_.group_is_full()) return;
+    const std::int64_t members = s_.counts[kMembers];
+    for (std::int64_t i = 0; i < members; ++i) {
+      if (i + kAhead < members) __builtin_prefetch(table.row(s_.group[i + kAhead]), 1);
+      catch_up(table.row(s_.group[i]));
+    }
+    s_.counts[kMembers] = 0;
+    epochs_.close_group();
   }
 
   // All features are brought up to date, and the count of maps starts again. What rounding did to V is mended
@@ -406,7 +472,7 @@ class Frequent {
       for (std::int64_t j = 0; j < k; ++j) axpy(z[j], z.data(), L.row(j), padded4(j + 1));
     }
     epochs_.restart();
-    s_.counts[kMet] = 0;
+    s_.counts[kMet] = s_.counts[kMembers] = 0;
     cholesky(L, k);
     for (std::int64_t j = 0; j < k; ++j) N.at(j, j) = 1.0;
     solve_lower(L, k, N);
@@ -423,8 +489,10 @@ class Frequent {
   EpochShape shape_;
   EpochMaps<T> epochs_;
   SymmetricEigen eigen_;
-  std::vector<Touched> touched_;
-  std::vector<double> xhat_, y_, v_, z_, g_;
+  std::vector<Touched> touched_;                          // features of the row with gradients of this epoch
+  std::vector<std::int64_t> early_, late_, chosen_index_;  // features that stand at the group's start; at now
+  std::vector<T> chosen_x_;
+  std::vector<double> sum_, xhat_, y_, v_, z_, g_;
   std::vector<T> run_, map_;  // map: of the epoch's end, what V and G contribute to (w̄, V)
   const T* x_ = nullptr;
   double xx_ = 0, inside_ = 0, quadratic_ = 0;

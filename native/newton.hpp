@@ -23,7 +23,10 @@ namespace skn {
 //   free        does x reach out of the range of a singular A? then move_free lowers the score by `excess`
 //   update      takes in ĝ = r·x; fills what the table's columns gain per unit of x; returns what w̄ gains
 //   finish      called when the row's features have been written
-//   extra       columns that belong to a feature but are kept elsewhere (kLazy)
+// and, if the sketch puts work off:
+//   gather      Σ x_i row_i of the features prepared
+//   settle      does all of the work for one feature
+//   extra       columns that belong to a feature but are kept elsewhere
 
 // m = 0: A = αI, online gradient descent.
 template <class T>
@@ -94,7 +97,7 @@ class Newton {
       std::copy_n(table_.row(table_.active[i]), table_.stride, table.row(i));
       if constexpr (Sketch::kLazy) {
         sketch_.extra(table.row(i), table.row(i) + table_.stride);
-        sketch_.prepare(table, &i, 1);
+        sketch_.settle(table.row(i));
       }
     }
   }
@@ -147,7 +150,7 @@ class Newton {
       sketch_.prepare(table, index, n);
     }
     scale(table, index, row.value(), n);
-    table.gather(index, x_.data(), n, q_.data());
+    gather(table, index, n);
     return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) + s_.intercept.value();
   }
 
@@ -155,8 +158,15 @@ class Newton {
   double look(const Row& row) {
     if constexpr (Sketch::kLazy) sketch_.prepare(table_, row.index(), row.size());
     scale(table_, row.index(), row.value(), row.size());
-    table_.gather(row.index(), x_.data(), row.size(), q_.data());
+    gather(table_, row.index(), row.size());
     return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) + s_.intercept.value();
+  }
+
+  void gather(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
+    if constexpr (Sketch::kLazy)
+      sketch_.gather(table, index, x_.data(), n, q_.data());
+    else
+      table.gather(index, x_.data(), n, q_.data());
   }
 
   void write(const Row& row) {

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.rows import Floats
-from sketchnewton.learners.sketch import Integers, LearnerSketch, padded4, recent_fits
+from sketchnewton.learners.sketch import Integers, LearnerSketch, padded4
 
-GROUP = 16  # of EpochState in native/epochs.hpp
+GROUP, LEVELS = 16, 3  # of EpochState in native/epochs.hpp
 EPOCH, KIND, VALUE, V = range(4)  # columns of the table, as in native/frequent.hpp
 
 
@@ -30,17 +30,16 @@ class FrequentState(LearnerSketch):
         self._q = max(m - 1, 1)  # rows of V: a shrink leaves at most m − 1
         self.columns = V + self._q
         self.extra = m
-        self._levels = 4 if m <= 32 else 3  # 65,536 or 4,096 epochs between sweeps, at most
         self._dtype = np.dtype(dtype)
         self._make = _native.frequent_newton64 if dtype == "float64" else _native.frequent_newton32
 
     def fresh(self) -> Arrays:
         """The small arrays of a learner that has seen nothing."""
-        m, q, levels = self._m, self._q, self._levels
+        m, q = self._m, self._q
         n, width = 2 * m - 1, padded4(1 + q)
         return {
-            # rank of V, directions opened by G, rows in G, entries met since the last sweep, slots in use
-            "sketch_counts": np.zeros(5, np.int64),
+            # rank of V, directions opened by G, rows in G, entries met since the last sweep, group, slots in use
+            "sketch_counts": np.zeros(6, np.int64),
             "shrunk": np.zeros(1),
             "M": np.zeros((n, padded4(n))),
             "H": np.zeros((n, padded4(n))),
@@ -49,14 +48,14 @@ class FrequentState(LearnerSketch):
             "c": np.zeros(padded4(n)),
             "recent": np.zeros(0, np.int64),
             "slots": np.zeros((0, padded4(m)), self._dtype),
-            "items": np.zeros(levels, np.int64),
-            "suffix": np.zeros((levels * GROUP, q + m, width), self._dtype),
-            # Zero pages until they are used: room for all epochs, then for their groups.
+            "group": np.zeros(0, np.int64),
+            "items": np.zeros(1 + LEVELS, np.int64),
+            "open": np.zeros((GROUP, q + m, width), self._dtype),
+            "suffix": np.zeros((LEVELS * GROUP, q, width), self._dtype),
+            # Zero pages until they are used: room for 4,096 groups of epochs, then for groups of groups.
             **{
-                f"archive{level}": np.zeros(
-                    (GROUP ** (levels - level), q if level else q + m, width), self._dtype
-                )
-                for level in range(levels - 1)
+                f"archive{level}": np.zeros((GROUP ** (LEVELS - level), q, width), self._dtype)
+                for level in range(LEVELS - 1)
             },
         }
 
@@ -67,16 +66,21 @@ class FrequentState(LearnerSketch):
         return self._make(problem, first_alpha, diagonal, views, self._m, self._share, self._ridge)
 
     def reserve(self, arrays: Arrays, features: int, widest: int) -> bool:
-        """Make room for the features of an epoch."""
-        used = int(arrays["sketch_counts"][-1])
-        size = max(used, min(used + self._m * widest, features))
-        if len(arrays["recent"]) >= size:
-            return False
-        for name in ("recent", "slots"):
-            grown = np.zeros((size, *arrays[name].shape[1:]), arrays[name].dtype)
-            grown[:used] = arrays[name][:used]
-            arrays[name] = grown
-        return True
+        """Make room for the features of an epoch, and of a group of epochs."""
+        replaced = False
+        for names, used, rows in (
+            (("recent", "slots"), int(arrays["sketch_counts"][5]), self._m),
+            (("group",), int(arrays["sketch_counts"][4]), self._m * GROUP),
+        ):
+            size = min(used + rows * widest, features)
+            if len(arrays[names[0]]) >= size:
+                continue
+            for name in names:
+                grown = np.zeros((size, *arrays[name].shape[1:]), arrays[name].dtype)
+                grown[:used] = arrays[name][:used]
+                arrays[name] = grown
+            replaced = True
+        return replaced
 
     def coefficients(self, arrays: Arrays) -> Floats:
         """Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e)."""
@@ -102,47 +106,56 @@ class FrequentState(LearnerSketch):
 
     def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
-        rank, opened, filled, met, recent = arrays["sketch_counts"]
+        rank, opened, filled, met, members, recent = arrays["sketch_counts"]
         items = arrays["items"]
         return bool(
             0 <= rank < max(self._m, 2)
             and 0 <= opened <= filled < self._m
             and met >= 0
-            and recent_fits(arrays, recent, seen)
-            and len(arrays["slots"]) == len(arrays["recent"])
-            and 0 <= items[0] < GROUP ** len(items)
-            and all(items[level + 1] == items[level] // GROUP for level in range(len(items) - 1))
+            and 0 <= members <= len(arrays["group"])
+            and 0 <= recent <= len(arrays["recent"]) == len(arrays["slots"])
+            and 0 <= items[1] < GROUP**LEVELS
+            and 0 <= items[0] - items[1] * GROUP < GROUP
+            and all(items[level + 1] == items[level] // GROUP for level in range(1, LEVELS))
             and self._columns_fit(arrays, seen, columns)
         )
 
     def _columns_fit(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Do the features wait for epochs, gradients and slots that there are?"""
-        _, _, filled, _, recent = arrays["sketch_counts"]
-        now = arrays["items"][0]
+        _, _, filled, _, members, recent = arrays["sketch_counts"]
+        now, start = arrays["items"][0], arrays["items"][1] * GROUP
         epoch, kind, value = columns[:, EPOCH], columns[:, KIND], columns[:, VALUE]
-        slotted = kind == self._m + 1
-        slots = np.flatnonzero(slotted)
+        waiting = np.isin(seen, arrays["group"][:members])
+        first = 1 + (self._m + 1) * (now - start)  # kind of this epoch's first gradient
+        slotted = np.flatnonzero(kind == first + self._m)
+        single = (kind != 0) & (kind < first) & ((kind - 1) % (self._m + 1) < self._m)
+        current = (kind >= first) & (kind < first + filled)
         return bool(
             np.isin(epoch, np.arange(now + 1)).all()
-            and np.isin(kind, np.arange(self._m + 2)).all()
-            and (kind[(epoch == now) & ~slotted] <= filled).all()
-            and (epoch[slotted] == now).all()
-            and len(slots) == recent
-            and np.array_equal(np.sort(value[slots]), np.arange(recent))
-            and np.array_equal(arrays["recent"][value[slots].astype(np.int64)], seen[slots])
+            and (epoch[~waiting] % GROUP == 0).all()
+            and (epoch[~waiting] <= start).all()
+            and (epoch[waiting] >= start).all()
+            and np.count_nonzero(waiting) == members == len(np.unique(arrays["group"][:members]))
+            and (kind == kind.astype(np.int64)).all()
+            and (kind[~waiting] == 0).all()
+            and ((kind == 0) | single | current | (kind == first + self._m)).all()
+            and len(slotted) == recent
+            and np.array_equal(np.sort(value[slotted]), np.arange(recent))
+            and np.array_equal(arrays["recent"][value[slotted].astype(np.int64)], seen[slotted])
         )
 
     def saved(self, arrays: Arrays) -> Arrays:
         """Only the maps and slots that are in use, and no spare room."""
-        items, used = arrays["items"], int(arrays["sketch_counts"][-1])
-        lengths = {f"archive{level}": items[level] // GROUP * GROUP for level in range(self._levels - 1)}
-        lengths |= {"recent": used, "slots": used}
+        items = arrays["items"]
+        members, used = (int(count) for count in arrays["sketch_counts"][4:])
+        lengths = {f"archive{level}": items[1 + level] // GROUP * GROUP for level in range(LEVELS - 1)}
+        lengths |= {"recent": used, "slots": used, "group": members}
         return {name: array[: lengths[name]] if name in lengths else array for name, array in arrays.items()}
 
     def restored(self, arrays: Arrays) -> Arrays:
         """Room again for all maps."""
         full = self.fresh()
-        for level in range(self._levels - 1):
+        for level in range(LEVELS - 1):
             name = f"archive{level}"
             kept = arrays[name]
             if (

@@ -178,7 +178,7 @@ class SketchedNewton(TableLearner):
 
     def _restore(self, arrays: Arrays) -> None:
         arrays = self._sketch.restored(arrays)
-        for name in ("recent", "slots"):  # as long as they are needed
+        for name in ("recent", "slots", "group"):  # as long as they are needed
             if name in self._arrays:
                 fresh = self._arrays[name]
                 self._arrays[name] = np.zeros((len(arrays[name]), *fresh.shape[1:]), fresh.dtype)
