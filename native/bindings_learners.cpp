@@ -206,6 +206,7 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
           rule,
           s.get<std::int64_t>("sketch_counts", {6}),
           s.get<double>("shrunk", {1}),
+          s.get<double>("doubt", {1}),
           s.get<double>("M", {n, ld}),
           s.get<double>("H", {n, ld}),
           s.get<double>("C", {m, padded4(q)}),

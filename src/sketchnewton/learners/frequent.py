@@ -17,7 +17,7 @@ EPOCH, KIND, VALUE, V = range(4)  # columns of the table, as in native/frequent.
 
 
 class FrequentState(LearnerSketch):
-    """S = [diag(D) V; G]: the table holds V as of some epoch, and what waits to join it from a gradient of that epoch.
+    """S = [diag(D) V; G]: the table holds V as of some epoch, and what of a gradient waits to join it.
 
     Features that several gradients G since the last shrink have touched have their columns of G in `slots`.
 
@@ -41,6 +41,7 @@ class FrequentState(LearnerSketch):
             # rank of V, directions opened by G, rows in G, entries met since the last sweep, group, slots in use
             "sketch_counts": np.zeros(6, np.int64),
             "shrunk": np.zeros(1),
+            "doubt": np.ones(1),
             "M": np.zeros((n, padded4(n))),
             "H": np.zeros((n, padded4(n))),
             "C": np.zeros((m, padded4(q))),

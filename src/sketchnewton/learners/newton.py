@@ -158,7 +158,7 @@ class SketchedNewton(TableLearner):
         return V
 
     def _settled(self) -> tuple[Floats, Floats, Floats]:
-        """Weights, scales and sketch columns of the features seen, with all work done that a sketch has put off."""
+        """Weights, scales and sketch columns of the features seen, up to date."""
         width = self._table.rows.shape[1]
         rows = np.empty((len(self._seen), width + self._sketch.extra), self._table.dtype)
         self._kernel.settled(rows)
