@@ -10,7 +10,23 @@
 """
 
 from sketchnewton.streams.batch import Batch, ParseError
+from sketchnewton.streams.features import Features
 from sketchnewton.streams.files import Source, open_source
-from sketchnewton.streams.svmlight import SvmlightReader, read_svmlight
+from sketchnewton.streams.hashing import Names, hash_feature, hash_namespace
+from sketchnewton.streams.reader import BatchReader
+from sketchnewton.streams.svmlight import read_svmlight
+from sketchnewton.streams.vw import read_vw
 
-__all__ = ["Batch", "ParseError", "Source", "SvmlightReader", "open_source", "read_svmlight"]
+__all__ = [
+    "Batch",
+    "BatchReader",
+    "Features",
+    "Names",
+    "ParseError",
+    "Source",
+    "hash_feature",
+    "hash_namespace",
+    "open_source",
+    "read_svmlight",
+    "read_vw",
+]
