@@ -14,9 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "csv_records.hpp"
 #include "hashing.hpp"
 #include "interactions.hpp"
 #include "names.hpp"
+#include "pair_text.hpp"
 #include "svmlight.hpp"
 #include "vw_text.hpp"
 
@@ -200,6 +202,32 @@ nb::tuple expand_rows(const Vector<std::int64_t>& indptr, const Vector<std::int6
                         to_numpy(std::move(out.data)));
 }
 
+nb::tuple write_pairs(const Vector<std::int64_t>& indptr, const Vector<std::int64_t>& indices,
+                      const Vector<double>& data) {
+  const auto rows = view(indptr);
+  const bool sound = !rows.empty() && rows.front() >= 0 && std::is_sorted(rows.begin(), rows.end()) &&
+                     rows.back() <= static_cast<std::int64_t>(indices.shape(0)) &&
+                     indices.shape(0) == data.shape(0);
+  if (!sound) throw nb::value_error("arrays that do not belong together");
+  sketchnewton::PairText result;
+  {
+    const nb::gil_scoped_release release;
+    result = sketchnewton::write_pairs(rows, view(indices), view(data));
+  }
+  return nb::make_tuple(nb::bytes(result.text.data(), result.text.size()), to_numpy(std::move(result.ends)));
+}
+
+nb::tuple scan_csv(const Text& text, char delimiter, char quote) {
+  const char* const begin = reinterpret_cast<const char*>(text.data());
+  sketchnewton::csv::Records records;
+  {
+    const nb::gil_scoped_release release;
+    records = sketchnewton::csv::scan(begin, begin + text.shape(0), delimiter, quote);
+  }
+  return nb::make_tuple(to_numpy(std::move(records.ends)), to_numpy(std::move(records.fields)),
+                        to_numpy(std::move(records.lines)), records.open);
+}
+
 void bind_names(nb::module_& m) {
   nb::class_<Names>(m, "NameTable")
       .def(nb::init<bool>(), nb::arg("exact"))
@@ -262,6 +290,10 @@ void bind_streams(nb::module_& m) {
         nb::arg("spaces").none(), nb::arg("entries").none(), nb::arg("names").none(), nb::arg("kept"),
         nb::arg("ngram"), nb::arg("interactions"), nb::arg("mask"),
         "Drop namespaces, add n-grams and interactions: (indptr, indices, data).");
+  m.def("write_pairs", &write_pairs, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
+        "All rows as ` index:value …`, and where each ends.");
+  m.def("scan_csv", &scan_csv, nb::arg("text"), nb::arg("delimiter"), nb::arg("quote"),
+        "The records of delimited text: (ends, fields, lines, open).");
   m.def("parse_vw", &parse_vw, nb::arg("text"), nb::arg("max_line_bytes"), nb::arg("mask"),
         nb::arg("string_values"), nb::arg("spaced"), nb::arg("names").none(),
         "Parse whole lines: (indptr, indices, data, labels, columns, lines, error, weights, base, tags, "

@@ -32,6 +32,17 @@ class NameTable:
 def murmur3(data: bytes, seed: int) -> int: ...
 def name_hash(name: bytes, seed: int) -> int: ...
 def hash_names(names: list[bytes], seed: int, mask: int) -> npt.NDArray[np.int64]: ...
+def write_pairs(
+    indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int64], data: npt.NDArray[np.float64]
+) -> tuple[bytes, npt.NDArray[np.int64]]: ...
+def scan_csv(
+    text: Buffer, delimiter: str, quote: str
+) -> tuple[
+    npt.NDArray[np.int64],  # behind each record
+    npt.NDArray[np.int64],  # fields of each record; 0 for a blank line
+    npt.NDArray[np.int64],  # lines of each record
+    bool,  # whether the text ends within quotes; then the last record is left out
+]: ...
 def parse_vw(
     text: Buffer, max_line_bytes: int, mask: int, string_values: bool, spaced: bool, names: NameTable | None
 ) -> tuple[

@@ -18,11 +18,14 @@ from sketchnewton.streams.hashing import Names, hash_feature, hash_namespace
 from sketchnewton.streams.reader import BatchReader
 from sketchnewton.streams.svmlight import read_svmlight
 from sketchnewton.streams.vw import read_vw
+from sketchnewton.streams.writers import WRITABLE, BatchWriter, open_writer
 
 __all__ = [
     "FORMATS",
+    "WRITABLE",
     "Batch",
     "BatchReader",
+    "BatchWriter",
     "Columns",
     "Features",
     "Names",
@@ -34,6 +37,7 @@ __all__ = [
     "hash_namespace",
     "open_source",
     "open_stream",
+    "open_writer",
     "read_svmlight",
     "read_vw",
 ]

@@ -48,7 +48,7 @@ class Source:
         return self._bytes.readinto(buffer)
 
     def first_line(self, limit: int) -> bytes:
-        """What stands at the beginning, up to a line that is not blank, or ``limit`` bytes; it is still to be read."""
+        """The beginning, up to the first line that is not blank, or ``limit`` bytes; it is still to be read."""
         piece = bytearray(limit)
         while len(self._peeked) < limit and b"\n" not in self._peeked.lstrip():
             if self._bytes is None:
@@ -68,6 +68,10 @@ class Source:
         if self._bytes is None:
             self._bytes = self._recognise()
         return self.name if self._bytes is self._raw else None
+
+    def advance(self, position: int) -> None:
+        """Tell how far a reader of ``plain_file`` is, which reads by itself."""
+        self._raw.position = position
 
     def ready(self, seconds: float) -> bool:
         """Whether a read need not wait for a slow producer, who is given some seconds to deliver."""

@@ -80,7 +80,9 @@ def open_stream(
         if value < 1:
             raise ValueError(f"{name}={value} is invalid: must be >= 1")
     opener = _Opener(format, features or Features(), columns or Columns(), names, batch_bytes, max_line_bytes)
-    return BatchReader(expand_paths(paths), opener.parse, on_error=on_error, prefetch=prefetch)
+    return BatchReader(
+        expand_paths(paths), opener.parse, on_error=on_error, prefetch=prefetch, types=opener.types
+    )
 
 
 def expand_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -92,7 +94,8 @@ def expand_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
     if not given:
         raise ValueError("no input: name a file, or - for standard input")
     found: list[str] = []
-    for path in map(os.fspath, given):
+    for item in given:
+        path = os.fspath(item)
         if os.path.isdir(path):
             files = _files_in(path)
             if not files:
@@ -154,6 +157,8 @@ class _Opener:
     names: Names | None
     batch_bytes: int
     max_line_bytes: int
+    types: dict[str, str] = field(default_factory=dict)
+    """Of the columns of tables, as they are found out."""
     _parsers: dict[str, Parse] = field(default_factory=dict)
 
     def parse(self, source: Source, problems: Problems) -> Iterator[Batch]:
@@ -167,4 +172,21 @@ class _Opener:
         if format in ("svmlight", "vw"):
             make: Callable[..., Parse] = svmlight_parser if format == "svmlight" else vw_parser
             return make(self.batch_bytes, self.max_line_bytes, self.features, self.names)
-        raise NotImplementedError(format)
+        # Imported where they are used: most inputs are text, and starting must be quick.
+        if format == "jsonl":
+            from sketchnewton.streams.jsonl import jsonl_parser  # noqa: PLC0415
+
+            return jsonl_parser(
+                self.columns, self.features, self.names, self.batch_bytes, self.max_line_bytes
+            )
+        if format == "npz":
+            from sketchnewton.streams.npz import npz_parser  # noqa: PLC0415
+
+            return npz_parser(self.features, self.names)
+        from sketchnewton.streams import arrow, csv, table_rows  # noqa: PLC0415
+
+        maker = table_rows.RowMaker(self.features, self.names, self.types)
+        if format in ("csv", "tsv"):
+            delimiter = "," if format == "csv" else "\t"
+            return csv.csv_parser(delimiter, self.columns, maker, self.batch_bytes, self.max_line_bytes)
+        return (arrow.parquet_parser if format == "parquet" else arrow.arrow_parser)(self.columns, maker)

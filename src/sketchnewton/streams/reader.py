@@ -7,7 +7,7 @@ import queue
 import stat
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sketchnewton.streams.batch import Batch, ParseError
@@ -25,11 +25,18 @@ class BatchReader(Iterator[Batch]):
 
     ``position`` of ``size`` compressed bytes were needed for what was delivered so far; ``size`` is None
     if there is a pipe. ``rows`` counts the delivered rows, ``skipped`` the bad ones before them, of which
-    ``first_error`` is the first; ``path`` is the input that the last batch came from.
+    ``first_error`` is the first; ``path`` is the input that the last batch came from; ``types`` are those of a
+    table's columns, for ``Columns.with_types``.
     """
 
     def __init__(
-        self, paths: Sequence[str], parse: Parse, *, on_error: str = "stop", prefetch: bool = True
+        self,
+        paths: Sequence[str],
+        parse: Parse,
+        *,
+        on_error: str = "stop",
+        prefetch: bool = True,
+        types: Mapping[str, str] | None = None,
     ) -> None:
         inputs = _Inputs(paths)
         self.path = inputs.source.name
@@ -38,6 +45,7 @@ class BatchReader(Iterator[Batch]):
         self.rows = 0
         self.skipped = 0
         self.first_error: str | None = None
+        self.types = {} if types is None else types
         problems = Problems(on_error)
         steps = inputs.steps(parse, problems)
         self._problems = problems
