@@ -153,10 +153,10 @@ nb::object hash_names(const nb::list& names, std::uint64_t seed, std::uint64_t m
   return to_numpy(std::move(hashes));
 }
 
-// The entries of names within a namespace, which are added if they are new; `hashes` are their indices unless
-// names are exact.
-nb::object enter_names(Names& names, const nb::bytes& space, const nb::list& list,
-                       const Vector<std::int64_t>& hashes) {
+// The indices and entries of names within a namespace, which are added if they are new; `hashes` are the
+// indices unless names are exact.
+nb::tuple enter_names(Names& names, const nb::bytes& space, const nb::list& list,
+                      const Vector<std::int64_t>& hashes) {
   if (hashes.shape(0) != list.size()) throw nb::value_error("a hash for each name");
   const std::lock_guard lock(names.mutex());
   std::vector<std::int64_t> entries;
@@ -165,7 +165,18 @@ nb::object enter_names(Names& names, const nb::bytes& space, const nb::list& lis
   for (const nb::handle name : list) {
     entries.push_back(names.named(view(space), view(nb::cast<nb::bytes>(name)), hashes.data()[at++]));
   }
-  return to_numpy(std::move(entries));
+  std::vector<std::int64_t> indices;
+  indices.reserve(entries.size());
+  for (const std::int64_t entry : entries) indices.push_back(names.index(entry));
+  return nb::make_tuple(to_numpy(std::move(indices)), to_numpy(std::move(entries)));
+}
+
+// Calls f with each entry: single features, then joined ones.
+template <class F>
+void for_each_entry(Names& names, F f) {
+  const std::lock_guard lock(names.mutex());
+  for (std::size_t i = 0; i < names.singles(); ++i) f(static_cast<std::int64_t>(2 * i));
+  for (std::size_t i = 0; i < names.joints(); ++i) f(static_cast<std::int64_t>(2 * i + 1));
 }
 
 nb::tuple expand_rows(const Vector<std::int64_t>& indptr, const Vector<std::int64_t>& indices,
@@ -191,6 +202,12 @@ nb::tuple expand_rows(const Vector<std::int64_t>& indptr, const Vector<std::int6
                (!spaces || rows.spaces.size() == count) && (!entries || rows.entries.size() == count) &&
                (names != nullptr) == entries.has_value();
   if (!sound) throw nb::value_error("arrays that do not belong together");
+  const bool joining =
+      !how.interactions.empty() ||
+      std::any_of(how.ngram.begin(), how.ngram.end(), [](std::uint8_t longest) { return longest > 1; });
+  if (names != nullptr && names->exact() && joining && !names->joins()) {
+    throw nb::value_error("names that are not to be joined");
+  }
   sketchnewton::ExpandedRows out;
   {
     const nb::gil_scoped_release release;
@@ -232,37 +249,35 @@ void bind_names(nb::module_& m) {
   nb::class_<Names>(m, "NameTable")
       .def(nb::init<bool>(), nb::arg("exact"))
       .def_prop_ro("exact", &Names::exact)
+      .def("set_joins", &Names::set_joins, nb::arg("joins"))
+      .def_prop_ro("joins", &Names::joins)
       .def("__len__",
            [](Names& names) {
              const std::lock_guard lock(names.mutex());
-             return names.size();
+             return names.singles() + names.joints();
            })
       .def("enter", &enter_names, nb::arg("space"), nb::arg("names"), nb::arg("hashes"))
       .def("shown",
            [](Names& names) {
-             const std::lock_guard lock(names.mutex());
              nb::list list;
-             for (std::size_t i = 0; i < names.size(); ++i) {
-               const std::string text = names.shown(i);
+             for_each_entry(names, [&](std::int64_t entry) {
+               const std::string text = names.shown(entry);
                list.append(nb::bytes(text.data(), text.size()));
-             }
+             });
              return list;
            })
       .def("keys",
            [](Names& names) {
-             const std::lock_guard lock(names.mutex());
              nb::list list;
-             for (std::size_t i = 0; i < names.size(); ++i) {
-               list.append(nb::bytes(names.key(i).data(), names.key(i).size()));
-             }
+             for_each_entry(names, [&](std::int64_t entry) {
+               list.append(nb::bytes(names.key(entry).data(), names.key(entry).size()));
+             });
              return list;
            })
       .def("indices",
            [](Names& names) {
-             const std::lock_guard lock(names.mutex());
              std::vector<std::int64_t> indices;
-             for (std::size_t i = 0; i < names.size(); ++i)
-               indices.push_back(names.index(static_cast<std::int64_t>(i)));
+             for_each_entry(names, [&](std::int64_t entry) { indices.push_back(names.index(entry)); });
              return to_numpy(std::move(indices));
            })
       .def("restore", [](Names& names, const nb::bytes& key, std::int64_t hashed) {

@@ -104,7 +104,7 @@ class Expander {
     if (names_ == nullptr) return {hash, value, -1};
     const std::int64_t entry =
         names_->joined(kind, parts.data(), parts.size(), static_cast<std::int64_t>(hash));
-    return {names_->exact() ? static_cast<std::uint64_t>(entry) : hash, value, entry};
+    return {static_cast<std::uint64_t>(names_->index(entry)), value, entry};
   }
 
   void interact(ExpandedRows& out, const std::string& term) {

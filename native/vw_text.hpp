@@ -231,9 +231,9 @@ class Parser {
         continue;
       }
       if (*p_ == '\t') return fail(Error::tab_before_bar, p_);
-      if (at_line_end()) return fail(Error::bar_missing, p_);
-      if (*p_ == '\r') return fail(Error::carriage_return, p_);
       const char* const begin = p_;
+      if (at_line_end()) return fail(Error::bar_missing, begin);
+      if (*p_ == '\r') return fail(Error::carriage_return, p_);
       while (!EndsWord{}(*p_)) ++p_;
       if (count == words.size()) return fail(Error::too_many_words, begin);
       words[count++] = {begin, p_};
@@ -386,7 +386,7 @@ class Parser {
     }
     const std::int64_t entry = names_->named(space_, shown, index);
     if (out_.entries != nullptr) out_.entries[at] = entry;
-    return names_->exact() ? entry : index;
+    return names_->index(entry);
   }
 
   void finish_row() {

@@ -28,7 +28,10 @@ class Judge:
         self._workspace = vowpalwabbit.Workspace(f"--quiet --noconstant -b {bits} {options}")
 
     def row(self, line: str) -> Row:
-        example = self._workspace.parse(line)
+        # Not `Workspace.parse`, which strips the line of all that Python takes for white space.
+        (parsed,) = self._workspace._parse(line)
+        example = vowpalwabbit.Example(self._workspace, parsed, 0)
+        example.setup_done = True
         try:
             features = [
                 (example.feature(space, k) & self.mask, example.feature_weight(space, k))

@@ -70,6 +70,11 @@ class Features:
         """Whether rows need more than their names hashed."""
         return bool(self.interactions or self.ignore or self.keep or self.ngram)
 
+    @property
+    def joins(self) -> bool:
+        """Whether there are n-grams or interactions."""
+        return bool(self.interactions or self.ngram)
+
     def to_dict(self) -> dict[str, Any]:
         """What differs from the defaults, as JSON has it."""
         fields = dataclasses.fields(self)
@@ -116,12 +121,16 @@ class Features:
         """A batch of numbered features, all in the default namespace, made as the options say."""
         entries = None
         if names is not None:
-            unique, inverse = np.unique(batch.indices, return_inverse=True)
-            numbers = [b"%d" % index for index in unique.tolist()]
-            hashes = unique if self.bits is None and not self.expands else unique & np.int64(self.mask)
-            indices, found = names.enter(numbers, b"", hashes)
-            entries = found[inverse]
-            batch = dataclasses.replace(batch, indices=indices[inverse], columns=None)
+            unique, first, inverse = np.unique(batch.indices, return_index=True, return_inverse=True)
+            order = np.argsort(first)  # of appearance, so that exact names do not depend on the batch
+            place = np.empty_like(order)
+            place[order] = np.arange(len(order))
+            unique = unique[order]
+            masked = self.bits is not None or self.expands
+            hashes = unique & np.int64(self.mask) if masked else unique
+            indices, found = names.enter([b"%d" % index for index in unique.tolist()], b"", hashes)
+            entries = found[place[inverse]]
+            batch = dataclasses.replace(batch, indices=indices[place[inverse]], columns=None)
         elif self.bits is not None:
             batch = dataclasses.replace(batch, indices=batch.indices & np.int64(self.mask), columns=None)
         return self.expanded(batch, None, entries, names) if self.expands else batch

@@ -79,6 +79,8 @@ def open_stream(
     for name, value in (("batch_bytes", batch_bytes), ("max_line_bytes", max_line_bytes)):
         if value < 1:
             raise ValueError(f"{name}={value} is invalid: must be >= 1")
+    if names is not None:
+        names.join((features or Features()).joins)
     opener = _Opener(format, features or Features(), columns or Columns(), names, batch_bytes, max_line_bytes)
     return BatchReader(
         expand_paths(paths), opener.parse, on_error=on_error, prefetch=prefetch, types=opener.types

@@ -76,8 +76,7 @@ class Names:
         self, names: list[bytes], namespace: bytes, hashes: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Add what is new; returns each name's index and its entry in the table."""
-        entries = self.table.enter(namespace, names, hashes)
-        return (entries if self.exact else hashes), entries
+        return self.table.enter(namespace, names, hashes)
 
     def indices_of(
         self, names: Sequence[str], namespace: str = "", bits: int = DEFAULT_BITS
@@ -95,6 +94,11 @@ class Names:
             result[index] = f"{result[index]} | {name}" if index in result else name
         return result
 
+    def join(self, joins: bool) -> None:
+        """Say whether interactions and n-grams will be named, too; exact names must know it from the start."""
+        if not self.table.set_joins(joins):
+            raise ValueError("exact names were made " + ("without" if joins else "with") + " interactions")
+
     def state(self) -> dict[str, npt.NDArray[np.uint8] | npt.NDArray[np.int64]]:
         """All of it as arrays, for a model file."""
         keys = self.table.keys()
@@ -102,6 +106,7 @@ class Names:
             "keys": np.frombuffer(b"".join(keys), np.uint8).copy(),
             "ends": np.cumsum([len(key) for key in keys], dtype=np.int64),
             "indices": self.table.indices(),
+            "joins": np.array([self.table.joins], np.uint8),
         }
 
     @classmethod
@@ -113,10 +118,13 @@ class Names:
         if len(ends) != len(indices) or (ends[-1] if ends else 0) != len(text):
             raise ValueError("names are damaged: their parts do not belong together")
         names = cls(exact)
+        names.join(bool(np.asarray(state["joins"]).any()))
         begin = 0
         for place, (end, index) in enumerate(zip(ends, indices, strict=True)):
-            right = index == place if exact else index >= 0
-            if not (begin < end <= len(text) and right and names.table.restore(text[begin:end], index)):
+            known = begin < end <= len(text) and index >= 0 and names.table.restore(text[begin:end], index)
+            if not known:
                 raise ValueError(f"names are damaged: entry {place} is no name")
             begin = end
+        if names.table.indices().tolist() != indices:
+            raise ValueError("names are damaged: their indices are not those of their order")
         return names

@@ -16,7 +16,7 @@ from sketchnewton.streams.batch import Batch
 from sketchnewton.streams.columns import Columns
 from sketchnewton.streams.features import Features
 from sketchnewton.streams.files import Source
-from sketchnewton.streams.hashing import Names, mask_of
+from sketchnewton.streams.hashing import Names
 from sketchnewton.streams.lines import LineError, parse_lines
 from sketchnewton.streams.problems import Problems
 from sketchnewton.streams.reader import Parse
@@ -211,12 +211,10 @@ class _Rows:
         indices = np.zeros(count, np.int64)
         entries = np.zeros(count, np.int64)
         spaces = np.full(count, ord(" "), np.uint8)
-        exact = self.names is not None and self.names.exact
-        mask = mask_of(62) if exact else self.features.mask
         for (space, name), slot in self.distinct.items():
             if space:
                 spaces[slot] = space[0]
-            indices[slot] = _native.name_hash(name, _native.name_hash(space, 0)) & mask
+            indices[slot] = _native.name_hash(name, _native.name_hash(space, 0)) & self.features.mask
             if self.names is not None:
                 index, entry = self.names.enter([name], space, indices[slot : slot + 1])
                 indices[slot], entries[slot] = index[0], entry[0]

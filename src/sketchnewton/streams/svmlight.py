@@ -48,6 +48,8 @@ def svmlight_parser(
 ) -> Parse:
     """The format, for a ``BatchReader``. Features are in the default namespace."""
     made = features or Features()
+    if names is not None:
+        names.join(made.joins)
 
     def parse_text(text: memoryview, line: int) -> tuple[Batch, int, LineError | None]:
         indptr, indices, data, labels, columns, lines, error = _native.parse_svmlight(text, max_line_bytes)

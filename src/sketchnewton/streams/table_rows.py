@@ -12,11 +12,12 @@ from sketchnewton import _native
 from sketchnewton.streams.batch import Batch
 from sketchnewton.streams.columns import Columns
 from sketchnewton.streams.features import Features
-from sketchnewton.streams.hashing import Names, mask_of
+from sketchnewton.streams.hashing import Names
 
 NUMBER, TEXT = "number", "text"
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +82,20 @@ class RowMaker:
         values = np.zeros(shape, np.float64)
         entries = np.zeros(shape, np.int64) if self.names is not None else None
         spaces = np.full(len(columns), ord(" "), np.uint8)
-        for k, (column, cells) in enumerate(columns.items()):
-            space, name = split_column(column)
-            spaces[k] = space[0] if space else ord(" ")
-            if isinstance(cells, Numbers):
-                index, entry = self._look_up(space, [name])
-                indices[:, k] = index[0]
-                values[:, k] = np.nan_to_num(cells.values, nan=0.0)
-                if entries is not None and entry is not None:
-                    entries[:, k] = entry[0]
-            elif cells.distinct:
-                index, entry = self._look_up(space, [name + b"=" + text for text in cells.distinct])
-                indices[:, k] = index[cells.codes]
-                values[:, k] = cells.codes >= 0
-                if entries is not None and entry is not None:
-                    entries[:, k] = entry[cells.codes]
+        parts = [_Part(column, cells) for column, cells in columns.items()]
+        if self.names is not None:
+            self._enter(parts, self.names)
+        for k, part in enumerate(parts):
+            if part.space:
+                spaces[k] = part.space[0]
+            if not part.names:
+                continue
+            if self.names is None:
+                part.indices = self._hashes(part.space, part.names)
+            indices[:, k] = part.indices[part.codes]
+            values[:, k] = part.values
+            if entries is not None:
+                entries[:, k] = part.entries[part.codes]
         present = values != 0.0
         indptr = np.concatenate(([0], np.cumsum(present.sum(axis=1, dtype=np.int64))))
         batch = Batch(
@@ -112,13 +112,38 @@ class RowMaker:
         every = np.broadcast_to(spaces, shape)[present]
         return self.features.expanded(batch, every, None if entries is None else entries[present], self.names)
 
-    def _look_up(
-        self, space: bytes, names: list[bytes]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-        exact = self.names is not None and self.names.exact
-        mask = mask_of(62) if exact else self.features.mask
-        hashes = _native.hash_names(names, _native.name_hash(space, 0), mask)
-        return (hashes, None) if self.names is None else self.names.enter(names, space, hashes)
+    def _enter(self, parts: list[_Part], names: Names) -> None:
+        """Name what is in the cells, from row to row: then it does not matter how many rows there are."""
+        found = []
+        for k, part in enumerate(parts):
+            part.indices = np.zeros(len(part.names), np.int64)
+            part.entries = np.zeros(len(part.names), np.int64)
+            present = np.flatnonzero(part.values)
+            codes, first = np.unique(part.codes[present], return_index=True)
+            found += [(int(present[f]), k, int(code)) for code, f in zip(codes, first, strict=True)]
+        for _, k, code in sorted(found):
+            name = [parts[k].names[code]]
+            index, entry = names.enter(name, parts[k].space, self._hashes(parts[k].space, name))
+            parts[k].indices[code], parts[k].entries[code] = index[0], entry[0]
+
+    def _hashes(self, space: bytes, names: list[bytes]) -> Integers:
+        return _native.hash_names(names, _native.name_hash(space, 0), self.features.mask)
+
+
+class _Part:
+    """One column: its different names, and the number of the name and the value of each cell."""
+
+    def __init__(self, column: str, cells: Numbers | Texts) -> None:
+        self.space, name = split_column(column)
+        self.indices = self.entries = np.zeros(0, np.int64)
+        if isinstance(cells, Numbers):
+            self.names = [name]
+            self.codes = np.zeros(len(cells.values), np.int64)
+            self.values = np.nan_to_num(cells.values, nan=0.0)
+        else:
+            self.names = [name + b"=" + text for text in cells.distinct]
+            self.codes = cells.codes
+            self.values = (cells.codes >= 0).astype(np.float64)
 
 
 def split_column(column: str) -> tuple[bytes, bytes]:

@@ -54,6 +54,8 @@ def vw_parser(
     made = features or Features()
     mask = mask_of(None) if names is not None and names.exact else made.mask
     table = names.table if names is not None else None
+    if names is not None:
+        names.join(made.joins)
 
     def parse_text(text: memoryview, line: int) -> tuple[Batch, int, LineError | None]:
         indptr, indices, data, labels, columns, lines, error, weights, base, tags, spaces, entries = (
