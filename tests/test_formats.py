@@ -181,11 +181,12 @@ def test_scipy_reads_what_is_written_and_is_read(tmp_path: Path) -> None:
         (theirs,) = open_stream(tmp_path / "theirs.npz")
         assert theirs.indices.tolist() == batch.indices.tolist()
         assert np.isnan(theirs.labels).all()
-    np.savez(tmp_path / "dense.npz", X=matrix.toarray().astype(np.float32), y=np.arange(50))
-    (dense,) = open_stream(tmp_path / "dense.npz")
-    assert dense.labels.tolist() == list(range(50))
-    assert dense.indices.tolist() == [
-        i for i, v in zip(batch.indices, batch.data, strict=True) if np.float32(v)
+    table = np.array([[0, 1.5, 0], [2, 0, 0], [0, 0, 0]], np.float32)
+    np.savez(tmp_path / "dense.npz", X=table, y=[1, 2, 3], sample_weight=[1, 2, 1])
+    assert drain(tmp_path / "dense.npz")[0] == [
+        ("1.0", 1.0, 0.0, b"", {1: 1.5}),
+        ("2.0", 2.0, 0.0, b"", {0: 2.0}),
+        ("3.0", 1.0, 0.0, b"", {}),
     ]
 
 

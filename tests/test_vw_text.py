@@ -97,7 +97,7 @@ lines = st.builds(
 )
 
 
-@settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lines)
 @example("1 | 3:0.5 abc 007")
 @example("1 2 'tag|a x:2 |b:3 x:2 y")
@@ -111,6 +111,43 @@ lines = st.builds(
 def test_features_are_those_of_vowpal_wabbit(line: str) -> None:
     (ours,) = parse_rows(line.encode())
     assert_same(ours, judge.row(line))
+
+
+ALPHABET = "abcxyz019_-.,=/^*'\"#\\üñ中😀\x01\x7f\u2028"
+
+
+def random_line(source: random.Random) -> str:
+    """A line that says all that a line can say."""
+
+    def name() -> str:
+        if source.random() < 0.3:
+            return str(source.randrange(10 ** source.randrange(1, 25)))
+        return "".join(source.choice(ALPHABET) for _ in range(source.randrange(1, 13)))
+
+    def number() -> str:
+        value = source.uniform(-1000, 1000)
+        return source.choice([f"{value:.0f}", f"{value:.6f}", f"{value:.3e}", "0", ".5", "5.", "+3", "1E-3"])
+
+    def feature() -> str:
+        return source.choice([name(), f"{name()}:{number()}", f":{number()}"])
+
+    text = "".join(f"{part} " for part in (number(), number().lstrip("-"), number())[: source.randrange(4)])
+    text += source.choice(["", "", "", name(), f"'{name()}", f"'{name()} "])
+    for _ in range(source.randrange(1, 5)):
+        text += "|" + source.choice(["", name(), name(), f"{name()}:{number()}"])
+        text += "".join(source.choice((" ", "  ", "\t")) + feature() for _ in range(source.randrange(7)))
+    return text
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.integers(0, 1 << 62))
+def test_ten_thousand_lines_are_read_as_by_vowpal_wabbit(seed: int) -> None:
+    source = random.Random(seed)
+    texts = [random_line(source) for _ in range(20)]
+    ours = parse_rows("\n".join(texts).encode())
+    assert len(ours) == 20
+    for row, text in zip(ours, texts, strict=True):
+        assert_same(row, judge.row(text))
 
 
 ZEBRA = "|Says black with white stripes |OtherFeatures NumberOfLegs:4.0 HasStripes"

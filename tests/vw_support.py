@@ -30,7 +30,7 @@ class Judge:
     def row(self, line: str) -> Row:
         # Not `Workspace.parse`, which strips the line of all that Python takes for white space.
         (parsed,) = self._workspace._parse(line)
-        example = vowpalwabbit.Example(self._workspace, parsed, 0)
+        example = vowpalwabbit.Example(self._workspace, parsed)
         example.setup_done = True
         try:
             features = [

@@ -65,7 +65,8 @@ class NpzWriter(BatchWriter):
             "labels": self.rows,
             "weights": self.rows,
         }
-        with zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED) as archive:
+        target: Any = _Forward(self._file)
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
             for name, array in (
                 ("format", np.array(b"csr")),
                 ("shape", np.array([self.rows, self._columns or 0], np.int64)),
@@ -87,6 +88,14 @@ class NpzWriter(BatchWriter):
         for _ in range(self.rows):
             size = int.from_bytes(self._tag_texts.read(4), "little")
             member.write(self._tag_texts.read(size).ljust(self._longest_tag, b"\0"))
+
+
+class _Forward:
+    """A file to write to from beginning to end, since a compressed one can do no more."""
+
+    def __init__(self, file: Any) -> None:
+        self.write = file.write
+        self.flush = file.flush
 
 
 def _temporary() -> Any:

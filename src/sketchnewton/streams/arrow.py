@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -59,7 +60,7 @@ def arrow_parser(columns: Columns, maker: RowMaker) -> Parse:
         arrow = import_arrow("ipc")
         try:
             if not _start(source).startswith(b"ARROW1"):
-                stream = arrow.ipc.open_stream(arrow.PythonFile(SourceFile(source), mode="r"))
+                stream = arrow.ipc.open_stream(io.BufferedReader(SourceFile(source)))
                 yield from _Frame(source, arrow, stream.schema, columns, maker, problems).batches(
                     stream, None
                 )

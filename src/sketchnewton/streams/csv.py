@@ -115,10 +115,12 @@ class _Table:
     def batches(self, text: bytes, last: bool) -> Iterator[Batch]:
         """The rows of whole records."""
         ends, fields, spans, is_open = self.scan(text)
+        yield from self._rows(text, ends, fields, spans)
         if is_open and last:
             tail = text[int(ends[-1]) if len(ends) else 0 :]
-            self.line += int(spans.sum())
             self.fail(tail.find(b'"') + 1, "expected a closing quote before the end of the file")
+
+    def _rows(self, text: bytes, ends: Integers, fields: Integers, spans: Integers) -> Iterator[Batch]:
         begins = np.concatenate(([0], ends[:-1])) if len(ends) else ends
         lines = self.line + np.concatenate(([0], np.cumsum(spans)[:-1])) if len(ends) else ends
         self.line += int(spans.sum())

@@ -38,6 +38,7 @@ class BatchReader(Iterator[Batch]):
         prefetch: bool = True,
         types: Mapping[str, str] | None = None,
     ) -> None:
+        problems = Problems(on_error)
         inputs = _Inputs(paths)
         self.path = inputs.source.name
         self.size = inputs.size
@@ -46,7 +47,6 @@ class BatchReader(Iterator[Batch]):
         self.skipped = 0
         self.first_error: str | None = None
         self.types = {} if types is None else types
-        problems = Problems(on_error)
         steps = inputs.steps(parse, problems)
         self._problems = problems
         self._steps = _Prefetched(inputs, steps) if prefetch else _Direct(inputs, steps)
