@@ -1,16 +1,16 @@
 // Frequent Directions and its kin in sparse time (SON Algorithms 6–10, RFD Algorithms 3 and 6).
 //
 // The sketch is S = [diag(D) V; G]: V has up to m − 1 orthonormal rows from the last shrink, G the gradients
-// since then, up to m of them (at unit length: only their directions matter). All small computation is done in
-// an orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is a small
-// matrix M = W SᵀS Wᵀ, kept beside H = (αI + M)⁻¹, and the weights are w̄ + Wᵀc.
+// since then, up to m of them (at unit length: only their directions matter). All small computation is done
+// in an orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is a
+// small matrix M = W SᵀS Wᵀ, kept beside H = (αI + M)⁻¹, and the weights are w̄ + Wᵀc.
 //
 // When G is full, M is diagonalised, the shrink rule is applied, and V ← N₁V + N₂G. SON represents V as FZ to
 // avoid writing all of it, but N₁ is nearly singular whenever a direction is replaced, so F cannot be
 // inverted. Here features go through N₁ when they are touched next (EpochMaps); the weights' part Vᵀc takes
-// the same way into w̄. So does a gradient: a feature that one gradient of an epoch has touched keeps its value
-// in its row of the table until then. Those that several have touched get a slot for all their values, and
-// move on at the epoch's end.
+// the same way into w̄. So does a gradient: a feature that one gradient of an epoch has touched keeps its
+// value in its row of the table until then. Those that several have touched get a slot for all their values,
+// and move on at the epoch's end.
 #pragma once
 
 #include <algorithm>
@@ -144,7 +144,7 @@ class Frequent {
   // What the table does not show of a feature: its column of G.
   void extra(const T* row, T* out) const {
     std::fill(out, out + s_.m, T(0));
-    const T *columns = row + Table<T>::kSketch;
+    const T* columns = row + Table<T>::kSketch;
     const std::int64_t kind = static_cast<std::int64_t>(columns[kKind]) - first_kind();
     if (kind == s_.m)
       std::copy_n(slot(columns[kValue]), s_.m, out);
@@ -208,8 +208,8 @@ class Frequent {
   // Rank of V, directions that G has opened, rows in G, entries met since the last sweep, features of the
   // group, slots in use.
   enum { kRank, kOpened, kFilled, kMet, kMembers, kRecent };
-  // Columns of the table. Kind 0: nothing waits. 1 + (m + 1)e + k: the value in gradient k of epoch e of the open
-  // group; k = m stands for all gradients of the epoch, and the value is the number of a slot.
+  // Columns of the table. Kind 0: nothing waits. 1 + (m + 1)e + k: the value in gradient k of epoch e of the
+  // open group; k = m stands for all gradients of the epoch, and the value is the number of a slot.
   enum { kEpoch, kKind, kValue, kV };
   struct Touched {
     std::int64_t at, gradient;
@@ -218,7 +218,8 @@ class Frequent {
   // Share of ‖x‖² outside the span below which it is rounding.
   static constexpr double kInside = sizeof(T) == 4 ? 5e-7 : 1e-12;
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
-  static constexpr double kIllConditioned = 1e6;  // an update that takes this many digits from H: start afresh
+  static constexpr double kIllConditioned =
+      1e6;  // an update that takes this many digits from H: start afresh
   static constexpr std::int64_t kFewEpochs = 256, kSweep = 16;
   static constexpr std::int64_t kAhead = 8;
   static constexpr std::int64_t kRun = 32;  // short sums in T, long ones in double, as in the table
@@ -489,7 +490,7 @@ class Frequent {
   EpochShape shape_;
   EpochMaps<T> epochs_;
   SymmetricEigen eigen_;
-  std::vector<Touched> touched_;                          // features of the row with gradients of this epoch
+  std::vector<Touched> touched_;                           // features of the row with gradients of this epoch
   std::vector<std::int64_t> early_, late_, chosen_index_;  // features that stand at the group's start; at now
   std::vector<T> chosen_x_;
   std::vector<double> sum_, xhat_, y_, v_, z_, g_;
