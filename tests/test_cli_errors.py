@@ -95,7 +95,7 @@ def test_a_bad_test_file_leaves_the_trained_model(tmp_path: Path, capsys: pytest
         (["train", "DATA", "--sketch", "ojaa"], "--sketch: unknown value 'ojaa': did you mean oja?"),
         (["train", "DATA", "--loss", "logistc"], "did you mean 'logistic'?"),
         (["train"], "missing DATA"),
-        (["train", "DATA", "more"], "unexpected argument 'more'"),
+        (["inspect", "DATA", "more"], "unexpected argument 'more'"),
         (["train", "DATA", "--alpha", "x"], "--alpha: 'x' is invalid: must be a number"),
         (["train", "DATA", "--alpha", "nan"], "--alpha: 'nan' is invalid: must be a number"),
         (["train", "DATA", "--alpha", "-1"], "alpha=-1"),
