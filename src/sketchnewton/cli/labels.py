@@ -27,7 +27,7 @@ class Labels:
     """Labels as the learner knows them: +1 for `positive` and −1 for the others, or as they are if it is None."""
 
     def __init__(self, loss: Loss, positive: float | None = None) -> None:
-        self._loss = loss
+        self.loss = loss
         self._positive = positive
 
     def code(self, labels: Floats) -> Floats:
@@ -35,16 +35,16 @@ class Labels:
         if self._positive is not None:
             coded = np.where(labels == self._positive, 1.0, -1.0)
             return np.where(np.isnan(labels), np.nan, coded) if np.isnan(labels).any() else coded
-        fits = self._loss.fits(labels)
+        fits = self.loss.fits(labels)
         return labels if fits.all() else np.where(fits, labels, np.nan)
 
     def complaint(self, label: float) -> str:
         """What is wrong with an unfit label."""
         if np.isnan(label):
             return "has no label, but training needs one"
-        rule = self._loss.label_rule
+        rule = self.loss.label_rule
         hint = ": --positive LABEL makes them" if "-1" in rule else ""
-        return f"has the label {label:g}, but the {self._loss.name} loss needs {rule}{hint}"
+        return f"has the label {label:g}, but the {self.loss.name} loss needs {rule}{hint}"
 
 
 class Classes(Labels):
