@@ -15,7 +15,7 @@ from sketchnewton.cli.console import Console, amount, counted, number, percent
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import check_writable
 from sketchnewton.cli.input import Data, fit
-from sketchnewton.cli.labels import LabelWatch, Labels
+from sketchnewton.cli.labels import Labels, LabelWatch
 from sketchnewton.cli.learner import build
 from sketchnewton.cli.options_learner import LEARNERS
 from sketchnewton.cli.parser import nearest
@@ -59,7 +59,7 @@ class Contender:
 
 
 # One line per contender; those whose learner is not in the table of learners are left out.
-_CONTENDERS = (
+_CONTENDERS: tuple[tuple[str, str, dict[str, Any], str | None, tuple[float | None, ...]], ...] = (
     ("bank", "bank", {}, None, (None,)),
     ("newton-oja", "newton", {"sketch": "oja"}, "alpha", _ALPHAS),
     ("newton-rfd", "newton", {"sketch": "rfd"}, "alpha", _ALPHAS),
@@ -79,7 +79,9 @@ def run(args: argparse.Namespace) -> int:
             raise usage_error(f"--output {args.output}: the picture can be one of {' '.join(_PICTURES)}")
         draw = _drawing()
     contenders = _chosen(args.learners)
-    given = {name: getattr(args, name) for name in ("loss", "clip", "sketch_size", "seed") if hasattr(args, name)}
+    given = {
+        name: getattr(args, name) for name in ("loss", "clip", "sketch_size", "seed") if hasattr(args, name)
+    }
     for contender in contenders:  # options that are wrong are wrong before any work is done
         for value in contender.grid:
             _learner(contender, value, given)
@@ -153,7 +155,9 @@ def _compare(
     with tempfile.TemporaryDirectory() as folder:
         passes = Passes(data, os.path.join(folder, "rows.skn-cache"), console, stop)
         for at, contender in enumerate(contenders):
-            if contender.kind == "full" and not widest:  # it goes first, so nobody knows yet how wide rows are
+            if (
+                contender.kind == "full" and not widest
+            ):  # it goes first, so nobody knows yet how wide rows are
                 widest = max((batch.shape[1] for batch in _rows(passes, data, labels, args.rows)), default=0)
             if contender.kind == "full" and widest > _WIDEST_FULL:
                 contender.skipped = f"{amount(widest)} features are too many"
@@ -208,7 +212,11 @@ def _facts(contender: Contender) -> dict[str, Any]:
         "seconds": contender.seconds[best],
         "rows_per_second": score.rows / contender.seconds[best] if contender.seconds[best] else None,
         "grid": [
-            {"value": value, "loss": s.mean_loss if np.isfinite(s.mean_loss) else None, "error_rate": s.error_rate}
+            {
+                "value": value,
+                "loss": s.mean_loss if np.isfinite(s.mean_loss) else None,
+                "error_rate": s.error_rate,
+            }
             for value, s in contender.scores.items()
         ],
     }
@@ -216,7 +224,10 @@ def _facts(contender: Contender) -> dict[str, Any]:
 
 def _page(name: str, rows: int, contenders: list[Contender]) -> list[str]:
     ran = sorted((c for c in contenders if c.skipped is None), key=lambda c: _finite_loss(c.scores[c.best]))
-    lines = [f"{name}: one pass over {counted(rows, 'row')}, progressive loss, best of each learner's grid", ""]
+    lines = [
+        f"{name}: one pass over {counted(rows, 'row')}, progressive loss, best of each learner's grid",
+        "",
+    ]
     lines.append(
         f"{'learner':<14}{'best setting':<16}{'loss':>10}{'error':>9}{'rows/s':>12}{'worst of grid':>15}"
     )

@@ -18,28 +18,32 @@ _LONGEST = 60  # characters of a title
 
 
 def draw(path: str, name: str, rows: int, contenders: list[Contender]) -> None:
-    """Loss against time: each learner's best value as a dot, the rest of its grid as a line from it."""
+    """Left the loss, as a dot for each learner's best value and a line to its worst; right the time."""
     ran = [c for c in contenders if c.skipped is None and math.isfinite(c.scores[c.best].mean_loss)]
-    figure = Figure(figsize=(8.0, 4.8), dpi=160, facecolor="white", layout="constrained")
+    ran.sort(key=lambda c: -c.scores[c.best].mean_loss)
+    figure = Figure(figsize=(9.0, 1.6 + 0.42 * len(ran)), dpi=160, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    lowest = min((c.scores[c.best].mean_loss for c in ran), default=0.0)
-    for contender in ran:
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    for place, contender in enumerate(ran):
         best = contender.best
-        seconds, loss = contender.seconds[best], contender.scores[best].mean_loss
-        colour = _BLUE if loss == lowest else _GREY
-        others = [s.mean_loss for s in contender.scores.values() if math.isfinite(s.mean_loss)]
-        axes.plot([seconds, seconds], [loss, max(others)], color=colour, linewidth=1.2, alpha=0.5)
-        axes.plot([seconds], [loss], marker="o", color=colour, markersize=8)
-        axes.annotate(
-            contender.name, (seconds, loss), xytext=(8, -3), textcoords="offset points", color=colour, fontsize=10
+        loss, seconds = contender.scores[best].mean_loss, contender.seconds[best]
+        colour = _BLUE if place == len(ran) - 1 else _GREY
+        grid = [score.mean_loss for score in contender.scores.values() if math.isfinite(score.mean_loss)]
+        left.plot([loss, max(grid)], [place, place], color=colour, linewidth=2, alpha=0.4)
+        left.plot([loss], [place], marker="o", color=colour, markersize=8)
+        right.barh(place, seconds, color=colour, height=0.5)
+        right.annotate(
+            f" {seconds:.2g} s", (seconds, place), va="center", color=_INK, fontsize=9, annotation_clip=False
         )
-    axes.set_xscale("log")
-    axes.margins(x=0.2)
-    axes.set_xlabel(f"seconds of learning for {rows:,} rows", color=_INK)
-    axes.set_ylabel("progressive loss: dot best, line up to worst of the grid", color=_INK)
-    axes.grid(axis="y", color="#e6e6e6", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
+    left.set_yticks(range(len(ran)), [f"{c.name} {c.setting(c.best)}".strip() for c in ran])
+    left.set_xlabel("progressive loss: best of the grid, line to the worst", color=_INK)
+    right.set_xlabel(f"seconds of learning for {rows:,} rows", color=_INK)
+    right.margins(x=0.15)
+    for axes in (left, right):
+        axes.grid(axis="x", color="#e6e6e6", linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.tick_params(left=False)
+        axes.spines[["top", "right", "left"]].set_visible(False)
     title = name if len(name) <= _LONGEST else "…" + name[1 - _LONGEST :]
-    axes.set_title(title, loc="left", color=_INK, fontsize=11, parse_math=False)
+    left.set_title(title, loc="left", color=_INK, fontsize=11, parse_math=False)
     figure.savefig(path)

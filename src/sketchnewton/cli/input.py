@@ -60,6 +60,7 @@ class Data:
             self.names = Names()
         self.on_error: str = args.on_error
         self.prefetch: bool = args.threads > 1
+        self.types: dict[str, str] = {}  # of columns, as far as the data has told
         self.skipped = 0
         self.unlearnable = 0
         self.first_error: str | None = None
@@ -68,7 +69,7 @@ class Data:
     def other(self, path: str) -> Data:
         """Another file, read in the same way."""
         data = copy.copy(self)
-        data.typed, data._paths = [path], None
+        data.typed, data._paths, data.columns = [path], None, self._typed_columns()
         data.skipped, data.unlearnable, data.first_error = 0, 0, None
         return data
 
@@ -94,8 +95,8 @@ class Data:
         notes: dict[str, Any] = {}
         if self.features != Features():
             notes["features"] = self.features.to_dict()
-        if self.columns != Columns():
-            notes["columns"] = self.columns.to_dict()
+        if (columns := self._typed_columns()) != Columns():
+            notes["columns"] = columns.to_dict()
         if self.names is not None and self.names.exact:
             notes[_EXACT] = True
         return notes
@@ -109,7 +110,7 @@ class Data:
         return {
             "format": self.format,
             "features": self.features.to_dict(),
-            "columns": self.columns.to_dict(),
+            "columns": self.columns.with_types({}).to_dict(),
             "exact_names": self.names is not None and self.names.exact,
             "on_error": self.on_error,
         }
@@ -133,9 +134,14 @@ class Data:
         except Stopped:
             return
         try:
-            yield from watched(reader, console, stop)
+            for batch in watched(reader, console, stop):
+                self.types = getattr(reader, "types", {})
+                yield batch
         finally:
             self.skipped, self.first_error = reader.skipped, reader.first_error or self.first_error
+
+    def _typed_columns(self) -> Columns:
+        return self.columns.with_types(self.types) if self.types else self.columns
 
     def report_skipped(self, console: Console) -> None:
         """Say what was left out."""
@@ -172,6 +178,8 @@ def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch
             console.progress(known, counted(reader.rows, "row"))
     except Stopped:
         return
+    except ModuleNotFoundError as error:  # of an extra, which it names
+        raise CommandError(str(error)) from None
     finally:
         console.clear()
         reader.close()

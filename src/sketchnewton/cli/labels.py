@@ -13,6 +13,7 @@ __all__ = ["Classes", "LabelWatch", "Labels", "label_coding"]
 
 Floats = npt.NDArray[np.float64]
 
+NO_LABEL = "has no label, but training needs one (in a table, --label names its column)"
 _ENOUGH = 3  # different labels, after which there is nothing left to notice
 
 
@@ -41,7 +42,7 @@ class Labels:
     def complaint(self, label: float) -> str:
         """What is wrong with an unfit label."""
         if np.isnan(label):
-            return "has no label, but training needs one"
+            return NO_LABEL
         rule = self.loss.label_rule
         hint = ": --positive LABEL makes them" if "-1" in rule else ""
         return f"has the label {label:g}, but the {self.loss.name} loss needs {rule}{hint}"
@@ -79,7 +80,7 @@ class Classes(Labels):
     def complaint(self, label: float) -> str:
         """What is wrong with an unfit label."""
         if np.isnan(label):
-            return "has no label, but training needs one"
+            return NO_LABEL
         count = self.count
         if label in (0, count):
             return (

@@ -68,6 +68,7 @@ class Passes:
                 self.from_cache = True
                 reader, facts = cached
                 self._data.skipped, self._data.first_error = facts["skipped"], facts["first_error"]
+                self._data.types = facts["types"]
                 yield from watched(reader, self._console, self._stop)
                 return
         yield from self._parse(self.cache)
@@ -108,7 +109,13 @@ class Passes:
             self._console.line(f"skn: warning: {self._data.name} changed while it was read: no cache is kept")
             return
         try:
-            writer.commit({"skipped": self._data.skipped, "first_error": self._data.first_error})
+            writer.commit(
+                {
+                    "skipped": self._data.skipped,
+                    "first_error": self._data.first_error,
+                    "types": self._data.types,
+                }
+            )
             self._parsed = True
         except OSError as error:
             self._go_without(cache, error)

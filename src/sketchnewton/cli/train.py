@@ -266,10 +266,12 @@ class Training:
                     self._checkpoint(at)
 
     def _checkpoint(self, at: int) -> None:
-        self._attach_names()
+        self._remember()
         self._checkpoints.save(self.learner, self._run_note(at))
 
-    def _attach_names(self) -> None:
+    def _remember(self) -> None:
+        """Let the model know what the data has told about itself so far."""
+        self.learner.notes.update(self.data.remembered())
         if self.data.names is not None and self.data.names.exact:
             self.learner.attached = self.data.names.state()
 
@@ -318,7 +320,7 @@ class Training:
             if self._checkpoints is not None and self.stop.signal is not None:
                 self._checkpoint(max(0, len(self.scores) - 1))
             else:
-                self._attach_names()
+                self._remember()
                 self.learner.save(self.args.model)
             self.saved = True
         if self.args.readable is not None and self.pupil.rows:
