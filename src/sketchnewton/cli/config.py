@@ -67,22 +67,24 @@ def _arguments(path: str, parser: Parser) -> tuple[list[str], list[str]]:
         raise CommandError(f"{path}: not a TOML file: not UTF-8 text", code=2) from None
     except FileNotFoundError:
         raise CommandError(f"{path}: no such file") from None
-    actions = {action.dest: action for action in parser._actions if action.dest not in ("help", "config")}
-    spelled = {
-        name.lstrip("-").replace("-", "_"): dest for dest, a in actions.items() for name in a.option_strings
-    }
+    actions = [action for action in parser._actions if action.dest not in ("help", "config")]
+    spelled = {_key(name): action for action in actions for name in action.option_strings}
+    unnamed = {action.dest for action in actions if not action.option_strings}
     options: list[str] = []
     positionals: list[str] = []
     for key, value in settings.items():
-        name = key.replace("-", "_")
-        if name in actions and not actions[name].option_strings:
+        if _key(key) in unnamed:
             positionals = [_text(path, key, item) for item in (value if isinstance(value, list) else [value])]
-        elif name in spelled:
-            options += _option(path, key, value, actions[spelled[name]])
+        elif _key(key) in spelled:
+            options += _option(path, key, value, spelled[_key(key)])
         else:
             known = [word.replace("_", "-") for word in spelled]
             raise CommandError(f"{path}: unknown option {key}{nearest(key, known)}", code=2)
     return options, positionals
+
+
+def _key(name: str) -> str:
+    return name.lstrip("-").replace("-", "_")
 
 
 def _option(path: str, key: str, value: Any, action: argparse.Action) -> list[str]:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from sketchnewton import learners, model_file
+from sketchnewton import learners
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.labels import Classes, Labels, label_coding
 from sketchnewton.cli.options_learner import (
@@ -75,6 +75,8 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
 
 def load_learner(path: str) -> Learner:
     """The learner in the model file `path`."""
+    from sketchnewton import model_file  # noqa: PLC0415 - brings all kinds of models along
+
     return model_file.load_learner(path)
 
 

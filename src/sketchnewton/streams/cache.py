@@ -41,7 +41,7 @@ _END = b"sketchnewton cache end 1\n"
 _ENDING = struct.Struct("<qq")  # where the end begins, its checksum
 _LENGTH = struct.Struct("<q")
 # Of a block: rows, entries, columns (-1: unknown), first line (-1: unknown), bytes of the tags, which arrays,
-# checksum of the arrays.
+# checksum of all this and of the arrays.
 _BLOCK = struct.Struct("<qqqqqqq")
 _LARGEST_KEY = 1 << 24
 
@@ -69,13 +69,13 @@ class CacheWriter:
             raise ValueError("the cache is closed")
         flags, arrays = _packed(batch)
         tags = b"\n".join(batch.tags) if batch.tags else b""
-        check = 0
-        for array in arrays:
-            check = zlib.crc32(_bytes_of(array), check)
-        check = zlib.crc32(tags, check)
         columns = -1 if batch.columns is None else batch.columns
         line = -1 if batch.first_line is None else batch.first_line
-        self._file.write(_BLOCK.pack(len(batch), len(batch.indices), columns, line, len(tags), flags, check))
+        facts = (len(batch), len(batch.indices), columns, line, len(tags), flags)
+        check = zlib.crc32(_BLOCK.pack(*facts, 0))
+        for array in arrays:
+            check = zlib.crc32(_bytes_of(array), check)
+        self._file.write(_BLOCK.pack(*facts, zlib.crc32(tags, check)))
         for array in arrays:
             self._file.write(_bytes_of(array))
         self._file.write(tags)
@@ -141,11 +141,12 @@ class _Blocks:
             yield self._batch()
 
     def _batch(self) -> Batch:
-        rows, entries, columns, line, tag_bytes, flags, check = _BLOCK.unpack(self._take(_BLOCK.size))
+        *facts, check = _BLOCK.unpack(self._take(_BLOCK.size))
+        rows, entries, columns, line, tag_bytes, flags = facts
         if min(rows, entries, tag_bytes) < 0:
             raise self._damaged()
         arrays: list[Array] = []
-        found = 0
+        found = zlib.crc32(_BLOCK.pack(*facts, 0))
         for dtype, length in _layout(rows, entries, flags):
             if length * np.dtype(dtype).itemsize > self._left:
                 raise self._damaged()
