@@ -14,7 +14,7 @@ from sketchnewton.cli import main
 from sketchnewton.evaluation import ClassScore
 from sketchnewton.learners import AdaGrad, OneVsAll, SketchedNewton
 
-PARAMETERS = {"sketch": "fd", "sketch_size": 4, "loss": "logistic", "clip": 4.0, "intercept": True}
+PARAMETERS = {"sketch": "fd", "sketch_size": 4, "loss": "logistic", "clip": None, "intercept": True}
 
 
 def three_classes(rows: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +41,7 @@ def test_each_class_is_learned_against_the_others() -> None:
         np.testing.assert_array_equal(scores[:, k], alone.learn(X, np.where(y == k, 1.0, -1.0)))
         np.testing.assert_array_equal(learner.weights[k], alone.weights)
         assert learner.intercept_[k] == alone.intercept_
-    assert np.mean(learner.predict(X).argmax(axis=1) == y) > 0.85
+    assert np.mean(learner.predict(X).argmax(axis=1) == y) > 0.8
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -107,7 +107,7 @@ def test_the_command_counts_classes_from_zero_or_one(
         "--loss",
         "logistic",
         "--clip",
-        "4",
+        "none",
         "--test",
         str(test),
         "--json",
