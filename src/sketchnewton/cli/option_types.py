@@ -39,9 +39,9 @@ at_least_two = _number(int, "a whole number >= 2", lambda value: value >= 2)
 bits = _number(int, "a whole number from 1 to 30", lambda value: 1 <= value <= 30)
 
 
-def clip(text: str) -> float | None:
-    """A bound, or None for `none`."""
-    return None if text == "none" else finite(text)
+def clip(text: str) -> str | float | None:
+    """A bound, None for `none`, or `auto`."""
+    return None if text == "none" else text if text == "auto" else finite(text)
 
 
 def eta(text: str) -> str | float:

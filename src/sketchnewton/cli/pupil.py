@@ -48,7 +48,8 @@ class Pupil:
         self._holdout = holdout
         # Other losses have labels of their own kind, which no bound on predictions has to reach.
         regression = type(learner.loss).label_rule == Loss.label_rule and class_count(learner) is None
-        self._clip = parameters_of(learner).get("clip") if regression else None
+        clip = parameters_of(learner).get("clip")
+        self._clip = clip if regression and isinstance(clip, float | int) else None
 
     def learn(self, batch: Batch, labels: Floats, weights: Floats | None = None, /) -> Floats:
         """Learn a batch; return the prediction made before each update."""
