@@ -93,7 +93,9 @@ def test_killed_at_any_moment(options: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("number", [1, 2, 5])
-@pytest.mark.parametrize("options", [[], ["--passes", "2"], ["--multiclass", "2"], ["--sketch", "rfd"]])
+@pytest.mark.parametrize(
+    "options", [[], ["--passes", "2"], ["--multiclass", "2"], ["--sketch", "fd", "--sketch-size", "3"]]
+)
 def test_dying_around_a_save(options: list[str], number: int, before: bool, tmp_path: Path) -> None:
     """With --checkpoint-every 250 the fourth of 1000 rows' saves is the last checkpoint, the fifth the end."""
     data = write_rows(tmp_path / "rows.svm", rows=1000, labels=(0, 1))
@@ -188,7 +190,7 @@ def test_data_that_changed_since_the_checkpoint_is_refused(
         (["--passes", "3"], "--passes 3 does not agree"),
         (["--holdout", "3"], "--holdout 3 does not agree"),
         (["--predictions", "-"], "--predictions would lack those of the 600 rows"),
-        (["--on-error", "skip"], "with other options"),
+        (["--format", "svmlight"], "with other options"),
     ],
 )
 def test_a_run_is_finished_with_its_own_options(
@@ -212,6 +214,22 @@ def test_a_checkpoint_goes_on_with_other_data_as_any_model_does(data: Path, tmp_
     train_and_die(2, data, model, "--checkpoint-every", 300)
     assert train(rest, model, "--resume", model) == 0
     assert model.read_bytes() == whole.read_bytes()
+
+
+def test_a_bad_row_can_be_skipped_when_the_run_is_finished(data: Path, tmp_path: Path) -> None:
+    lines = data.read_text().splitlines(keepends=True)
+    bad, model, whole = tmp_path / "bad.svm", tmp_path / "m.skn", tmp_path / "whole.skn"
+    bad.write_text("".join([*lines[:700], "nonsense\n", *lines[700:]]))
+    assert train(bad, whole, "--on-error", "skip") == 0
+    assert train(bad, model, "--checkpoint-every", 300) == 1
+    assert train(bad, model, "--resume", model, "--on-error", "skip") == 0
+    assert model.read_bytes() == whole.read_bytes()
+
+
+def test_inspect_tells_a_checkpoint(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train_and_die(2, data, tmp_path / "m.skn", "--checkpoint-every", 300)
+    assert main(["inspect", str(tmp_path / "m.skn")]) == 0
+    assert "a checkpoint after row 600 of pass 1: --resume finishes the run" in capsys.readouterr().out
 
 
 def test_checkpoints_need_a_place(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

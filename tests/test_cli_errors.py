@@ -122,7 +122,7 @@ def test_usage(args: list[str], words: str, tmp_path: Path, capsys: pytest.Captu
     ("args", "words"),
     [
         (["train", "TMP/none.svm"], "TMP/none.svm: no such file"),
-        (["train", "TMP"], "TMP: is a directory"),
+        (["train", "DATA", "--test", "TMP"], "TMP: is a directory"),
         (["train", "DATA", "--test", "TMP/none.svm"], "TMP/none.svm: no such file"),
         (["train", "DATA", "--model", "TMP/none/m.skn"], "TMP/none/m.skn: there is no directory"),
         (["train", "DATA", "--model", "TMP"], "TMP: is a directory"),

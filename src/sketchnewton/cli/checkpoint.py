@@ -93,7 +93,8 @@ def agree(path: str, run: Run, given: dict[str, Any]) -> None:
                 f"{option} {given[name]} does not agree with {path}, a checkpoint of a run with {held}: "
                 "leave the option out to finish the run"
             )
-    if given["way"] != run["way"]:
+    # Other rows may be skipped from now on: those before the checkpoint were read without an error, or skipped.
+    if {**given["way"], "on_error": None} != {**run["way"], "on_error": None}:
         raise usage_error(f"{path} is a checkpoint of a run that read its data with other options: use those")
 
 

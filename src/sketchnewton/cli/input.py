@@ -6,6 +6,7 @@ import argparse
 import copy
 import dataclasses
 import os
+import re
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, e
 __all__ = ["CACHE_SUFFIX", "Data", "expand_data", "fit", "identity_of", "labelled", "shown_paths", "watched"]
 
 CACHE_SUFFIX = ".skn-cache"
+_OURS = re.compile(r"\.skn(-cache(\.\d+\.tmp)?|\.run)?$")
 
 _EXACT = "exact_names"  # the option, and the note that remembers it
 
@@ -150,8 +152,8 @@ class Data:
 
 
 def expand_data(typed: list[str]) -> list[str]:
-    """The files that paths, globs and directories mean; caches that lie among them are no data."""
-    return [path for path in expand_paths(typed) if path in typed or not path.endswith(CACHE_SUFFIX)]
+    """The files that paths, globs and directories mean; models and caches that lie among them are no data."""
+    return [path for path in expand_paths(typed) if path in typed or not _OURS.search(path)]
 
 
 def identity_of(paths: list[str]) -> Identity | None:

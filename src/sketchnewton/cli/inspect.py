@@ -58,6 +58,7 @@ def _facts(learner: Learner, top: int) -> dict[str, Any]:
         "alpha": alpha_in_force(learner),
         "positive": positive_label(learner),
         "rows_seen": learner.rows_seen,
+        "unfinished": _unfinished(learner),
         "features": learner.features_seen,
         "largest_index": learner.dimension - 1 if learner.dimension else None,
         "nonzero_weights": used,
@@ -68,6 +69,15 @@ def _facts(learner: Learner, top: int) -> dict[str, Any]:
         ],
         "data": {name: learner.notes[name] for name in ("features", "columns") if name in learner.notes},
     }
+
+
+def _unfinished(learner: Learner) -> str | None:
+    """Of a checkpoint: where the run was."""
+    run = learner.notes.get("run")
+    if not isinstance(run, dict):
+        return None
+    where = f"row {run.get('row')} of pass {run.get('pass', 0) + 1}"
+    return f" (a checkpoint after {where}: --resume finishes the run)"
 
 
 def _names(learner: Learner) -> dict[int, str]:
@@ -84,7 +94,7 @@ def _page(path: str, facts: dict[str, Any]) -> list[str]:
     lines = [
         f"{path}: {facts['class']}",
         f"  learned        {label_coding(facts['positive'], facts['classes'])}",
-        f"  rows seen      {amount(facts['rows_seen'])}",
+        f"  rows seen      {amount(facts['rows_seen'])}{facts['unfinished'] or ''}",
         f"  features seen  {_features(facts)}",
         f"  intercept      {' '.join(number(value) for value in np.atleast_1d(facts['intercept']).tolist())}",
     ]

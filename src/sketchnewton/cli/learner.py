@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -54,7 +55,8 @@ def make_learner(args: argparse.Namespace) -> Learner:
 
 def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None) -> Learner:
     """The learner called `kind` with the options `given`, once for each of the `classes` if there are any."""
-    kind = kind or _default(given)
+    if kind is None:
+        return _default(given, classes)
     make = _class(kind)
     takes = inspect.signature(make).parameters
     parameters = {}
@@ -152,8 +154,12 @@ def describe(learner: Learner) -> str:
 
 
 def smaller_steps(learner: Learner) -> str:
-    """The option that makes the learner's steps smaller."""
-    return "a larger --alpha" if "alpha" in parameters_of(learner) else "a smaller --eta"
+    """What makes the learner's steps smaller, as advice."""
+    names = {"alpha": "a larger --alpha", "eta": "a smaller --eta"}
+    advice = next(
+        (words for name, words in names.items() if name in parameters_of(learner)), "smaller features"
+    )
+    return f"{advice} or a tighter --clip" if "clip" in parameters_of(learner) else advice
 
 
 def alpha_in_force(learner: Learner) -> float | None:
@@ -181,13 +187,12 @@ def _class(kind: str) -> type[Learner]:
     return found
 
 
-def _default(given: Mapping[str, Any]) -> str:
+def _default(given: Mapping[str, Any], classes: int | None) -> Learner:
     """The first of the default learners that takes all options given; if none does, the last complains."""
-    for kind in DEFAULT_LEARNERS:
-        takes = inspect.signature(_class(kind)).parameters
-        if all(_parameter(name) in takes or name == "seed" for name in given):
-            return kind
-    return DEFAULT_LEARNERS[-1]
+    for kind in DEFAULT_LEARNERS[:-1]:
+        with contextlib.suppress(CommandError):
+            return build(kind, given, classes)
+    return build(DEFAULT_LEARNERS[-1], given, classes)
 
 
 def _check_sketch(given: Mapping[str, Any], sketch: str) -> None:

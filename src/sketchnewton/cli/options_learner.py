@@ -29,7 +29,7 @@ LEARNERS = {
 }
 
 # Without --learner: the first of these that takes all the options given.
-DEFAULT_LEARNERS = ("newton",)
+DEFAULT_LEARNERS: tuple[str, ...] = ("newton",)
 
 # Options that mean something for some sketches alone.
 ONLY_WITH_SKETCH = {

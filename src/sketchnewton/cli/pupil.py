@@ -81,7 +81,7 @@ class Pupil:
             at = int(finite.reshape(len(predictions), -1).all(axis=1).argmin())
             raise CommandError(
                 f"the learner diverged: its prediction for row {self.row + at + 1} is {predictions[at]}: "
-                f"try {smaller_steps(self.learner)} or a tighter --clip"
+                f"try {smaller_steps(self.learner)}"
             )
 
     def _warn_of_clip(self, labels: Floats) -> None:
