@@ -39,8 +39,8 @@ def test_each_class_is_learned_against_the_others() -> None:
     for k in range(3):
         alone = SketchedNewton(**PARAMETERS)  # type: ignore[arg-type]
         np.testing.assert_array_equal(scores[:, k], alone.learn(X, np.where(y == k, 1.0, -1.0)))
-        np.testing.assert_array_equal(learner.weights[k], alone.weights)
-        assert learner.intercept_[k] == alone.intercept_
+        np.testing.assert_array_equal(learner.weights[:, k], alone.weights)
+        assert learner.intercepts[k] == alone.intercept_
     assert np.mean(learner.predict(X).argmax(axis=1) == y) > 0.8
 
 
@@ -171,5 +171,5 @@ def test_two_halves_inspect_and_readable(tmp_path: Path, capsys: pytest.CaptureF
     learner = sketchnewton.load(a)
     assert isinstance(learner, OneVsAll)
     for feature, _, *weights in table[2:]:
-        expected = learner.weights[[1, 2, 0], int(feature)]  # class 3 is known as 0
+        expected = learner.weights[int(feature), [1, 2, 0]]  # class 3 is known as 0
         np.testing.assert_allclose(np.array(weights, float), expected, rtol=1e-8)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sketchnewton.losses import Loss, get_loss
 
-__all__ = ["Batch", "ClassScore", "Learner", "ProgressiveScore", "Report", "progressive"]
+__all__ = ["Batch", "ClassScore", "Learner", "ProgressiveScore", "Report", "SoftmaxScore", "progressive"]
 
 
 Column = npt.NDArray[np.float64]
@@ -194,6 +194,22 @@ class ClassScore(ProgressiveScore):
 
     def _answer(self, prediction: Column) -> float:
         return float(prediction.argmax())
+
+
+class SoftmaxScore(ClassScore):
+    """The same for scores whose loss is the cross-entropy of their softmax.
+
+    >>> score = SoftmaxScore("logistic", 2)
+    >>> score.update([[0.0, 0.0], [0.0, np.log(3.0)]], [0, 1])
+    >>> round(score.mean_loss, 6)  # (log 2 + log 4/3) / 2
+    0.490415
+    """
+
+    def _terms(self, p: Column, y: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+        _, wrong = super()._terms(p, y)
+        shifted = p - p.max(axis=1, keepdims=True)
+        chosen = np.take_along_axis(shifted, y.astype(np.intp)[:, None], axis=1)[:, 0]
+        return np.log(np.exp(shifted).sum(axis=1)) - chosen, wrong
 
 
 def progressive(

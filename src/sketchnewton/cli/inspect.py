@@ -18,6 +18,7 @@ from sketchnewton.cli.learner import (
     alpha_in_force,
     automatic_alpha,
     class_count,
+    constants,
     label_coding,
     labels_of,
     positive_label,
@@ -47,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _facts(learner: Learner, top: int) -> dict[str, Any]:
     features, weights = learner.largest_weights()
+    if weights.ndim > 1:  # of each feature, the class in which it weighs most
+        weights = np.take_along_axis(weights, np.abs(weights).argmax(axis=1)[:, None], axis=1)[:, 0]
     used = int(np.count_nonzero(weights))
     largest = zip(features[: min(top, used)].tolist(), weights.tolist(), strict=False)
     labels_of(learner)  # refuses notes that make no sense
@@ -62,7 +65,7 @@ def _facts(learner: Learner, top: int) -> dict[str, Any]:
         "features": learner.features_seen,
         "largest_index": learner.dimension - 1 if learner.dimension else None,
         "nonzero_weights": used,
-        "intercept": np.asarray(learner.intercept_).tolist(),
+        "intercept": learner.intercept_ if class_count(learner) is None else constants(learner).tolist(),
         "spectrum": [float(value) for value in learner.spectrum],
         "largest_weights": [
             {"feature": names.get(feature, feature), "weight": weight} for feature, weight in largest
@@ -100,7 +103,7 @@ def _page(path: str, facts: dict[str, Any]) -> list[str]:
     ]
     lines += [f"  {name:<13}  {value}" for name, value in facts["data"].items()]
     parameters = facts["parameters"]
-    if facts["classes"] is not None:  # those of each class's learner
+    if "make" in parameters:  # those of each class's learner
         parameters = {"learner": parameters["make"], **parameters["parameters"]}
     lines += ["", "parameters"]
     width = max((len(name) for name in parameters), default=0)

@@ -8,6 +8,9 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from sketchnewton import learners
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.labels import Classes, Labels, label_coding
@@ -26,7 +29,9 @@ __all__ = [
     "build",
     "check_agreement",
     "class_count",
+    "constants",
     "describe",
+    "has_softmax",
     "label_coding",
     "labels_of",
     "load_learner",
@@ -70,7 +75,11 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
     if "intercept" in takes:
         parameters.setdefault("intercept", True)
     try:
-        return make(**parameters) if classes is None else OneVsAll(make, classes, parameters)
+        if classes is None:
+            return make(**parameters)
+        if "classes" in takes and parameters.get("loss", "logistic") == "logistic" and "clip" not in given:
+            return make(**{**parameters, "loss": "logistic", "classes": classes})
+        return OneVsAll(make, classes, parameters)
     except (TypeError, ValueError) as error:
         raise usage_error(str(error)) from None
 
@@ -121,7 +130,18 @@ def labels_of(learner: Learner) -> Labels:
 
 def class_count(learner: Learner) -> int | None:
     """How many classes the learner tells apart; None for a learner of one number."""
-    return learner.classes if isinstance(learner, OneVsAll) else None
+    return learner.params.get("classes")
+
+
+def constants(learner: Learner) -> npt.NDArray[np.float64]:
+    """The constant of each class, or the one of a learner of one number."""
+    many: Any = learner
+    return np.atleast_1d(learner.intercept_ if class_count(learner) is None else many.intercepts)
+
+
+def has_softmax(learner: Learner) -> bool:
+    """Whether the learner tells classes apart by itself, with the cross-entropy of a softmax."""
+    return class_count(learner) is not None and not isinstance(learner, OneVsAll)
 
 
 def positive_label(learner: Learner) -> float | None:
@@ -150,12 +170,14 @@ def describe(learner: Learner) -> str:
     name = type(learner).__name__
     if isinstance(learner, OneVsAll):
         name = f"{name}, {learner.classes} x {learner.params['make']}"
+    elif has_softmax(learner):
+        name = f"{name}, softmax of {class_count(learner)} classes"
     return f"{name}: {', '.join(shown)}"
 
 
 def smaller_steps(learner: Learner) -> str:
     """What makes the learner's steps smaller, as advice."""
-    names = {"alpha": "a larger --alpha", "eta": "a smaller --eta"}
+    names = {"alpha": "a larger --alpha", "sigma": "a smaller --eta", "eta": "a larger --eta"}
     advice = next(
         (words for name, words in names.items() if name in parameters_of(learner)), "smaller features"
     )
@@ -183,7 +205,9 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _class(kind: str) -> type[Learner]:
-    found: type[Learner] = getattr(learners, LEARNERS[kind][0])
+    found: type[Learner] | None = getattr(learners, LEARNERS[kind][0], None)
+    if found is None:
+        raise usage_error(f"--learner {kind} is not part of this version")
     return found
 
 

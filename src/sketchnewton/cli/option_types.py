@@ -46,9 +46,9 @@ def clip(text: str) -> str | float | None:
 
 def eta(text: str) -> str | float:
     """A number or a schedule."""
-    if text in ("1/t", "1/sqrt(t)"):
+    if text.replace(" ", "") in ("1/t", "1/sqrt(t)", "sqrt(d/(C^2L^2t))"):
         return text
-    return _number(float, "a number, 1/t or 1/sqrt(t)", math.isfinite)(text)
+    return _number(float, "a number, 1/t, 1/sqrt(t) or sqrt(d/(C^2 L^2 t))", math.isfinite)(text)
 
 
 def oja_rate(text: str) -> str | float | list[float]:

@@ -22,14 +22,23 @@ __all__ = ["DEFAULT_LEARNERS", "LEARNERS", "LEARNER_OPTIONS", "ONLY_WITH_SKETCH"
 
 # --learner NAME: the class in sketchnewton.learners, and what it is.
 LEARNERS = {
+    "bank": ("NewtonBank", "sketched Newton with nothing to tune"),
     "newton": ("SketchedNewton", "sketched online Newton"),
     "full": ("FullNewton", "Newton with the full matrix"),
+    "invariant": (
+        "InvariantNewton",
+        "the same without --alpha, whatever the units and correlations of features",
+    ),
     "gradient": ("OnlineGradient", "online gradient"),
     "adagrad": ("AdaGrad", "diagonal AdaGrad"),
+    "sketched-adagrad": ("SketchedAdaGrad", "AdaGrad with a sketched full matrix"),
+    "full-adagrad": ("FullAdaGrad", "AdaGrad with the full matrix"),
+    "ada-lr": ("AdaLR", "AdaGrad with a randomised low-rank matrix"),
+    "radagrad": ("RadaGrad", "the same in linear time"),
 }
 
 # Without --learner: the first of these that takes all the options given.
-DEFAULT_LEARNERS: tuple[str, ...] = ("newton",)
+DEFAULT_LEARNERS: tuple[str, ...] = ("bank", "newton")
 
 # Options that mean something for some sketches alone.
 ONLY_WITH_SKETCH = {
@@ -72,7 +81,21 @@ _OPTIONS: dict[str, dict[str, object]] = {
     "sigma": {
         "type": finite,
         "metavar": "S",
-        "help": "what AdaGrad adds to the root of its sums (default 1e-8)",
+        "help": "what AdaGrad adds to the root of its sums",
+    },
+    "of": {
+        "choices": ("gradients", "data"),
+        "help": "what sketched AdaGrad sketches: gradients (default) or rows",
+    },
+    "penalty": {
+        "choices": ("l1", "l2", "elasticnet"),
+        "help": "penalty on weights, for the AdaGrad family (default none)",
+    },
+    "penalty_strength": {"type": finite, "metavar": "P", "help": "its strength (default 1e-4)"},
+    "l1_ratio": {"type": finite, "metavar": "R", "help": "share of l1 in elasticnet (default 0.5)"},
+    "form": {
+        "choices": ("mirror_descent", "dual_averaging"),
+        "help": "form of AdaGrad's step (default mirror_descent)",
     },
     "loss": {
         "metavar": "LOSS",

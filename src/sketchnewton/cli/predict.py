@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     learner = model_file.load_learner(args.model)
     if isinstance(learner, OneVsAll):
         learner.threads = max(1, args.threads - 1)
-    form = PredictionFormat(learner.loss, labels_of(learner), link=args.link, raw=args.raw)
+    form = PredictionFormat(learner, labels_of(learner), link=args.link, raw=args.raw)
     data = Data(args.data, args, learner)
     data.check()
     console = Console(args.quiet, bar=args.output != "-" or not sys.stdout.isatty())

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from sketchnewton.cli.errors import usage_error
 from sketchnewton.cli.files import write_numbers
 from sketchnewton.cli.labels import Classes, Labels
-from sketchnewton.losses import Loss
+from sketchnewton.cli.learner import has_softmax
+from sketchnewton.learners import Learner
 from sketchnewton.streams import Batch
 
 __all__ = ["PredictionFormat"]
@@ -25,10 +26,11 @@ class PredictionFormat:
     the logistic loss as probabilities that sum to one. A row's tag follows its prediction.
     """
 
-    def __init__(self, loss: Loss, labels: Labels, *, link: bool = False, raw: bool = False) -> None:
+    def __init__(self, learner: Learner, labels: Labels, *, link: bool = False, raw: bool = False) -> None:
         if link and raw:
             raise usage_error("--link and --raw exclude each other")
-        self._loss = loss
+        self._loss = learner.loss
+        self._softmax = has_softmax(learner)
         self._labels = labels
         self._link = link
         self._scores = link or raw
@@ -39,7 +41,9 @@ class PredictionFormat:
         if batch.base is not None:
             shown = shown + (batch.base if shown.ndim == 1 else batch.base[:, None])
         if self._link:
-            shown = self._loss.link(shown)
+            shown = (
+                np.exp(shown - shown.max(axis=1, keepdims=True)) if self._softmax else self._loss.link(shown)
+            )
         if isinstance(self._labels, Classes):
             if not self._scores:
                 shown = self._labels.name(shown.argmax(axis=1)).astype(np.float64)

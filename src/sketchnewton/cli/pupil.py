@@ -10,9 +10,9 @@ import numpy.typing as npt
 from sketchnewton.cli.console import Console
 from sketchnewton.cli.errors import CommandError
 from sketchnewton.cli.labels import LabelWatch
-from sketchnewton.cli.learner import class_count, parameters_of, smaller_steps
+from sketchnewton.cli.learner import class_count, has_softmax, parameters_of, smaller_steps
 from sketchnewton.cli.predictions import PredictionFormat
-from sketchnewton.evaluation import ClassScore, ProgressiveScore
+from sketchnewton.evaluation import ClassScore, ProgressiveScore, SoftmaxScore
 from sketchnewton.learners import FullNewton, Learner
 from sketchnewton.losses import Loss
 from sketchnewton.streams import Batch
@@ -25,7 +25,9 @@ Floats = npt.NDArray[np.float64]
 def new_score(learner: Learner) -> ProgressiveScore:
     """A score of nothing yet, of the kind that fits the learner."""
     classes = class_count(learner)
-    return ProgressiveScore(learner.loss) if classes is None else ClassScore(learner.loss, classes)
+    if classes is None:
+        return ProgressiveScore(learner.loss)
+    return (SoftmaxScore if has_softmax(learner) else ClassScore)(learner.loss, classes)
 
 
 class Pupil:

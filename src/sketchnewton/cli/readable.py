@@ -6,7 +6,8 @@ import numpy as np
 
 from sketchnewton.cli.files import open_output
 from sketchnewton.cli.labels import Classes, Labels
-from sketchnewton.learners import Learner, OneVsAll
+from sketchnewton.cli.learner import constants
+from sketchnewton.learners import Learner
 from sketchnewton.streams import Names
 
 __all__ = ["write_readable"]
@@ -19,12 +20,12 @@ def write_readable(path: str, learner: Learner, labels: Labels, names: Names | N
     """
     known = {} if names is None else names.readable()
     features, weights = learner.largest_weights()
-    columns, constant = weights[:, None], np.atleast_1d(learner.intercept_)
+    columns, constant = weights.reshape(len(features), -1), constants(learner)
     titles = ["weight"]
-    if isinstance(learner, OneVsAll) and isinstance(labels, Classes):
-        classes = labels.name(np.arange(learner.classes))
+    if isinstance(labels, Classes):
+        classes = labels.name(np.arange(labels.count))
         order = np.argsort(classes)
-        columns, constant = learner.weights[order][:, features].T, constant[order]
+        columns, constant = columns[:, order], constant[order]
         titles = [f"weight of {label}" for label in classes[order].tolist()]
     with open_output(path) as file:
         file.write("\t".join(["feature", "name", *titles]) + "\n")

@@ -100,7 +100,7 @@ class Training:
         self.labels = labels_of(self.learner)
         if isinstance(self.learner, OneVsAll):
             self.learner.threads = max(1, args.threads - 1)
-        form = PredictionFormat(self.learner.loss, self.labels, link=args.link, raw=args.raw)
+        form = PredictionFormat(self.learner, self.labels, link=args.link, raw=args.raw)
         self.pupil = Pupil(self.learner, self.console, form, self.holdout)
         self.passes = Passes(
             self.data, cache_place(args, self.data, self.pass_count), self.console, self.stop

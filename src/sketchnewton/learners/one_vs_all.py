@@ -78,10 +78,10 @@ class OneVsAll(Learner):
 
     @property
     def weights(self) -> Floats:
-        """Row k has the weights of class k."""
-        weights = np.zeros((self.classes, self.dimension))
-        for row, learner in zip(weights, self.learners, strict=True):
-            row[: learner.dimension] = learner.weights
+        """Column k has the weights of class k."""
+        weights = np.zeros((self.dimension, self.classes))
+        for k, learner in enumerate(self.learners):
+            weights[: learner.dimension, k] = learner.weights
         return weights
 
     @property
@@ -90,9 +90,14 @@ class OneVsAll(Learner):
         return self.learners[0].features_seen
 
     @property
-    def intercept_(self) -> Floats:  # type: ignore[override]
+    def intercepts(self) -> Floats:
         """The constant of each class."""
         return np.array([learner.intercept_ for learner in self.learners])
+
+    @property
+    def intercept_(self) -> float:
+        """Learners of one number have it."""
+        raise AttributeError("a learner of several classes has `intercepts`")
 
     def _scores(self, one: Callable[[int], Floats], rows: int) -> Floats:
         scores = np.empty((rows, self.classes))
@@ -108,12 +113,13 @@ class OneVsAll(Learner):
             scores[:, k] = column
         return scores
 
-    def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
-        """Each feature's weight in the class where it is largest in size."""
+    def largest_weights(self, n: int | None = None) -> tuple[NDArray[np.int64], Floats]:
+        """The features with the largest weights in any class, and their weights, one column per class."""
         weights = self.weights
-        features = np.flatnonzero(np.abs(weights).max(axis=0, initial=0.0))
-        strongest = np.abs(weights[:, features]).argmax(axis=0)
-        return features, weights[strongest, features]
+        sizes = np.abs(weights).max(axis=1, initial=0.0)
+        features = np.flatnonzero(sizes)
+        features = features[np.lexsort((features, -sizes[features]))][:n]
+        return features, weights[features]
 
     def _all_arrays(self) -> Arrays:
         return {
