@@ -21,6 +21,8 @@ from sketchnewton.losses import Loss, get_loss
 Path = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
 
+_ATTACHED = "attached/"  # before the names of attached arrays in a model file
+
 
 class Learner(ABC):
     """A linear model that learns one row at a time.
@@ -34,6 +36,8 @@ class Learner(ABC):
     loss: Loss
     notes: dict[str, Any]
     """What the owner wants to remember with the model, such as how labels were coded; anything JSON can hold."""
+    attached: Arrays
+    """Arrays that the owner wants to remember with the model, such as the names of features."""
     _arrays: Arrays  # everything but the feature table
 
     def __init__(self, **parameters: Any) -> None:
@@ -42,6 +46,7 @@ class Learner(ABC):
         self._lock = threading.RLock()  # kernels release the GIL; a learner does one thing at a time
         self._arrays = {}
         self.notes = {}
+        self.attached = {}
 
     # -- for users
 
@@ -121,7 +126,8 @@ class Learner(ABC):
         """Write the learner to a `.skn` file, whole or not at all."""
         header = {"class": type(self).__name__, "parameters": self._params, "notes": self.notes}
         with self._lock:
-            archive.write(path, header, self._all_arrays())
+            attached = {_ATTACHED + name: array for name, array in self.attached.items()}
+            archive.write(path, header, self._all_arrays() | attached)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -136,7 +142,9 @@ class Learner(ABC):
         """Rebuild a learner from what `archive.read` returned for `path`."""
         try:
             learner = cls(**header["parameters"])
-            learner._restore(dict(arrays))
+            own = {name: array for name, array in arrays.items() if not name.startswith(_ATTACHED)}
+            learner._restore(own)
+            learner.attached = {n.removeprefix(_ATTACHED): a for n, a in arrays.items() if n not in own}
             if not isinstance(notes := header.get("notes", {}), dict):
                 raise ValueError("its notes are not a dictionary")
             learner.notes = notes
@@ -152,12 +160,13 @@ class Learner(ABC):
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             arrays = {name: array.copy() for name, array in self._all_arrays().items()}
-        return {"parameters": self._params, "arrays": arrays, "notes": self.notes}
+        return {"parameters": self._params, "arrays": arrays, "notes": self.notes, "attached": self.attached}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state["parameters"])  # type: ignore[misc]
         self._restore({name: array.copy() for name, array in state["arrays"].items()})
         self.notes = copy.deepcopy(state["notes"])
+        self.attached = {name: array.copy() for name, array in state["attached"].items()}
 
     # -- for learners
 
