@@ -99,7 +99,7 @@ def test_a_bad_test_file_leaves_the_trained_model(tmp_path: Path, capsys: pytest
         (["train", "DATA", "--alpha", "x"], "--alpha: 'x' is invalid: must be a number"),
         (["train", "DATA", "--alpha", "nan"], "--alpha: 'nan' is invalid: must be a number"),
         (["train", "DATA", "--alpha", "-1"], "alpha=-1"),
-        (["train", "DATA", "--eta", "1/x"], "--eta: '1/x' is invalid: must be a number, 1/t or 1/sqrt(t)"),
+        (["train", "DATA", "--eta", "1/x"], "--eta: '1/x' is invalid: must be a number, 1/t, 1/sqrt(t)"),
         (["train", "DATA", "--learner", "adagrad", "--eta", "1/t"], "eta='1/t' is invalid: must be a number"),
         (["train", "DATA", "--passes", "0"], "--passes: '0' is invalid: must be a whole number >= 1"),
         (["train", "-", "--passes", "2"], "--passes 2 needs a file"),

@@ -24,7 +24,13 @@ __all__ = [
 
 _WAYS_ON = "leave the option out to go on, or --resume to start anew"
 _NEWTON, _FULL, _ADAGRAD = learners.SketchedNewton, learners.FullNewton, learners.AdaGrad
-_CLASSES: dict[str, type[Learner]] = {"newton": _NEWTON, "full": _FULL, "adagrad": _ADAGRAD}
+_INVARIANT = learners.InvariantNewton
+_CLASSES: dict[str, type[Learner]] = {
+    "newton": _NEWTON,
+    "full": _FULL,
+    "invariant": _INVARIANT,
+    "adagrad": _ADAGRAD,
+}
 _POSITIVE = "positive"  # the note that remembers --positive
 _DESCRIBED = ("sketch", "sketch_size", "alpha", "eta", "loss", "clip")
 _ALL = frozenset({"loss", "clip", "intercept", "eta"})
@@ -32,6 +38,7 @@ _TAKES = {
     "newton": _ALL
     | {"sketch", "sketch_size", "alpha", "diagonal", "beta", "oja_rate", "block", "dtype", "seed"},
     "full": _ALL | {"alpha"},
+    "invariant": _ALL,
     "adagrad": _ALL | {"dtype"},
 }
 
@@ -80,6 +87,8 @@ def describe(learner: Learner) -> str:
 
 def smaller_steps(learner: Learner) -> str:
     """The option that makes the learner's steps smaller."""
+    if isinstance(learner, _INVARIANT):
+        return "a larger --eta"
     return "a smaller --eta" if isinstance(learner, _ADAGRAD) else "a larger --alpha"
 
 

@@ -179,8 +179,9 @@ def _learner_options(group: argparse._ArgumentGroup) -> None:
 
     add(
         "--learner",
-        choices=("newton", "adagrad", "full"),
-        help="sketched Newton (default), diagonal AdaGrad, or Newton with the full matrix",
+        choices=("newton", "adagrad", "full", "invariant"),
+        help="sketched Newton (default), diagonal AdaGrad, Newton with the full matrix, or the same without "
+        "--alpha, for which units and correlations of features do not matter",
     )
     add(
         "--sketch",
@@ -194,8 +195,8 @@ def _learner_options(group: argparse._ArgumentGroup) -> None:
         "--eta",
         type=_eta,
         metavar="E",
-        help="weight of curvature beyond the loss's own: a number, 1/t or 1/sqrt(t), which fall with the row t; "
-        "step size of AdaGrad: a number",
+        help="weight of curvature beyond the loss's own: a number, or 1/t, 1/sqrt(t), sqrt(d/(C^2 L^2 t)), which "
+        "fall with the row t; step size of AdaGrad: a number",
     )
     add(
         "--loss",
@@ -379,9 +380,9 @@ def _clip(text: str) -> float | None:
 
 
 def _eta(text: str) -> str | float:
-    if text in ("1/t", "1/sqrt(t)"):
+    if text.replace(" ", "") in ("1/t", "1/sqrt(t)", "sqrt(d/(C^2L^2t))"):
         return text
-    return _number(float, "a number, 1/t or 1/sqrt(t)", math.isfinite)(text)
+    return _number(float, "a number, 1/t, 1/sqrt(t) or sqrt(d/(C^2 L^2 t))", math.isfinite)(text)
 
 
 def _oja_rate(text: str) -> str | float | list[float]:

@@ -214,26 +214,6 @@ def checked_clip(clip: float | None) -> float:
     return checked("clip", clip, positive=True)
 
 
-# η_t = first / t^power
-_SCHEDULES = {"1/t": (1.0, 1.0), "1/sqrt(t)": (1.0, 0.5)}
-
-
-def checked_eta(eta: float | str | None, loss: Loss, clip: float, curvature: float) -> tuple[float, float]:
-    """The schedule η_t = η/t^power; None: 0 for a curved loss, else the 1/(CL√t) of SON's theory."""
-    if eta is None:
-        if curvature > 0:
-            return 0.0, 0.0
-        scale = clip * loss.lipschitz(clip) if math.isfinite(clip) else 1.0
-        return (1.0 / scale if math.isfinite(scale) else 1.0), 0.5
-    if isinstance(eta, str):
-        if eta not in _SCHEDULES:
-            raise ValueError(
-                f"eta={eta!r} is invalid: must be a number, {', '.join(map(repr, _SCHEDULES))} or None"
-            )
-        return _SCHEDULES[eta]
-    return checked("eta", eta), 0.0
-
-
 def first_metric(loss: Loss, clip: float, weight: float) -> float:
     """How much metric per unit of ‖x‖² keeps a first step from overshooting.
 

@@ -12,7 +12,6 @@ from sketchnewton.learners.base import (
     Arrays,
     checked,
     checked_clip,
-    checked_eta,
     checked_size,
     first_metric,
 )
@@ -20,6 +19,7 @@ from sketchnewton.learners.frequent import FrequentState
 from sketchnewton.learners.oja import OjaSketchState
 from sketchnewton.learners.projection import ProjectionState
 from sketchnewton.learners.rows import Floats
+from sketchnewton.learners.schedule import checked_eta
 from sketchnewton.learners.sketch import LearnerSketch, NoSketch
 from sketchnewton.learners.table import TableLearner, table_dtype
 from sketchnewton.losses import Loss
@@ -45,8 +45,8 @@ class SketchedNewton(TableLearner):
       (with `diagonal`, where it never does: 1). `"rfd"`: 0, and it grows by itself.
     * `loss`: a name (`squared`, `logistic`, `hinge`, `quantile:0.9`, …) or a `Loss`.
     * `clip` (C): bound on predictions; None for none.
-    * `curvature` (σ): None takes what the loss has on |p| ≤ C. `eta` (η_t): a number, `"1/t"`, `"1/sqrt(t)"`;
-      None is 0 where the loss is curved, else 1/(CL√t).
+    * `curvature` (σ): None takes what the loss has on |p| ≤ C. `eta` (η_t): a number, `"1/t"`, `"1/sqrt(t)"`
+      or `"sqrt(d/(C^2 L^2 t))"`, d being the features seen; None is 0 where the loss is curved, else 1/(CL√t).
     * `diagonal`: feed D^-½x instead of x, with D = 0.1 + Σg² per feature (SON §5.2).
     * `intercept`: learn a constant too; it is not penalised by α.
     * `beta` (β): the share of directions that shrink in `"pfd"`.
@@ -119,9 +119,9 @@ class SketchedNewton(TableLearner):
         given = 0.0 if alpha is None else checked("alpha", alpha, positive=not robust)
         C = checked_clip(clip)
         sigma = self.loss.curvature(C) if curvature is None else checked("curvature", curvature)
-        first, power = checked_eta(eta, self.loss, C, sigma)
-        self._problem = _native.problem(self.loss.code, self.loss.parameter, C, sigma, first, power)
-        bend = first_metric(self.loss, C, sigma + first)
+        schedule = checked_eta(eta, self.loss, C, sigma)
+        self._problem = _native.problem(self.loss.code, self.loss.parameter, C, sigma, *schedule)
+        bend = first_metric(self.loss, C, sigma + schedule.first)
         self._arrays["intercept"] = np.array([0.0, bend if intercept else 0.0])
         # With diagonal adaptation rows have no unit, so neither has α. Robust FD grows its own.
         self._arrays["alpha"] = np.array([1.0 if alpha is None and diagonal and not robust else given])
