@@ -16,8 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchnewton.losses import Loss, get_loss
+from sketchnewton.regret import best_fixed, regret, regret_bound
 
-__all__ = ["Batch", "Learner", "ProgressiveScore", "Report", "progressive"]
+__all__ = [
+    "Batch",
+    "Learner",
+    "ProgressiveScore",
+    "Report",
+    "best_fixed",
+    "progressive",
+    "regret",
+    "regret_bound",
+]
 
 
 class Batch(Protocol):
