@@ -183,7 +183,7 @@ def _bound_rfd(run: _Run) -> float:
     )
     shrinks = (2 * m - 1) / 2 * float((run.rho / run.ridge).sum())
     moved = float(max(run.C, run.distance / 2) ** 2 * run.rho.sum())
-    return run.common + (logarithms + shrinks) / (2 * run.least) + moved
+    return float(run.common + (logarithms + shrinks) / (2 * run.least) + moved)
 
 
 def _watched(
