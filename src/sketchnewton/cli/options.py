@@ -21,7 +21,7 @@ commands:
   skn predict MODEL DATA  predictions of a trained model, one per line
   skn inspect MODEL       what a model is and what it has learned
   skn sketch DATA         the principal directions of the rows, in one pass, with a certified error
-  skn merge SKETCH ...    one sketch out of several
+  skn merge FILE ...      one sketch, or one model, out of several
   skn demo                half a minute of ill-conditioned data: why curvature matters
   skn eigen COMPARISON    online learning of eigenvectors: methods compared, regret plotted
   skn COMMAND --help      all options of a command, with examples
@@ -75,7 +75,9 @@ _MERGE = """\
 examples:
   skn merge monday.skn tuesday.skn -o both.skn
 
-The result is a sketch of all rows, with a certified error that is as good as that of one sketch of them all.
+Sketches give a sketch of all rows, with a certified error that is as good as that of one sketch of them all.
+Models trained on different rows with the same options give one model: its weights are the mean, weighted by
+what each model knows in each direction.
 """
 
 _DEMO = """\
@@ -287,10 +289,12 @@ def _sketch(parser: Parser) -> None:
 
 
 def _merge(parser: Parser) -> None:
-    parser.usage = "skn merge SKETCH SKETCH ... -o OUT [--plot FILE] [--json] [--quiet]"
-    parser.description = "Merge sketches of the same kind into a sketch of all their rows."
+    parser.usage = "skn merge FILE FILE ... -o OUT [--plot FILE] [--json] [--quiet]"
+    parser.description = "Merge sketches or models of the same kind into one of all their rows."
     parser.epilog = _MERGE
-    parser.add_argument("sketches", metavar="SKETCH", nargs="+", help="file written by skn sketch -o")
+    parser.add_argument(
+        "sketches", metavar="FILE", nargs="+", help="file written by skn sketch -o or skn train --model"
+    )
     _sketch_output(parser, required=True)
 
 

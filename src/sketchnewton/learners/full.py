@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -53,20 +53,23 @@ class MatrixLearner(Learner):
     def _size(self) -> int:
         return next((len(array) for name, array in self._arrays.items() if name != "counts"), 0)
 
+    def _wide(self, size: int) -> Arrays:
+        """The arrays but `counts`, with room for `size` coordinates."""
+        fresh, old = self._fresh(size), min(self._size, size)
+        for name, array in fresh.items():
+            corner = (slice(old),) * array.ndim
+            array[corner] = self._arrays[name][corner]
+        return fresh
+
     def _resize(self, size: int) -> None:
         try:
             if size > LARGEST:
                 raise MemoryError
-            fresh = self._fresh(size)
+            fresh = self._wide(size) if self._size else self._fresh(size)
         except MemoryError:
             needed = 8 * size**2 / 2**30
             message = f"{size - 1} features need {needed:.3g} GB in {type(self).__name__}: use SketchedNewton"
             raise MemoryError(message) from None
-        old = self._size
-        if old:
-            for name, array in fresh.items():
-                corner = (slice(old),) * array.ndim
-                array[corner] = self._arrays[name]
         self._arrays |= fresh
         self._bind()
 
@@ -144,6 +147,23 @@ class FullNewton(MatrixLearner):
         U = self._arrays["U"][:d, :d]
         moments = (U.T @ U)[1:, 1:] - self._alpha * np.eye(d - 1)
         return np.asarray(np.linalg.eigvalsh(moments)[::-1], np.float64)
+
+    def _merged(self, other: Self) -> Arrays:
+        """A − A₀ adds up; w solves (A₁' + A₂')w = A₁'w₁ + A₂'w₂, where A₀ is shared out by rows seen."""
+        d = 1 + max(self.dimension, other.dimension)
+        prior = self._fresh(d)["U"] ** 2  # diagonal
+        total, pull = prior.copy(), np.zeros(d)
+        rounds = self.rows_seen + other.rows_seen
+        for learner in (self, other):
+            arrays = learner._wide(d)
+            U = np.triu(arrays["U"])
+            gained = U.T @ U - prior
+            total += gained
+            pull += (gained + learner.rows_seen / rounds * prior) @ arrays["w"]
+        unit = np.sqrt(np.diag(total))  # features of any scale
+        L = np.linalg.cholesky(total / np.outer(unit, unit))
+        w = np.linalg.solve(L.T, np.linalg.solve(L, pull / unit)) / unit
+        return {"counts": np.array([rounds, d - 1]), "w": w, "U": L.T * unit}
 
     @property
     def _make(self) -> Callable[[_native.Problem, bool, Arrays], _native.MatrixKernel]:

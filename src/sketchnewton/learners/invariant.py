@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 
@@ -11,6 +12,30 @@ from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.full import MatrixLearner
 from sketchnewton.learners.rows import Floats
 from sketchnewton.losses import Loss
+
+_ROUNDING = 1e-12  # kRounding of native/invariant_newton.hpp
+
+
+class _Basis:
+    """Orthonormal rows Q, and the rows RQ of the given lengths that they were made from."""
+
+    def __init__(self, Q: Floats, R: Floats, length: Floats) -> None:
+        self.Q, self.R, self.length = Q, np.tril(R), length
+
+    def add(self, x: Floats) -> None:
+        """Extend the basis by `x`, unless rounding alone could make it a combination of the rows."""
+        xhat, u = np.zeros(len(self.Q)), x
+        for _ in range(2):
+            left = self.Q @ u
+            xhat, u = xhat + left, u - left @ self.Q
+        outside, norm = float(np.linalg.norm(u)), float(np.linalg.norm(x))
+        reach = np.abs(np.linalg.solve(self.R.T, xhat)) @ self.length
+        if outside <= _ROUNDING * (norm + reach):
+            return
+        n = len(self.Q)
+        self.Q = np.vstack([self.Q, u / outside])
+        self.R = np.block([[self.R, np.zeros((n, 1))], [xhat[None, :], np.array([[outside]])]])
+        self.length = np.append(self.length, norm)
 
 
 class InvariantNewton(MatrixLearner):
@@ -84,6 +109,35 @@ class InvariantNewton(MatrixLearner):
             w = self._arrays["v"][: self.rank] @ self._basis()
             unit = self._units()
             return np.divide(w, unit, out=np.zeros_like(w), where=unit > 0)
+
+    def _merged(self, other: Self) -> Arrays:
+        """A adds up; w minimises ‖w − w₁‖² in the norm of A₁ plus ‖w − w₂‖² in that of A₂, on the range of both.
+
+        That is as invariant as the learner itself. The basis is extended by those rows of the other one that are
+        no combinations of rows known here.
+        """
+        d = 1 + max(self.dimension, other.dimension)
+        mine, theirs = self._wide(d), other._wide(d)
+        unit = np.where(mine["unit"] > 0, mine["unit"], theirs["unit"])
+        change = np.divide(theirs["unit"], unit, out=np.zeros(d), where=unit > 0)
+        r, s = self.rank, other.rank
+        basis = _Basis(mine["Q"][:r], mine["R"][:r, :r], mine["length"][:r])
+        for row in np.tril(theirs["R"][:s, :s]) @ theirs["Q"][:s] * change:
+            basis.add(row)
+        factors = [
+            np.triu(mine["U"][:r, :r]) @ mine["Q"][:r] @ basis.Q.T,
+            np.triu(theirs["U"][:s, :s]) @ (theirs["Q"][:s] * change) @ basis.Q.T,
+        ]
+        targets = [np.triu(a["U"][:n, :n]) @ a["v"][:n] for a, n in ((mine, r), (theirs, s))]
+        rotation, U = np.linalg.qr(np.vstack(factors))
+        v = np.linalg.solve(U, rotation.T @ np.concatenate(targets))
+        n = len(basis.Q)
+        whole = self._fresh(d)
+        whole["unit"] = unit
+        whole["Q"][:n], whole["R"][:n, :n], whole["length"][:n] = basis.Q, basis.R, basis.length
+        whole["U"][:n, :n] = np.where(np.diag(U) < 0, -1.0, 1.0)[:, None] * U
+        whole["v"][:n] = v
+        return {"counts": np.array([self.rows_seen + other.rows_seen, d - 1, n]), **whole}
 
     @property
     def _make(self) -> Callable[[_native.Problem, bool, Arrays], _native.MatrixKernel]:
