@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchnewton.decomposition import SketchedPCA
-    from sketchnewton.learners import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
+    from sketchnewton.learners import (
+        AdaGrad,
+        FullNewton,
+        InvariantNewton,
+        Learner,
+        OnlineGradient,
+        SketchedNewton,
+    )
     from sketchnewton.losses import Loss
     from sketchnewton.model_file import load
     from sketchnewton.sketches import (
@@ -37,6 +44,7 @@ __version__ = "0.1.0"
 _HOME = {
     "AdaGrad": "learners",
     "FullNewton": "learners",
+    "InvariantNewton": "learners",
     "Learner": "learners",
     "OnlineGradient": "learners",
     "SketchedNewton": "learners",
@@ -61,6 +69,7 @@ __all__ = [
     "FrequentDirections",
     "FullNewton",
     "GreedyDirections",
+    "InvariantNewton",
     "Learner",
     "Loss",
     "OjaSketch",

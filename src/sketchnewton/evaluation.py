@@ -16,8 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchnewton.losses import Loss, get_loss
+from sketchnewton.regret import best_fixed, regret, regret_bound
 
-__all__ = ["Batch", "ClassScore", "Learner", "ProgressiveScore", "Report", "SoftmaxScore", "progressive"]
+__all__ = [
+    "Batch",
+    "ClassScore",
+    "Learner",
+    "ProgressiveScore",
+    "Report",
+    "SoftmaxScore",
+    "best_fixed",
+    "progressive",
+    "regret",
+    "regret_bound",
+]
 
 
 Column = npt.NDArray[np.float64]

@@ -13,7 +13,7 @@ commands:
   skn convert DATA OUT    rows from one format to another
   skn bench DATA          learners compared on your data, table and picture
   skn sketch DATA         the principal directions of the rows, in one pass, with a certified error
-  skn merge SKETCH ...    one sketch out of several
+  skn merge FILE ...      one sketch, or one model, out of several
   skn demo                half a minute of ill-conditioned data: why curvature matters
   skn eigen COMPARISON    online learning of eigenvectors: methods compared, regret plotted
   skn completion SHELL    completion of commands and options for bash, zsh or fish
@@ -97,7 +97,9 @@ MERGE = """\
 examples:
   skn merge monday.skn tuesday.skn -o both.skn
 
-The result is a sketch of all rows, with a certified error that is as good as that of one sketch of them all.
+Sketches give a sketch of all rows, with a certified error that is as good as that of one sketch of them all.
+Models trained on different rows with the same options give one model: its weights are the mean, weighted by
+what each model knows in each direction.
 """
 
 DEMO = """\

@@ -227,10 +227,12 @@ def _sketch(parser: Parser) -> None:
 
 
 def _merge(parser: Parser) -> None:
-    parser.usage = "skn merge SKETCH SKETCH ... -o OUT [--plot FILE] [--json] [--quiet]"
-    parser.description = "Merge sketches of the same kind into a sketch of all their rows."
+    parser.usage = "skn merge FILE FILE ... -o OUT [--plot FILE] [--json] [--quiet]"
+    parser.description = "Merge sketches or models of the same kind into one of all their rows."
     parser.epilog = help_pages.MERGE
-    parser.add_argument("sketches", metavar="SKETCH", nargs="+", help="file written by skn sketch -o")
+    parser.add_argument(
+        "sketches", metavar="FILE", nargs="+", help="file written by skn sketch -o or skn train --model"
+    )
     _sketch_output(parser, required=True)
 
 

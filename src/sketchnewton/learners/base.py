@@ -122,6 +122,26 @@ class Learner(ABC):
         """The eigenvalues of the sketch SᵀS, largest first; empty for a learner without one."""
         return np.empty(0)
 
+    def merge(self, other: Self) -> Self:
+        """Add what `other` has learned from other rows. Returns the learner; `other` stays as it is.
+
+        Sketches merge by their own rule, and the weights become the mean of both, weighted by the curvature that
+        each has seen in each direction. Both must be of the same class with the same parameters.
+        """
+        self._check_mergeable(other)
+        first, second = sorted(
+            (self, other), key=id
+        )  # so that two merges at a time do not wait for each other
+        with first._lock, second._lock:
+            if other.rows_seen == 0:
+                return self
+            arrays = self._merged(other) if self.rows_seen else other._all_arrays()
+            whole = type(self)(**self._params)
+            whole._restore({name: np.array(array) for name, array in arrays.items()})
+            mine = ("_lock", "notes")
+            self.__dict__.update({name: value for name, value in vars(whole).items() if name not in mine})
+        return self
+
     def save(self, path: Path) -> None:
         """Write the learner to a `.skn` file, whole or not at all."""
         header = {"class": type(self).__name__, "parameters": self._params, "notes": self.notes}
@@ -180,6 +200,19 @@ class Learner(ABC):
     @abstractmethod
     def _predict(self, rows: _native.Rows, out: Floats) -> None: ...
 
+    def _check_mergeable(self, other: Self) -> None:
+        if type(other) is not type(self):
+            raise ValueError(f"cannot merge a {type(other).__name__} into a {type(self).__name__}")
+        if other is self:
+            raise ValueError("cannot merge a learner into itself")
+        for name, value in self._params.items():
+            if name != "random_state" and other._params[name] != value:
+                raise ValueError(f"cannot merge {name}={other._params[name]!r} into {name}={value!r}")
+
+    def _merged(self, other: Self) -> Arrays:
+        """All arrays of a learner that knows what both know; both have learned something."""
+        raise ValueError(f"{type(self).__name__} cannot be merged")
+
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         """The features learned from, in any order, and the weight of each."""
         weights = self.weights
@@ -221,26 +254,6 @@ def checked_clip(clip: float | None) -> float:
     if clip is None or clip == math.inf:
         return math.inf
     return checked("clip", clip, positive=True)
-
-
-# η_t = first / t^power
-_SCHEDULES = {"1/t": (1.0, 1.0), "1/sqrt(t)": (1.0, 0.5)}
-
-
-def checked_eta(eta: float | str | None, loss: Loss, clip: float, curvature: float) -> tuple[float, float]:
-    """The schedule η_t = η/t^power; None: 0 for a curved loss, else the 1/(CL√t) of SON's theory."""
-    if eta is None:
-        if curvature > 0:
-            return 0.0, 0.0
-        scale = clip * loss.lipschitz(clip) if math.isfinite(clip) else 1.0
-        return (1.0 / scale if math.isfinite(scale) else 1.0), 0.5
-    if isinstance(eta, str):
-        if eta not in _SCHEDULES:
-            raise ValueError(
-                f"eta={eta!r} is invalid: must be a number, {', '.join(map(repr, _SCHEDULES))} or None"
-            )
-        return _SCHEDULES[eta]
-    return checked("eta", eta), 0.0
 
 
 def first_metric(loss: Loss, clip: float, weight: float) -> float:
