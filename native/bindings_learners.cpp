@@ -305,7 +305,14 @@ void bind_learners(nb::module_& m) {
             x.largest = s.largest_index;
             return std::make_tuple(s.largest_index, s.widest_row, s.bad_row, s.bad_index, s.bad_value);
           },
-          "limit"_a, "(largest index, widest row, first bad row or -1, its feature, its value)");
+          "limit"_a, "(largest index, widest row, first bad row or -1, its feature, its value)")
+      .def(
+          "part",
+          [](const PyRows& x, std::int64_t begin, std::int64_t end) {
+            require(0 <= begin && begin <= end && end <= x.rows->count(), "no such rows");
+            return PyRows{x.rows->part(begin, end), x.owner, x.largest, x.scanned};
+          },
+          "begin"_a, "end"_a, "A view of the rows [begin, end).");
   m.def("csr_rows", &csr_rows<std::int32_t, float>, "indptr"_a, "indices"_a, "values"_a);
   m.def("csr_rows", &csr_rows<std::int32_t, double>, "indptr"_a, "indices"_a, "values"_a);
   m.def("csr_rows", &csr_rows<std::int64_t, float>, "indptr"_a, "indices"_a, "values"_a);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,7 @@ class Rows {
   virtual std::int64_t count() const = 0;
   virtual void load(std::int64_t r, Row& row) const = 0;
   virtual Scan scan(double limit) const = 0;
+  virtual std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const = 0;
 };
 
 template <class Index, class Value>
@@ -120,6 +122,10 @@ class CsrRows final : public Rows {
       }
     }
     return s;
+  }
+
+  std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const override {
+    return std::make_unique<CsrRows>(indptr_ + begin, indices_, values_, end - begin);
   }
 
  private:
@@ -155,6 +161,10 @@ class DenseRows final : public Rows {
       }
     }
     return s;
+  }
+
+  std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const override {
+    return std::make_unique<DenseRows>(values_ + begin * width_, end - begin, width_);
   }
 
  private:

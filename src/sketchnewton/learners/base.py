@@ -113,6 +113,11 @@ class Learner(ABC):
         return float(self._arrays["intercept"][0])
 
     @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made now."""
+        return -math.inf, math.inf
+
+    @property
     def spectrum(self) -> Floats:
         """The eigenvalues of the sketch SᵀS, largest first; empty for a learner without one."""
         return np.empty(0)
