@@ -11,6 +11,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
 from sketchnewton.estimators.base import Floats, OnlineEstimator
+from sketchnewton.learners.probabilities import class_probabilities
 
 _BALANCED = (
     "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
@@ -112,15 +113,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         on labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read the same way; these
         numbers are then moved to the nearest point where they are probabilities (not negative, of sum one).
         """
-        scores = self._scores(X)
-        if len(self._learners) == 1:
-            scores = np.hstack([-scores, scores])
-        if self._learners[0].loss.name != "logistic":
-            return nearest_probabilities((1.0 + scores) / 2.0)
-        positive: Floats = self._learners[0].loss.link(scores)
-        if len(self._learners) > 1:
-            positive /= positive.sum(axis=1, keepdims=True)
-        return positive
+        return class_probabilities(self._learners[0].loss, self._scores(X))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of `predict_proba`."""
@@ -174,17 +167,3 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     def _stratify(self, targets: NDArray[Any]) -> NDArray[Any] | None:
         return targets
 
-
-def nearest_probabilities(values: Floats) -> Floats:
-    """The Euclidean projection of each row onto the simplex; it keeps the order of a row's numbers.
-
-    >>> nearest_probabilities(np.array([[0.2, 0.9, 0.1], [1.4, 1.2, -3.0]])).round(3).tolist()
-    [[0.133, 0.833, 0.033], [0.6, 0.4, 0.0]]
-    """
-    ordered = -np.sort(-values, axis=1)
-    excess = np.cumsum(ordered, axis=1) - 1.0
-    counts = np.arange(1, values.shape[1] + 1)
-    kept = (ordered * counts > excess).sum(axis=1)  # how many stay positive
-    shift = np.take_along_axis(excess, kept[:, None] - 1, axis=1) / kept[:, None]
-    projected = np.maximum(values - shift, 0.0)
-    return projected / projected.sum(axis=1, keepdims=True)

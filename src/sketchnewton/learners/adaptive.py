@@ -51,8 +51,9 @@ class AdaGrad(RangedLearner):
         self._arrays["intercept"] = np.zeros(2)  # value, √Σg²
         self._kernel = self._bind()
 
-    def _bind(self) -> _native.TableKernel:
+    def _bind(self, clip: float | None = None) -> _native.TableKernel:
         make = _native.adagrad64 if self._params["dtype"] == "float64" else _native.adagrad32
-        problem = _native.problem(self.loss.code, self.loss.parameter, self.bound, 0.0, 0.0, 0.0)
+        reach = self.bound if clip is None else clip
+        problem = _native.problem(self.loss.code, self.loss.parameter, reach, 0.0, 0.0, 0.0)
         eta = self._eta * self.bound if self._ranged else self._eta
         return make(problem, eta, self._sigma, self._params["intercept"], self._views())

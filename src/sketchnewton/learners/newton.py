@@ -163,16 +163,17 @@ class SketchedNewton(RangedLearner):
         self._kernel.settled(rows)
         return rows.astype(np.float64)
 
-    def _problem_now(self) -> tuple[_native.Problem, float]:
+    def _problem_now(self, clip: float | None = None) -> tuple[_native.Problem, float]:
         """The loss with the constants that follow from the bound C, and the metric of a first step."""
         C = self.bound
         sigma = self.loss.curvature(C) if self._curvature is None else checked("curvature", self._curvature)
         first, power = checked_eta(self._eta, self.loss, C, sigma)
-        problem = _native.problem(self.loss.code, self.loss.parameter, C, sigma, first, power)
+        reach = C if clip is None else clip
+        problem = _native.problem(self.loss.code, self.loss.parameter, reach, sigma, first, power)
         return problem, first_metric(self.loss, C, sigma + first)
 
-    def _bind(self) -> _native.NewtonKernel:
-        problem, bend = self._problem_now()
+    def _bind(self, clip: float | None = None) -> _native.NewtonKernel:
+        problem, bend = self._problem_now(clip)
         first_alpha = 0.0 if self._grows_alpha else bend
         return self._sketch.kernel(problem, first_alpha, self._params["diagonal"], self._views())
 

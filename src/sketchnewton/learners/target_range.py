@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
 from sketchnewton import _native
-from sketchnewton.learners.base import checked_clip
-from sketchnewton.learners.rows import Floats
+from sketchnewton.learners.base import Learner, checked_clip
+from sketchnewton.learners.rows import Floats, as_rows, checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss, Poisson
 
@@ -29,6 +30,7 @@ class RangedLearner(TableLearner):
     def __init__(self, columns: int, clip: float | str | None, **parameters: Any) -> None:
         super().__init__(columns, clip=clip, **parameters)
         self._ranged = isinstance(clip, str)
+        self._scorer: tuple[_native.TableKernel, _native.TableKernel] | None = None  # and the kernel it is a twin of
         if isinstance(clip, str):
             if clip != "auto":
                 raise ValueError(f"clip={clip!r} is invalid: must be a number, 'auto' or None")
@@ -61,6 +63,21 @@ class RangedLearner(TableLearner):
     def _offset(self) -> float:
         return float(self._arrays["range"][0]) if self._ranged else 0.0
 
+    def score(self, X: Any) -> Floats:
+        """wᵀx + b for each row: what `predict` gives before it is clipped."""
+        rows = as_rows(X)
+        checked_scan(rows)
+        scores = np.empty(len(rows))
+        with self._lock:
+            if self._scorer is None or self._scorer[0] is not self._kernel:
+                self._scorer = self._kernel, self._bind(clip=math.inf)
+            self._scorer[1].predict(rows, scores)
+        return scores + self._offset
+
+    @abstractmethod
+    def _bind(self, clip: float | None = None) -> _native.TableKernel:
+        """The kernel over the arrays as they are now; predictions within ±clip, or `bound`."""
+
     def _widen(self, bound: float) -> None:
         """Let predictions reach `bound`, and whatever else follows from it."""
         self._arrays["range"][1] = bound
@@ -70,6 +87,10 @@ class RangedLearner(TableLearner):
         if not self._ranged:
             return super()._learn(rows, labels, weights, out)
         state, n = self._arrays["range"], len(labels)
+        if n and state[2] and _needed(self.loss, shifted := labels - state[0]).max() <= state[1]:  # nothing new
+            super()._learn(rows, shifted, weights, out)
+            out += state[0]
+            return None
         counted = np.ones(n, np.bool_) if weights is None else weights > 0
         unknown = 0  # rows that come before any target is known
         if not state[2]:
@@ -92,6 +113,14 @@ class RangedLearner(TableLearner):
         out += state[0]
         out[:unknown] = 0.0
         return None
+
+    def _learn_one(self, row: _native.Rows, label: float) -> float:
+        if not self._ranged:
+            return super()._learn_one(row, label)
+        first, bound, known = self._arrays["range"].tolist()
+        if known and _centred(self.loss) and abs(label - first) <= bound:
+            return first + super()._learn_one(row, label - first)
+        return Learner._learn_one(self, row, label)
 
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
         super()._predict(rows, out)
