@@ -185,16 +185,25 @@ class Newton {
   // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive.
   void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     x_.resize(static_cast<std::size_t>(n));
-    xx_ = 0;
-    for (std::int64_t k = 0; k < n; ++k) {
-      double v = value[k];
-      if (s_.diagonal) {
+    if (s_.diagonal) {
+      for (std::int64_t k = 0; k < n; ++k) {
         const auto root = static_cast<double>(table.row(index[k])[Table<T>::kScale]);
-        v /= root > 0 ? root : kFirstScale;
+        x_[k] = static_cast<T>(value[k] / (root > 0 ? root : kFirstScale));
       }
-      x_[k] = static_cast<T>(v);
-      xx_ += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
+    } else {
+      for (std::int64_t k = 0; k < n; ++k) x_[k] = static_cast<T>(value[k]);
     }
+    xx_ = squared_length(x_.data(), n);
+  }
+
+  // Four sums side by side: one would wait for itself at every step.
+  static double squared_length(const T* x, std::int64_t n) {
+    double sums[4] = {};
+    std::int64_t k = 0;
+    for (; k + 4 <= n; k += 4)
+      for (int j = 0; j < 4; ++j) sums[j] += static_cast<double>(x[k + j]) * static_cast<double>(x[k + j]);
+    for (; k < n; ++k) sums[0] += static_cast<double>(x[k]) * static_cast<double>(x[k]);
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
   }
 
   // Features met for the first time get a place in the list of active ones.

@@ -46,6 +46,22 @@ class Row {
     finish();
   }
 
+  // A dense row: its indices are 0, 1, 2, … unless a value is zero.
+  template <class Value>
+  void assign(const Value* value, std::int64_t n) {
+    clear(n);
+    bool clean = true;
+    for (std::int64_t k = 0; k < n; ++k) {
+      index_[k] = k;
+      value_[k] = static_cast<double>(value[k]);
+      clean &= value[k] != Value(0);
+    }
+    size_ = n;
+    if (clean) return;
+    size_ = 0;
+    for (std::int64_t k = 0; k < n; ++k) add(k, static_cast<double>(value[k]));
+  }
+
   // At most as often as clear() was told.
   void add(std::int64_t index, double value) {
     index_[size_] = index;
@@ -144,9 +160,7 @@ class DenseRows final : public Rows {
   std::int64_t count() const override { return count_; }
 
   void load(std::int64_t r, Row& row) const override {
-    row.clear(width_);
-    const Value* x = values_ + r * width_;
-    for (std::int64_t i = 0; i < width_; ++i) row.add(i, static_cast<double>(x[i]));
+    row.assign(values_ + r * width_, width_);
   }
 
   Scan scan(double limit) const override {
