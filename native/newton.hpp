@@ -193,17 +193,9 @@ class Newton {
     } else {
       for (std::int64_t k = 0; k < n; ++k) x_[k] = static_cast<T>(value[k]);
     }
-    xx_ = squared_length(x_.data(), n);
-  }
-
-  // Four sums side by side: one would wait for itself at every step.
-  static double squared_length(const T* x, std::int64_t n) {
-    double sums[4] = {};
-    std::int64_t k = 0;
-    for (; k + 4 <= n; k += 4)
-      for (int j = 0; j < 4; ++j) sums[j] += static_cast<double>(x[k + j]) * static_cast<double>(x[k + j]);
-    for (; k < n; ++k) sums[0] += static_cast<double>(x[k]) * static_cast<double>(x[k]);
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    double sum = 0;
+    for (std::int64_t k = 0; k < n; ++k) sum += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
+    xx_ = sum;
   }
 
   // Features met for the first time get a place in the list of active ones.

@@ -113,7 +113,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         on labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read the same way; these
         numbers are then moved to the nearest point where they are probabilities (not negative, of sum one).
         """
-        return class_probabilities(self._learners[0].loss, self._scores(X))
+        scores = self._scores(X)
+        return class_probabilities(self._learners[0].loss, scores)
 
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of `predict_proba`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,7 +23,7 @@ from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.sketch import LearnerSketch, NoSketch
 from sketchnewton.learners.table import table_dtype
 from sketchnewton.learners.target_range import RangedLearner
-from sketchnewton.losses import Loss
+from sketchnewton.losses import Loss, Poisson
 
 SKETCHES = ("none", "oja", "fd", "rfd", "pfd", "rp")
 
@@ -170,7 +171,10 @@ class SketchedNewton(RangedLearner):
         first, power = checked_eta(self._eta, self.loss, C, sigma)
         reach = C if clip is None else clip
         problem = _native.problem(self.loss.code, self.loss.parameter, reach, sigma, first, power)
-        return problem, first_metric(self.loss, C, sigma + first)
+        bend = first_metric(self.loss, C, sigma + first)
+        if self._ranged and isinstance(self.loss, Poisson):
+            bend *= min(math.exp(C), 1e100)  # counts as large as the bound allows
+        return problem, bend
 
     def _bind(self, clip: float | None = None) -> _native.NewtonKernel:
         problem, bend = self._problem_now(clip)
