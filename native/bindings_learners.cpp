@@ -125,7 +125,7 @@ void bind_newton(nb::module_& m, const std::string& name) {
   using K = TableKernel<Kernel, T>;
   bind_table_kernel<Kernel, T>(m, name.c_str())
       .def(
-          "settled", [](K& k, Array2<T> out) { k.kernel.settled(out.data()); }, "out"_a,
+          "settled", [](K& k, Array2<T> out) { k.kernel.settled(out.data(), extent(out.shape(1))); }, "out"_a,
           "Copies of the rows of all active features, with all work done that was put off.");
 }
 
@@ -197,23 +197,26 @@ template <class T>
 FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule& rule) {
   const std::int64_t n = 2 * m - 1, ld = padded4(n), q = std::max<std::int64_t>(m - 1, 1);
   const std::int64_t width = padded4(1 + q);
+  require(m > 0 && s.columns("table") >= 2 + Frequent<T>::columns(m), "the table is too narrow");
   using Epochs = EpochState<T>;
-  require(m > 0 && s.columns("table") >= 3 + q + m, "the table is too narrow");
-  EpochState<T> epochs{s.get<std::int64_t>("items", {Epochs::kLevels}),
-                       s.get<T>("suffix", {Epochs::kLevels * Epochs::kGroup, q, width}),
-                       {s.get<T>("archive0", {Epochs::archived(0), q, width}),
-                        s.get<T>("archive1", {Epochs::archived(1), q, width}),
-                        s.get<T>("archive2", {Epochs::archived(2), q, width})}};
+  const Epochs epochs{s.get<std::int64_t>("items", {1 + Epochs::kLevels}),
+                      s.get<T>("open", {Epochs::kGroup, q + m, width}),
+                      s.get<T>("suffix", {Epochs::kLevels * Epochs::kGroup, q, width}),
+                      {s.get<T>("archive0", {Epochs::archived(0), q, width}),
+                       s.get<T>("archive1", {Epochs::archived(1), q, width})}};
+  const std::int64_t slots = s.rows("recent");
   return {m,
           rule,
-          s.get<std::int64_t>("sketch_counts", {4}),
+          s.get<std::int64_t>("sketch_counts", {6}),
           s.get<double>("shrunk", {1}),
           s.get<double>("M", {n, ld}),
-          s.get<double>("U", {n, ld}),
+          s.get<double>("H", {n, ld}),
           s.get<double>("C", {m, padded4(q)}),
           s.get<double>("T", {m, padded4(m)}),
           s.get<double>("c", {ld}),
-          s.get<std::int64_t>("recent", {-1}),
+          s.get<std::int64_t>("recent", {slots}),
+          s.get<T>("slots", {slots, padded4(m)}),
+          s.get<std::int64_t>("group", {-1}),
           epochs};
 }
 

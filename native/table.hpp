@@ -56,6 +56,14 @@ struct Table {
     for (std::int64_t c = 0; c < stride; c += 16) scatter_columns<16>(c, index, x, n, step + c);
   }
 
+  void add_weights(const std::int64_t* index, const T* x, std::int64_t n, double step) const {
+    if (step == 0) return;
+    for (std::int64_t k = 0; k < n; ++k) {
+      T& w = row(index[k])[kWeight];
+      w = static_cast<T>(static_cast<double>(w) + static_cast<double>(x[k]) * step);
+    }
+  }
+
   // 2, 4, 8 or a multiple of 16 numbers: 14 sketch coordinates in float32 fill one 64-byte line.
   static constexpr std::int64_t padded(std::int64_t columns) {
     for (std::int64_t width : {2, 4, 8})

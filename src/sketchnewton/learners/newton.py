@@ -58,7 +58,7 @@ class SketchedNewton(RangedLearner):
     * `random_state`: seed of `"rp"`; the other sketches use no randomness.
 
     Cost per row with s non-zeros: O(ms + m²); memory: one cache line per feature up to m = 14 in
-    float32 (Frequent Directions: two, up to m = 15).
+    float32 (Frequent Directions: up to m = 12).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -130,11 +130,10 @@ class SketchedNewton(RangedLearner):
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
-            rows, coefficients = self._settled(), self._sketch.coefficients(self._arrays)
-            features = self._seen.copy()
-        values = rows[:, 0] + rows[:, 2 : 2 + self._sketch.columns] @ coefficients
+            (weights, scales, columns), features = self._settled(), self._seen.copy()
+            values = weights + columns @ self._sketch.coefficients(self._arrays)
         if self._params["diagonal"]:
-            values /= rows[:, 1]
+            values /= scales
         return features, values
 
     @property
@@ -152,17 +151,18 @@ class SketchedNewton(RangedLearner):
     def basis(self) -> Floats:
         """Orthonormal rows that span the sketch, computed from the feature table itself."""
         with self._lock:
-            columns = self._settled()[:, 2 : 2 + self._sketch.columns]
-            part = self._sketch.basis(self._arrays, columns)
+            part = self._sketch.basis(self._arrays, self._settled()[2])
             V = np.zeros((len(part), self.dimension))
             V[:, self._seen] = part
         return V
 
-    def _settled(self) -> Floats:
-        """The table's rows of the features seen, with all work done that a sketch has put off."""
-        rows = np.empty((len(self._seen), self._table.rows.shape[1]), self._table.dtype)
+    def _settled(self) -> tuple[Floats, Floats, Floats]:
+        """Weights, scales and sketch columns of the features seen, with all work done that a sketch has put off."""
+        width = self._table.rows.shape[1]
+        rows = np.empty((len(self._seen), width + self._sketch.extra), self._table.dtype)
         self._kernel.settled(rows)
-        return rows.astype(np.float64)
+        own = [*range(2, 2 + self._sketch.columns), *range(width, width + self._sketch.extra)]
+        return rows[:, 0].astype(np.float64), rows[:, 1].astype(np.float64), rows[:, own].astype(np.float64)
 
     def _problem_now(self, clip: float | None = None) -> tuple[_native.Problem, float]:
         """The loss with the constants that follow from the bound C, and the metric of a first step."""
@@ -192,7 +192,7 @@ class SketchedNewton(RangedLearner):
             self._arrays["alpha"][0] = self._alpha_at_start / (bound * bound if free else 1.0)
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if self._sketch.reserve(self._arrays, widest):
+        if self._sketch.reserve(self._arrays, max(largest + 1, self._table.capacity), widest):
             self._kernel = self._bind()
         super()._reserve(largest, widest)
 
@@ -201,8 +201,10 @@ class SketchedNewton(RangedLearner):
 
     def _restore(self, arrays: Arrays) -> None:
         arrays = self._sketch.restored(arrays)
-        if "recent" in self._arrays:
-            self._arrays["recent"] = np.zeros(len(arrays["recent"]), np.int64)
+        for name in ("recent", "slots", "group"):  # as long as they are needed
+            if name in self._arrays:
+                fresh = self._arrays[name]
+                self._arrays[name] = np.zeros((len(arrays[name]), *fresh.shape[1:]), fresh.dtype)
         super()._restore(arrays)
 
     def _counters_fit(self) -> bool:

@@ -44,7 +44,7 @@ class OjaSketchState(LearnerSketch):
         views = views if self._rate is None else {**views, "rate": self._rate}
         return self._make(problem, first_alpha, diagonal, views, self._block)
 
-    def reserve(self, arrays: Arrays, widest: int) -> bool:
+    def reserve(self, arrays: Arrays, features: int, widest: int) -> bool:
         """Make room for the features of a block."""
         return self._block > 1 and reserve_recent(arrays, self._block * widest)
 

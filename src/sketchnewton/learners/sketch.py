@@ -24,6 +24,8 @@ class LearnerSketch(ABC):
 
     columns: int
     """How many of the table's columns it takes, after the weight and the scale."""
+    extra: int = 0
+    """How many more belong to a feature but are kept elsewhere."""
 
     @abstractmethod
     def fresh(self) -> Arrays:
@@ -35,20 +37,20 @@ class LearnerSketch(ABC):
     ) -> _native.NewtonKernel:
         """The compiled learner over these arrays."""
 
-    def reserve(self, arrays: Arrays, widest: int) -> bool:
-        """Make room for rows of `widest` non-zeros. True if an array was replaced."""
+    def reserve(self, arrays: Arrays, features: int, widest: int) -> bool:
+        """Make room for rows of `widest` non-zeros among so many features. True if an array was replaced."""
         return False
 
     def coefficients(self, arrays: Arrays) -> Floats:
-        """How a feature's weight depends on the sketch's columns of its row."""
-        return np.zeros(self.columns)
+        """How a feature's weight depends on the sketch's columns, the extra ones last."""
+        return np.zeros(self.columns + self.extra)
 
     def spectrum(self, arrays: Arrays) -> Floats:
         """The eigenvalues of SᵀS, largest first."""
         return np.empty(0)
 
     def basis(self, arrays: Arrays, columns: Floats) -> Floats:
-        """Orthonormal rows that span the sketch, given its columns of all features."""
+        """Orthonormal rows that span the sketch, given its columns of all features, the extra ones last."""
         return np.empty((0, len(columns)))
 
     def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
