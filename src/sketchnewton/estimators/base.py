@@ -84,20 +84,22 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 stratify=self._stratify(targets),
             )
             kept = np.sort(kept)
-        best, stale = -np.inf, 0
+        best, stale, unit = -np.inf, 0, 1.0
         for done in range(1, int(self.max_iter) + 1):
-            order = random.permutation(kept) if self.shuffle else kept
-            if self.shuffle or held is not None:
-                self._learn(X[order], targets[order], None if weights is None else weights[order])
-            else:
+            order = random.permutation(kept) if self.shuffle and done > 1 else kept
+            if order is kept and held is None:
                 self._learn(X, targets, weights)
+            else:
+                self._learn(X[order], targets[order], None if weights is None else weights[order])
             self.n_iter_ = done
-            if self.tol is None or done == self.max_iter:
+            if self.tol is None:
                 continue
             value = -self.loss_curve_[-1]
             if held is not None:
                 value = self.score(X[held], y[held], None if weights is None else weights[held])
-            stale = stale + 1 if value < best + self.tol else 0
+            elif done == 1:
+                unit = abs(value)  # losses have a unit, scores have none
+            stale = stale + 1 if value < best + self.tol * unit else 0
             best = max(best, value)
             if stale >= self.n_iter_no_change:
                 break

@@ -39,13 +39,14 @@ class SketchedNewtonClassifier(OnlineClassifier):
         Each class against the rest has its own sketch.
     class_weight : dict or "balanced", default=None
         Weights of classes, multiplied with `sample_weight`. "balanced" needs `fit`.
-    max_iter : int, default=1
-        Passes of `fit` over the data. One is what an online learner is made for.
+    max_iter : int, default=5
+        The largest number of passes of `fit` over the data. `partial_fit` makes one.
     tol : float, default=1e-3
-        `fit` stops when the loss, or with `early_stopping` the score, has not improved by `tol` in
-        `n_iter_no_change` passes. None: never.
-    shuffle : bool, default=False
-        Whether each pass of `fit` has its own random order. Rows sorted by class should be shuffled.
+        `fit` stops when in `n_iter_no_change` passes the loss has not improved by `tol` times that of the first
+        pass, or with `early_stopping` the score by `tol`. None: never.
+    shuffle : bool, default=True
+        Whether passes of `fit` after the first take the rows in a random order. The first takes them as they come, so
+        that one pass (`max_iter=1`) is `partial_fit`.
     random_state : int, RandomState or None, default=None
         For `shuffle`, the split of `early_stopping`, and the sketch "rp".
     early_stopping : bool, default=False
@@ -99,9 +100,9 @@ class SketchedNewtonClassifier(OnlineClassifier):
         fit_intercept: bool = True,
         multi_class_sketch: str = "separate",
         class_weight: Any = None,
-        max_iter: int = 1,
+        max_iter: int = 5,
         tol: float | None = 1e-3,
-        shuffle: bool = False,
+        shuffle: bool = True,
         random_state: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -180,9 +181,9 @@ class SketchedNewtonRegressor(OnlineRegressor):
         eta: float | str | None = None,
         diagonal: bool = False,
         fit_intercept: bool = True,
-        max_iter: int = 1,
+        max_iter: int = 5,
         tol: float | None = 1e-3,
-        shuffle: bool = False,
+        shuffle: bool = True,
         random_state: Any = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,

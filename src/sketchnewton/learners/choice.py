@@ -17,4 +17,4 @@ def newton_learner(*, classes: bool, sketch: str | None, clip: Any, loss: Any, *
     name = get_loss(loss).name
     if classes and clip == "auto":
         clip = _CLASS_BOUND.get(name, 1.0)
-    return SketchedNewton(sketch or "rfd", clip=clip, loss=loss, **parameters)
+    return SketchedNewton(sketch or "oja", clip=clip, loss=loss, **parameters)
