@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "adagrad.hpp"
+#include "bindings_rows.hpp"
 #include "frequent.hpp"
 #include "full_newton.hpp"
 #include "invariant_newton.hpp"
@@ -47,14 +48,6 @@ struct Vector {
   nb::ndarray<nb::numpy, double, nb::ndim<1>> array() {
     return {data, {size}, nb::capsule(data, [](void* p) noexcept { delete[] static_cast<double*>(p); })};
   }
-};
-
-// A batch of rows; `owner` keeps the arrays alive.
-struct PyRows {
-  std::unique_ptr<Rows> rows;
-  nb::object owner;
-  std::int64_t largest = -1;  // feature index, known once scanned
-  bool scanned = false;
 };
 
 template <class Index, class Value>
@@ -109,6 +102,15 @@ struct TableKernel {
     nb::gil_scoped_release release;
     kernel.predict(*x.rows, features, out.data());
   }
+
+  // A single row, without the cost of arrays.
+  double learn_one(const PyRows& x, double label) {
+    require(x.scanned && x.largest < features && x.rows->count() == 1,
+            "one row, scanned, and the table must have room for it");
+    double prediction = 0;
+    kernel.learn(*x.rows, &label, nullptr, &prediction);
+    return prediction;
+  }
 };
 
 template <class Kernel, class T>
@@ -116,6 +118,7 @@ nb::class_<TableKernel<Kernel, T>> bind_table_kernel(nb::module_& m, const char*
   using K = TableKernel<Kernel, T>;
   return nb::class_<K>(m, name)
       .def("learn", &K::learn, "rows"_a, "labels"_a, "weights"_a.none(), "out"_a)
+      .def("learn_one", &K::learn_one, "row"_a, "label"_a)
       .def("predict", &K::predict, "rows"_a, "out"_a);
 }
 
@@ -335,7 +338,14 @@ void bind_learners(nb::module_& m) {
             x.largest = s.largest_index;
             return std::make_tuple(s.largest_index, s.widest_row, s.bad_row, s.bad_index, s.bad_value);
           },
-          "limit"_a, "(largest index, widest row, first bad row or -1, its feature, its value)");
+          "limit"_a, "(largest index, widest row, first bad row or -1, its feature, its value)")
+      .def(
+          "part",
+          [](const PyRows& x, std::int64_t begin, std::int64_t end) {
+            require(0 <= begin && begin <= end && end <= x.rows->count(), "no such rows");
+            return PyRows{x.rows->part(begin, end), x.owner, x.largest, x.scanned};
+          },
+          "begin"_a, "end"_a, "A view of the rows [begin, end).");
   m.def("csr_rows", &csr_rows<std::int32_t, float>, "indptr"_a, "indices"_a, "values"_a);
   m.def("csr_rows", &csr_rows<std::int32_t, double>, "indptr"_a, "indices"_a, "values"_a);
   m.def("csr_rows", &csr_rows<std::int64_t, float>, "indptr"_a, "indices"_a, "values"_a);

@@ -209,16 +209,17 @@ class Newton {
   // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive.
   void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     x_.resize(static_cast<std::size_t>(n));
-    xx_ = 0;
-    for (std::int64_t k = 0; k < n; ++k) {
-      double v = value[k];
-      if (s_.diagonal) {
+    if (s_.diagonal) {
+      for (std::int64_t k = 0; k < n; ++k) {
         const auto root = static_cast<double>(table.row(index[k])[Table<T>::kScale]);
-        v /= root > 0 ? root : kFirstScale;
+        x_[k] = static_cast<T>(value[k] / (root > 0 ? root : kFirstScale));
       }
-      x_[k] = static_cast<T>(v);
-      xx_ += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
+    } else {
+      for (std::int64_t k = 0; k < n; ++k) x_[k] = static_cast<T>(value[k]);
     }
+    double sum = 0;
+    for (std::int64_t k = 0; k < n; ++k) sum += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
+    xx_ = sum;
   }
 
   // Features met for the first time get a place in the list of active ones.

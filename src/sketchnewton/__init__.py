@@ -16,6 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchnewton.decomposition import SketchedPCA
+    from sketchnewton.estimators import (
+        SketchedAdaGradClassifier,
+        SketchedAdaGradRegressor,
+        SketchedNewtonClassifier,
+        SketchedNewtonRegressor,
+    )
     from sketchnewton.learners import (
         AdaGrad,
         FullNewton,
@@ -51,6 +57,10 @@ _HOME = {
     "Loss": "losses",
     "load": "model_file",
     "SketchedPCA": "decomposition",
+    "SketchedAdaGradClassifier": "estimators",
+    "SketchedAdaGradRegressor": "estimators",
+    "SketchedNewtonClassifier": "estimators",
+    "SketchedNewtonRegressor": "estimators",
     "CompensativeFrequentDirections": "sketches",
     "ExactCovariance": "sketches",
     "FrequentDirections": "sketches",
@@ -78,7 +88,11 @@ __all__ = [
     "RandomProjection",
     "RobustFrequentDirections",
     "Sketch",
+    "SketchedAdaGradClassifier",
+    "SketchedAdaGradRegressor",
     "SketchedNewton",
+    "SketchedNewtonClassifier",
+    "SketchedNewtonRegressor",
     "SketchedPCA",
     "__version__",
     "load",

@@ -77,6 +77,21 @@ class Learner(ABC):
             self._predict(rows, predictions)
         return predictions
 
+    def learn_row(self, row: _native.Rows, label: float, weight: float = 1.0) -> float:
+        """`learn` for a row that is in the kernels' form already, without the cost of checking arrays."""
+        any_number = type(self.loss).label_rule == Loss.label_rule
+        plain = math.isfinite(label) if any_number else label == 1.0 or (label == -1.0 and self.loss.name != "poisson")
+        if weight != 1.0 or not plain:
+            return float(self.learn(row, [label], [weight])[0])
+        largest, widest = checked_scan(row)
+        with self._lock:
+            self._reserve(largest, widest)
+            return self._learn_one(row, label)
+
+    def score(self, X: Any) -> Floats:
+        """wᵀx + b for each row: what `predict` gives before it is clipped."""
+        return self.predict(X)
+
     @property
     def params(self) -> dict[str, Any]:
         """The constructor's arguments; `type(learner)(**learner.params)` is a fresh learner of the same kind."""
@@ -116,6 +131,11 @@ class Learner(ABC):
     def intercept_(self) -> float:
         """The constant that is added to every score; 0 without an intercept."""
         return float(self._arrays["intercept"][0])
+
+    @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made now."""
+        return -math.inf, math.inf
 
     @property
     def spectrum(self) -> Floats:
@@ -196,6 +216,11 @@ class Learner(ABC):
 
     @abstractmethod
     def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None: ...
+
+    def _learn_one(self, row: _native.Rows, label: float) -> float:
+        prediction = np.empty(1)
+        self._learn(row, np.array([label]), None, prediction)
+        return float(prediction[0])
 
     @abstractmethod
     def _predict(self, rows: _native.Rows, out: Floats) -> None: ...

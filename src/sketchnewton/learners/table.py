@@ -137,6 +137,9 @@ class TableLearner(Learner):
     def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
         self._kernel.learn(rows, labels, weights, out)
 
+    def _learn_one(self, row: _native.Rows, label: float) -> float:
+        return self._kernel.learn_one(row, label)
+
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
         self._kernel.predict(rows, out)
 
