@@ -225,7 +225,7 @@ class AdaGP(_Adaptive):
 class AdaFD(_Adaptive):
     """ADA-FD: AdaGrad in the metric of a Frequent Directions sketch of the gradients (ADA §3.2, Wan et al. 2018).
 
-    As `AdaGP`, but nothing is random: S keeps the `sketch_size` − 1 strongest directions of the gradients; at every
+    As `AdaGP`, but nothing is random: S keeps the `sketch_size` − 1 strongest directions of the gradients; at each
     step their squared singular values lose the `sketch_size`-th. With more rows than the gradients' rank it equals
     `AdaFull`.
 
@@ -314,9 +314,9 @@ class AdaFull(_Adaptive):
 class RadaGrad(_Adaptive):
     """RADAGRAD: AdaGrad in the range that a subsampled randomised Hadamard transform finds.
 
-    Of Krummenacher et al., *Scalable adaptive stochastic optimization using random projections*, 2016, Algorithm 2.
+    Krummenacher et al., *Scalable adaptive stochastic optimization using random projections*, 2016 (Algorithm 2).
     G̃ ← G̃ + g(Πg)ᵀ with Π of τ rows; with G̃ = QR and R = WΣUᵀ, the step is η V(Σ^½ + σI)⁻¹Vᵀg in the directions
-    V = QW and, the correction, η(g − VVᵀg) outside of them. For a tensor of d entries a step costs O(τ²d) time, and
+    V = QW and, the correction, η(g − VVᵀg) outside of them. For a tensor of d entries a step costs O(τ²d) time,
     the state O(τd) memory. Π depends on `seed` and the place of the parameter. Other parameters as in `AdaGP`; but
     directions that the sketch does not know move by η times the gradient, whatever σ is.
 

@@ -118,7 +118,7 @@ def test_radagrad_with_an_orthogonal_projection_is_the_full_matrix():
 def test_the_projection_is_unbiased():
     """E[SᵀS] = Σ ggᵀ: each entry's mean of N draws lies within 5.5 standard errors, as estimated from the draws.
 
-    False alarms: 21 entries at 4e-8 each if means were normal; with the skewness of a Wishart entry still below 1e-4.
+    False alarms: 21 entries at 4e-8 each if means were normal; skew as they are, still below 1e-4.
     """
     N, d, m = 1000, 6, 3
     gradients = np.random.default_rng(0).standard_normal((5, d))
