@@ -31,11 +31,12 @@ def test_cnn(tmp_path):
     command += ["--picture", tmp_path / "cnn.svg", "--results", tmp_path / "cnn.json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "ADA-GP η=0.01 σ=0.1" in done.stdout
+    assert "ADA-GP, own η  η=0.01 σ=0.1" in done.stdout
     assert (tmp_path / "cnn.svg").read_text().startswith("<?xml")
     results = json.loads((tmp_path / "cnn.json").read_text())
-    assert [len(runs[0]["losses"]) for runs in results.values()] == [2, 2]
-    # The first batch is the same for both, the first step of the convolutions is not.
-    adagrad, projected = (runs[0]["losses"] for runs in results.values())
-    assert adagrad[0] == projected[0]
-    assert adagrad[1] != projected[1]
+    assert [len(runs[0]["losses"]) for runs in results.values()] == [2, 2, 2]
+    # The first batch is the same for all, the first step of the convolutions is not; two η may be alike.
+    adagrad, one, own = (runs[0]["losses"] for runs in results.values())
+    assert adagrad[0] == one[0]
+    assert adagrad[1] != one[1]
+    assert one == own
