@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-
 from numpy.typing import DTypeLike
 
 from sketchnewton.sketches.base import Arrays, expect

@@ -66,7 +66,7 @@ class Stack:
         W = weights if self.mix is None else self.mix.T @ weights
         W = W.astype(self.dtype, copy=False)
         if self.sparse is None:
-            return W.T @ np.ascontiguousarray(self.dense)
+            return np.asarray(W.T @ np.ascontiguousarray(self.dense))
         k = len(self.dense)
         columns = np.ascontiguousarray(self.dense.T) @ W[:k]
         # Sparse rows touch few columns; only these are looked at.
