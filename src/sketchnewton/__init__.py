@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchnewton.decomposition import SketchedPCA
-    from sketchnewton.learners import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
+    from sketchnewton.learners import (
+        AdaGrad,
+        AdaLR,
+        FullAdaGrad,
+        FullNewton,
+        Learner,
+        OnlineGradient,
+        RadaGrad,
+        SketchedAdaGrad,
+        SketchedNewton,
+    )
     from sketchnewton.losses import Loss
     from sketchnewton.model_file import load
     from sketchnewton.sketches import (
@@ -36,9 +46,13 @@ __version__ = "0.1.0"
 # Imported on first use, so that `import sketchnewton` and `skn --version` stay cheap.
 _HOME = {
     "AdaGrad": "learners",
+    "AdaLR": "learners",
+    "FullAdaGrad": "learners",
     "FullNewton": "learners",
     "Learner": "learners",
     "OnlineGradient": "learners",
+    "RadaGrad": "learners",
+    "SketchedAdaGrad": "learners",
     "SketchedNewton": "learners",
     "Loss": "losses",
     "load": "model_file",
@@ -56,9 +70,11 @@ _HOME = {
 
 __all__ = [
     "AdaGrad",
+    "AdaLR",
     "CompensativeFrequentDirections",
     "ExactCovariance",
     "FrequentDirections",
+    "FullAdaGrad",
     "FullNewton",
     "GreedyDirections",
     "Learner",
@@ -66,9 +82,11 @@ __all__ = [
     "OjaSketch",
     "OnlineGradient",
     "ParameterizedFrequentDirections",
+    "RadaGrad",
     "RandomProjection",
     "RobustFrequentDirections",
     "Sketch",
+    "SketchedAdaGrad",
     "SketchedNewton",
     "SketchedPCA",
     "__version__",

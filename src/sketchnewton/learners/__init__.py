@@ -1,8 +1,20 @@
 """Online learners: a row comes in, a prediction goes out, the model learns from the answer."""
 
 from sketchnewton.learners.adaptive import AdaGrad
+from sketchnewton.learners.adaptive_dense import AdaLR, FullAdaGrad, RadaGrad
+from sketchnewton.learners.adaptive_sketch import SketchedAdaGrad
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.full import FullNewton
 from sketchnewton.learners.newton import OnlineGradient, SketchedNewton
 
-__all__ = ["AdaGrad", "FullNewton", "Learner", "OnlineGradient", "SketchedNewton"]
+__all__ = [
+    "AdaGrad",
+    "AdaLR",
+    "FullAdaGrad",
+    "FullNewton",
+    "Learner",
+    "OnlineGradient",
+    "RadaGrad",
+    "SketchedAdaGrad",
+    "SketchedNewton",
+]
