@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sketchnewton import AdaGrad, AdaLR, FullAdaGrad, RadaGrad, SketchedAdaGrad
-from sketchnewton.learners.adaptive_dense import hadamard_projection
+from sketchnewton.learners.hadamard import hadamard_projection
 from tests.learner_support import sparse_stream
 from tests.oracles.adaptive import Diagonal, Exact, adaptive
 from tests.oracles.range_finder import ada_lr, radagrad

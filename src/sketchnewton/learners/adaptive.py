@@ -23,8 +23,8 @@ class AdaGrad(CompositeLearner, TableLearner):
     * `eta` (η): the step size. `sigma` (σ): keeps the first steps finite.
     * `clip`: None (the algorithm as published), or C for the projection onto |wᵀx| ≤ C in AdaGrad's own metric.
     * `intercept`: learn a constant too, like the weight of a feature that is always 1.
-    * `penalty`, `penalty_strength`, `l1_ratio`, `form`, `classes`: as in `SketchedAdaGrad`. Everything has a closed
-      form feature by feature, and a feature makes up for the rounds that it missed when it is met next.
+    * `penalty`, `penalty_strength`, `l1_ratio`, `form`, `classes`: as in `SketchedAdaGrad`. Everything has a
+      closed form feature by feature, and a feature makes up for rounds that it missed when it is met next.
 
     Cost per row: O(s) for s non-zeros.
 

@@ -32,7 +32,7 @@ class Composite:
         return not (self.averaging or self.l1 or self.l2)
 
     def times(self, t: int) -> float:
-        """How often the penalty counts in round t: mirror descent pays it round by round, averaging all at once."""
+        """How often φ counts in round t: mirror descent pays it round by round, averaging all at once."""
         return self.eta * t if self.averaging else self.eta
 
     def native(self, of_data: bool = False) -> _native.Composite:
