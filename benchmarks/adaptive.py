@@ -5,8 +5,8 @@
     python benchmarks/adaptive.py cost
 
 * regression: Figure 1. Rows N(1, Σ) in 500 dimensions, eigenvalues 100/j², absolute loss of a noiseless target,
-  τ = 10; total loss with the best η and σ of the paper's grid, mean over permutations. `--full` adds ADA-FULL, whose
-  10,000 eigendecompositions of a 500 × 500 matrix take ten minutes per permutation (and serve the whole
+  τ = 10; total loss with the best η and σ of the paper's grid, mean over permutations. `--full` adds ADA-FULL,
+  whose 10,000 eigendecompositions of a 500 × 500 matrix take ten minutes per permutation (and serve the whole
   grid: with the absolute loss g = ±x, so that its matrix depends on neither η nor σ).
 * usps: Table 3. Ten classes, cross-entropy, τ = 15, one pass. η and σ are those with the fewest mistakes while
   learning on the first permutation; the test file decides nothing.

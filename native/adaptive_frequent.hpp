@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "adaptive_basis.hpp"
+#include "delayed_maps.hpp"
 #include "eigen.hpp"
-#include "epochs.hpp"
 #include "frequent.hpp"
 
 namespace skn {
@@ -24,7 +24,7 @@ struct FrequentBasisState {
   double *alpha, *M;      // 1, (2m − 1) × ld
   double *C, *Tm;         // m × ldq and m × ldm: the opened directions in terms of V and of G
   std::int64_t* touched;  // features since the last shrink, repeats included
-  EpochState<T> epochs;
+  MapState<T> epochs;
 };
 
 // Columns of the table: count of epochs, V (q numbers), weights of further classes, G (m numbers). Further
@@ -292,8 +292,8 @@ class FrequentBasis {
   FrequentBasisState<T> s_;
   BlockColumns at_;
   std::int64_t q_, ld_, ldq_, ldm_;
-  EpochShape shape_;
-  EpochMaps<T> epochs_;
+  MapShape shape_;
+  DelayedMaps<T> epochs_;
   std::vector<double> xhat_;
   std::vector<T> map_, gain_;  // of the epoch's end: what V and G contribute to weights and V
   SmallSpectrum spectrum_;

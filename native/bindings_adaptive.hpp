@@ -142,8 +142,8 @@ void bind_adaptive_for(nb::module_& m, const std::string& bits) {
           const std::int64_t q = std::max<std::int64_t>(size - 1, 1), n = 2 * size - 1, ld = padded4(n);
           const std::int64_t ldq = padded4(q), ldm = padded4(size);
           const BlockShape shape = block_shape(s, c.of_data, 1 + q + size, 1 + q, c.averaging && c.l1 > 0);
-          const EpochShape map{q + shape.weights - 1, padded4(q + shape.weights)};
-          using Epochs = EpochState<T>;
+          const MapShape map{q + shape.weights - 1, padded4(q + shape.weights)};
+          using Epochs = MapState<T>;
           const std::int64_t blocks = shape.blocks, room = s.columns("touched");
           std::int64_t* counts = s.get<std::int64_t>("sketch_counts", {blocks, 4});
           std::int64_t* touched = s.get<std::int64_t>("touched", {blocks, room});

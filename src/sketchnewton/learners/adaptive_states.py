@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays
-from sketchnewton.learners.frequent import GROUP, LEVELS
 from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.sketch import Integers, padded4
+
+GROUP, LEVELS = 16, 4  # of MapState in native/delayed_maps.hpp
 
 
 class AdaptiveSketch(ABC):
