@@ -40,7 +40,7 @@ def test_batches_do_not_matter(kind: str, size: int) -> None:
 
 def test_features_that_come_late_do_not_matter(kind: str) -> None:
     """A batch that holds a large index makes room early; the bits must not depend on it."""
-    d = 60 if kind == "ada-full" else 1200  # whose cost per row is cubic
+    d = 60 if kind in ("ada-full", "ada-lr") else 1200  # whose costs per row are cubic and quadratic
     X, y = sparse_stream(1300, d=d, non_zeros=12)
     X[:1200, d * 5 // 6 :] = 0
     whole, parts = LEARNERS[kind](), LEARNERS[kind]()
