@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from sketchnewton import _native
@@ -369,12 +368,14 @@ class RadaGrad(_RangeFinder):
         }
 
     def _take(self, k: int, g: Floats) -> None:
+        from scipy.linalg import qr_update  # noqa: PLC0415 - takes longer to load than all learners
+
         Q, R = self._arrays["Q"], self._arrays["R"]
         u = np.zeros(Q.shape[1])
         u[: len(g)] = g
         used = np.flatnonzero(g)
         v = g[used] @ hadamard_projection(used, self._m, self._seed)
-        Q[k], R[k] = scipy.linalg.qr_update(Q[k], R[k], u, v, check_finite=False)
+        Q[k], R[k] = qr_update(Q[k], R[k], u, v, check_finite=False)
         if self.rows_seen % self._REFRESH == 0:
             Q[k], R[k] = np.linalg.qr(Q[k] @ R[k])
 
