@@ -64,6 +64,9 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "radagrad": lambda: RadaGrad(4, loss="logistic", form="dual_averaging", penalty="l2"),
 }
 
+DENSE = {"ada-full", "ada-lr", "radagrad"}
+"""Learners whose cost per row grows with the dimension: they get shorter streams of fewer features."""
+
 
 def sparse_stream(
     rounds: int, d: int = 300, non_zeros: int = 20, seed: int = 0, spread: float = 10.0
