@@ -16,7 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchnewton.decomposition import SketchedPCA
-    from sketchnewton.learners import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
+    from sketchnewton.estimators import (
+        SketchedAdaGradClassifier,
+        SketchedAdaGradRegressor,
+        SketchedNewtonClassifier,
+        SketchedNewtonRegressor,
+    )
+    from sketchnewton.learners import (
+        AdaGrad,
+        FullNewton,
+        InvariantNewton,
+        Learner,
+        OnlineGradient,
+        SketchedNewton,
+    )
     from sketchnewton.losses import Loss
     from sketchnewton.model_file import load
     from sketchnewton.sketches import (
@@ -37,12 +50,17 @@ __version__ = "0.1.0"
 _HOME = {
     "AdaGrad": "learners",
     "FullNewton": "learners",
+    "InvariantNewton": "learners",
     "Learner": "learners",
     "OnlineGradient": "learners",
     "SketchedNewton": "learners",
     "Loss": "losses",
     "load": "model_file",
     "SketchedPCA": "decomposition",
+    "SketchedAdaGradClassifier": "estimators",
+    "SketchedAdaGradRegressor": "estimators",
+    "SketchedNewtonClassifier": "estimators",
+    "SketchedNewtonRegressor": "estimators",
     "CompensativeFrequentDirections": "sketches",
     "ExactCovariance": "sketches",
     "FrequentDirections": "sketches",
@@ -61,6 +79,7 @@ __all__ = [
     "FrequentDirections",
     "FullNewton",
     "GreedyDirections",
+    "InvariantNewton",
     "Learner",
     "Loss",
     "OjaSketch",
@@ -69,7 +88,11 @@ __all__ = [
     "RandomProjection",
     "RobustFrequentDirections",
     "Sketch",
+    "SketchedAdaGradClassifier",
+    "SketchedAdaGradRegressor",
     "SketchedNewton",
+    "SketchedNewtonClassifier",
+    "SketchedNewtonRegressor",
     "SketchedPCA",
     "__version__",
     "load",
