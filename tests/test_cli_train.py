@@ -23,6 +23,7 @@ LEARNERS = {
     "gradient": ["--sketch", "none"],
     "adagrad": ["--learner", "adagrad"],
     "full": ["--learner", "full"],
+    "invariant": ["--learner", "invariant", "--eta", "sqrt(d/(C^2 L^2 t))"],
 }
 
 

@@ -101,7 +101,9 @@ def test_probabilities(name: str, classes: int) -> None:
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=0, atol=1e-12)
     assert (proba >= 0).all()
     scores = model.decision_function(X)
-    np.testing.assert_allclose(scores, (X @ model.coef_.T + model.intercept_).reshape(scores.shape), atol=1e-9)
+    np.testing.assert_allclose(
+        scores, (X @ model.coef_.T + model.intercept_).reshape(scores.shape), atol=1e-9
+    )
     assert (model.classes_[proba.argmax(axis=1)] == model.predict(X)).mean() > 0.99  # but for ties
     assert model.coef_.shape == (1 if classes == 2 else classes, 6)
 
@@ -126,13 +128,17 @@ def test_pandas_and_polars_and_names() -> None:
         model.partial_fit(frame, y)
         with pytest.warns(UserWarning, match="X does not have valid feature names"):
             model.partial_fit(X, y)
-        with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
+        with pytest.raises(
+            ValueError, match="The feature names should match those that were passed during fit"
+        ):
             model.predict(frame[names[::-1]])
 
 
 def test_at_home_in_pipelines_and_searches() -> None:
     X, y = rows(200, 5, 3)
-    pipeline = make_pipeline(StandardScaler(), SketchedNewtonClassifier("oja")).set_output(transform="default")
+    pipeline = make_pipeline(StandardScaler(), SketchedNewtonClassifier("oja")).set_output(
+        transform="default"
+    )
     search = GridSearchCV(pipeline, {"sketchednewtonclassifier__loss": ["squared", "logistic"]}, cv=3)
     assert search.fit(X, y).best_score_ > 0.5
     with config_context(enable_metadata_routing=True):
@@ -140,7 +146,9 @@ def test_at_home_in_pipelines_and_searches() -> None:
         routed = make_pipeline(StandardScaler(), weighted)
         weights = np.arange(200.0)
         routed.fit(X, y, sample_weight=weights)
-        alone = SketchedNewtonClassifier("oja").fit(StandardScaler().fit_transform(X), y, sample_weight=weights)
+        alone = SketchedNewtonClassifier("oja").fit(
+            StandardScaler().fit_transform(X), y, sample_weight=weights
+        )
         np.testing.assert_array_equal(routed[-1].coef_, alone.coef_)
 
 
@@ -195,9 +203,13 @@ class TestScikitLearnsWords:
         np.testing.assert_array_equal(model.coef_, before)  # nothing was learned
 
     def test_missing_columns(self) -> None:
-        with pytest.raises(ValueError, match="X has 3 features, but SketchedNewtonClassifier is expecting 4 features"):
+        with pytest.raises(
+            ValueError, match="X has 3 features, but SketchedNewtonClassifier is expecting 4 features"
+        ):
             self.fitted().partial_fit(self.X[:, :3], self.y)
-        with pytest.raises(ValueError, match="X has 5 features, but SketchedNewtonRegressor is expecting 4 features"):
+        with pytest.raises(
+            ValueError, match="X has 5 features, but SketchedNewtonRegressor is expecting 4 features"
+        ):
             SketchedNewtonRegressor().fit(self.X, self.y).predict(np.ones((2, 5)))
 
     def test_wrong_types(self) -> None:
@@ -222,7 +234,9 @@ class TestScikitLearnsWords:
             SketchedNewtonClassifier().partial_fit(self.X, self.y)
         with pytest.raises(ValueError, match="is not the same as on last call to partial_fit"):
             self.fitted().partial_fit(self.X, self.y, classes=[0, 1])
-        with pytest.raises(ValueError, match=r"The target label\(s\) \[9\] in y do not exist in the initial classes"):
+        with pytest.raises(
+            ValueError, match=r"The target label\(s\) \[9\] in y do not exist in the initial classes"
+        ):
             self.fitted().partial_fit(self.X, np.where(self.y == 1, 9, self.y))
 
     def test_lengths_and_weights(self) -> None:

@@ -18,7 +18,9 @@ try:
     from river import base
     from river.utils import dataframe
 except ImportError as error:
-    raise ImportError(f"sketchnewton.river needs River: pip install 'sketchnewton[river]' ({error})") from error
+    raise ImportError(
+        f"sketchnewton.river needs River: pip install 'sketchnewton[river]' ({error})"
+    ) from error
 
 from sketchnewton import _native
 from sketchnewton.learners import Learner
@@ -63,7 +65,9 @@ class _Names:
         order = np.argsort(indices, kind="stable")[np.count_nonzero(indices < 0) :]
         n, width = len(values), len(order)
         ends = np.arange(n + 1, dtype=np.int64) * width
-        return _native.csr_rows(ends, np.tile(indices[order], n), np.ascontiguousarray(values[:, order]).ravel())
+        return _native.csr_rows(
+            ends, np.tile(indices[order], n), np.ascontiguousarray(values[:, order]).ravel()
+        )
 
     def _number(self, names: Any) -> None:
         """New names get the next numbers, in an order of their own: that of a dictionary means nothing."""
@@ -216,7 +220,9 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):  # type: ignor
 
     def _start(self) -> None:
         self._learners: dict[Any, Learner] = {}
-        self._boolean: bool | None = None  # are labels True and False? Then one learner, of True, serves both.
+        self._boolean: bool | None = (
+            None  # are labels True and False? Then one learner, of True, serves both.
+        )
 
     @property
     def _labels(self) -> list[Any]:
@@ -228,7 +234,9 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):  # type: ignor
         if self._boolean is None:
             self._boolean = boolean
         if boolean != self._boolean:
-            raise ValueError(f"label {label!r} cannot be told apart from labels seen before: some are True or False")
+            raise ValueError(
+                f"label {label!r} cannot be told apart from labels seen before: some are True or False"
+            )
         if boolean:
             label = True
         if label not in self._learners:

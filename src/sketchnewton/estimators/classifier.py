@@ -51,7 +51,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
         return self._passes(X, codes, self._weighted(codes, weights, by_class), y)
 
-    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
+    ) -> Self:
         """Learn from more rows, in order. `classes`, all there will ever be, is needed at the first call."""
         if (
             hasattr(self, "_learners")
@@ -167,4 +169,3 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
 
     def _stratify(self, targets: NDArray[Any]) -> NDArray[Any] | None:
         return targets
-
