@@ -216,7 +216,7 @@ class Frequent {
     T value;
   };
   // Share of ‖x‖² outside the span below which it is rounding.
-  static constexpr double kInside = sizeof(T) == 4 ? 1e-5 : 1e-12;
+  static constexpr double kInside = sizeof(T) == 4 ? 5e-7 : 1e-12;
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
   static constexpr double kIllConditioned = 1e6;  // an update that takes this many digits from H: start afresh
   static constexpr std::int64_t kFewEpochs = 256, kSweep = 16;
