@@ -16,6 +16,7 @@
 #include "bindings_rows.hpp"
 #include "frequent.hpp"
 #include "full_newton.hpp"
+#include "invariant_newton.hpp"
 #include "newton.hpp"
 #include "oja.hpp"
 #include "projection.hpp"
@@ -67,8 +68,9 @@ PyRows dense_rows(Array2<const Value> values) {
           nb::cast(values)};
 }
 
-Problem problem(int loss, double parameter, double clip, double curvature, double eta, double power) {
-  return {make_loss(loss, parameter), clip, curvature, eta, power};
+Problem problem(int loss, double parameter, double clip, double curvature, double eta, double power,
+                bool by_dimension) {
+  return {make_loss(loss, parameter), clip, curvature, eta, power, by_dimension};
 }
 
 void check_batch(const PyRows& x, std::int64_t features, const ConstDoubles& labels,
@@ -209,6 +211,7 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
           rule,
           s.get<std::int64_t>("sketch_counts", {6}),
           s.get<double>("shrunk", {1}),
+          s.get<double>("doubt", {1}),
           s.get<double>("M", {n, ld}),
           s.get<double>("H", {n, ld}),
           s.get<double>("C", {m, padded4(q)}),
@@ -288,11 +291,35 @@ void bind_for(nb::module_& m, const std::string& bits) {
         "problem"_a, "eta"_a, "sigma"_a, "intercept"_a, "arrays"_a);
 }
 
-struct PyFullNewton {
-  FullNewton kernel;
+// Kernels of learners that keep whole matrices.
+template <class Kernel>
+struct MatrixKernel {
+  Kernel kernel;
   std::int64_t features;
   nb::object owner;
 };
+
+template <class Kernel>
+void bind_matrix_kernel(nb::module_& m, const char* name) {
+  using K = MatrixKernel<Kernel>;
+  nb::class_<K>(m, name)
+      .def(
+          "learn",
+          [](K& k, const PyRows& x, ConstDoubles labels, std::optional<ConstDoubles> weights, Doubles out) {
+            check_batch(x, k.features, labels, weights, out);
+            nb::gil_scoped_release release;
+            k.kernel.learn(*x.rows, labels.data(), data_or_null(weights), out.data());
+          },
+          "rows"_a, "labels"_a, "weights"_a.none(), "out"_a)
+      .def(
+          "predict",
+          [](K& k, const PyRows& x, Doubles out) {
+            require(extent(out.size()) == x.rows->count(), "lengths differ");
+            nb::gil_scoped_release release;
+            k.kernel.predict(*x.rows, out.data());
+          },
+          "rows"_a, "out"_a);
+}
 
 }  // namespace
 
@@ -327,7 +354,8 @@ void bind_learners(nb::module_& m) {
   m.def("dense_rows", &dense_rows<double>, "values"_a);
 
   nb::class_<Problem>(m, "Problem");
-  m.def("problem", &problem, "loss"_a, "parameter"_a, "clip"_a, "curvature"_a, "eta"_a, "power"_a);
+  m.def("problem", &problem, "loss"_a, "parameter"_a, "clip"_a, "curvature"_a, "eta"_a, "power"_a,
+        "by_dimension"_a = false);
   m.def(
       "loss_values",
       [](int code, double parameter, ConstDoubles predictions, ConstDoubles labels) {
@@ -354,24 +382,7 @@ void bind_learners(nb::module_& m) {
   bind_for<float>(m, "32");
   bind_for<double>(m, "64");
 
-  nb::class_<PyFullNewton>(m, "FullNewton")
-      .def(
-          "learn",
-          [](PyFullNewton& k, const PyRows& x, ConstDoubles labels, std::optional<ConstDoubles> weights,
-             Doubles out) {
-            check_batch(x, k.features, labels, weights, out);
-            nb::gil_scoped_release release;
-            k.kernel.learn(*x.rows, labels.data(), data_or_null(weights), out.data());
-          },
-          "rows"_a, "labels"_a, "weights"_a.none(), "out"_a)
-      .def(
-          "predict",
-          [](PyFullNewton& k, const PyRows& x, Doubles out) {
-            require(extent(out.size()) == x.rows->count(), "lengths differ");
-            nb::gil_scoped_release release;
-            k.kernel.predict(*x.rows, out.data());
-          },
-          "rows"_a, "out"_a);
+  bind_matrix_kernel<FullNewton>(m, "FullNewton");
   m.def(
       "full_newton",
       [](const Problem& p, bool intercept, nb::dict arrays) {
@@ -379,7 +390,25 @@ void bind_learners(nb::module_& m) {
         const std::int64_t n = s.rows("w");
         const FullNewtonState state{s.get<std::int64_t>("counts", {2}), s.get<double>("w", {n}),
                                     s.get<double>("U", {n, n}), n, intercept};
-        return PyFullNewton{FullNewton(p, state), n - 1, s.owner()};
+        return MatrixKernel<FullNewton>{FullNewton(p, state), n - 1, s.owner()};
+      },
+      "problem"_a, "intercept"_a, "arrays"_a);
+  bind_matrix_kernel<InvariantNewton>(m, "InvariantNewton");
+  m.def(
+      "invariant_newton",
+      [](const Problem& p, bool intercept, nb::dict arrays) {
+        const State s(arrays);
+        const std::int64_t n = s.rows("v");
+        const InvariantNewtonState state{s.get<std::int64_t>("counts", {3}),
+                                         s.get<double>("unit", {n}),
+                                         s.get<double>("Q", {n, n}),
+                                         s.get<double>("U", {n, n}),
+                                         s.get<double>("R", {n, n}),
+                                         s.get<double>("length", {n}),
+                                         s.get<double>("v", {n}),
+                                         n,
+                                         intercept};
+        return MatrixKernel<InvariantNewton>{InvariantNewton(p, state), n - 1, s.owner()};
       },
       "problem"_a, "intercept"_a, "arrays"_a);
 }

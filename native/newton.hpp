@@ -120,7 +120,7 @@ class Newton {
     const double slope = weight * problem_.loss.derivative(prediction, label);
     if (slope != 0) {
       if (s_.diagonal) adapt(row, slope);
-      const double r = slope * problem_.sketch_scale(t, weight);
+      const double r = slope * problem_.sketch_scale(t, weight, static_cast<double>(s_.counts[kActive]));
       if (r != 0 && xx_ > 0)
         step_[Table<T>::kWeight] += sketch_.update(r, step_.data() + Table<T>::kSketch, table_,
                                                    s_.counts[kActive], row.index(), row.size());
@@ -151,7 +151,8 @@ class Newton {
     }
     scale(table, index, row.value(), n);
     gather(table, index, n);
-    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) + s_.intercept.value();
+    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) +
+           s_.intercept.value();
   }
 
   // Reads the row's features; returns its score.
@@ -159,7 +160,8 @@ class Newton {
     if constexpr (Sketch::kLazy) sketch_.prepare(table_, row.index(), row.size());
     scale(table_, row.index(), row.value(), row.size());
     gather(table_, row.index(), row.size());
-    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) + s_.intercept.value();
+    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) +
+           s_.intercept.value();
   }
 
   void gather(const Table<T>& table, const std::int64_t* index, std::int64_t n) {

@@ -47,6 +47,14 @@ struct Table {
     if (sum != 0) gather_exactly(index, x, n, out);
   }
 
+  // Sums in double. Products that are too large for T are not for it.
+  void gather_exactly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
+    std::fill(out, out + stride, 0.0);
+    for (std::int64_t k = 0; k < n; ++k)
+      for (std::int64_t c = 0; c < stride; ++c)
+        out[c] += static_cast<double>(x[k]) * static_cast<double>(row(index[k])[c]);
+  }
+
   void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
     for (std::int64_t c = 0; c < stride; ++c)
       if (std::abs(step[c]) > kLargest) return scatter_exactly(index, x, n, step);
@@ -86,14 +94,6 @@ struct Table {
     if (stride == 4) return gather_columns<4>(0, index, x, n, out);
     if (stride == 8) return gather_columns<8>(0, index, x, n, out);
     for (std::int64_t c = 0; c < stride; c += 16) gather_columns<16>(c, index, x, n, out + c);
-  }
-
-  // Products that are too large for T are not for double.
-  void gather_exactly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
-    std::fill(out, out + stride, 0.0);
-    for (std::int64_t k = 0; k < n; ++k)
-      for (std::int64_t c = 0; c < stride; ++c)
-        out[c] += static_cast<double>(x[k]) * static_cast<double>(row(index[k])[c]);
   }
 
   // Steps that are too large for T may still be fine once they are multiplied by a tiny x.

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
         SketchedNewtonClassifier,
         SketchedNewtonRegressor,
     )
-    from sketchnewton.learners import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
+    from sketchnewton.learners import (
+        AdaGrad,
+        FullNewton,
+        InvariantNewton,
+        Learner,
+        OnlineGradient,
+        SketchedNewton,
+    )
     from sketchnewton.losses import Loss
     from sketchnewton.model_file import load
     from sketchnewton.sketches import (
@@ -43,6 +50,7 @@ __version__ = "0.1.0"
 _HOME = {
     "AdaGrad": "learners",
     "FullNewton": "learners",
+    "InvariantNewton": "learners",
     "Learner": "learners",
     "OnlineGradient": "learners",
     "SketchedNewton": "learners",
@@ -71,6 +79,7 @@ __all__ = [
     "FrequentDirections",
     "FullNewton",
     "GreedyDirections",
+    "InvariantNewton",
     "Learner",
     "Loss",
     "OjaSketch",

@@ -13,8 +13,67 @@ def parse_svmlight(
     npt.NDArray[np.float64],  # labels
     int,  # columns: 1 + the largest index
     int,  # lines before the error
-    tuple[int, str, bytes | None] | None,  # error: column, message, token
+    tuple[int, str, bytes | None, int] | None,  # error: column, message, token, where to go on
 ]: ...
+
+class NameTable:
+    def __init__(self, exact: bool) -> None: ...
+    @property
+    def exact(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def enter(
+        self, space: bytes, names: list[bytes], hashes: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
+    @property
+    def joins(self) -> bool: ...
+    def set_joins(self, joins: bool) -> bool: ...
+    def shown(self) -> list[bytes]: ...
+    def keys(self) -> list[bytes]: ...
+    def indices(self) -> npt.NDArray[np.int64]: ...
+    def restore(self, key: bytes, hashed: int) -> bool: ...
+
+def murmur3(data: bytes, seed: int) -> int: ...
+def name_hash(name: bytes, seed: int) -> int: ...
+def hash_names(names: list[bytes], seed: int, mask: int) -> npt.NDArray[np.int64]: ...
+def write_pairs(
+    indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int64], data: npt.NDArray[np.float64]
+) -> tuple[bytes, npt.NDArray[np.int64]]: ...
+def scan_csv(
+    text: Buffer, delimiter: str, quote: str
+) -> tuple[
+    npt.NDArray[np.int64],  # behind each record
+    npt.NDArray[np.int64],  # fields of each record; 0 for a blank line
+    npt.NDArray[np.int64],  # lines of each record
+    bool,  # whether the text ends within quotes; then the last record is left out
+]: ...
+def parse_vw(
+    text: Buffer, max_line_bytes: int, mask: int, string_values: bool, spaced: bool, names: NameTable | None
+) -> tuple[
+    npt.NDArray[np.int64],  # indptr
+    npt.NDArray[np.int64],  # indices
+    npt.NDArray[np.float64],  # data
+    npt.NDArray[np.float64],  # labels
+    int,  # columns: 1 + the largest index
+    int,  # lines before the error
+    tuple[int, str, bytes | None, int] | None,  # error: column, message, token, where to go on
+    npt.NDArray[np.float64] | None,  # weights
+    npt.NDArray[np.float64] | None,  # base
+    list[bytes] | None,  # tags
+    npt.NDArray[np.uint8] | None,  # the first byte of each feature's namespace
+    npt.NDArray[np.int64] | None,  # each feature's entry in the names
+]: ...
+def expand_rows(
+    indptr: npt.NDArray[np.int64],
+    indices: npt.NDArray[np.int64],
+    data: npt.NDArray[np.float64],
+    spaces: npt.NDArray[np.uint8] | None,
+    entries: npt.NDArray[np.int64] | None,
+    names: NameTable | None,
+    kept: bytes,
+    ngram: bytes,
+    interactions: list[bytes],
+    mask: int,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]: ...
 
 _Floats = npt.NDArray[np.float64]
 _Integers = npt.NDArray[np.int64]
@@ -37,7 +96,13 @@ def hashed_index(name: str, bits: int) -> int: ...
 class Problem: ...
 
 def problem(
-    loss: int, parameter: float, clip: float, curvature: float, eta: float, power: float
+    loss: int,
+    parameter: float,
+    clip: float,
+    curvature: float,
+    eta: float,
+    power: float,
+    by_dimension: bool = False,
 ) -> Problem: ...
 def loss_values(
     code: int, parameter: float, predictions: _Floats, labels: _Floats
@@ -92,8 +157,9 @@ def adagrad64(
     problem: Problem, eta: float, sigma: float, intercept: bool, arrays: _Arrays
 ) -> TableKernel: ...
 
-class FullNewton:
+class MatrixKernel:
     def learn(self, rows: Rows, labels: _Floats, weights: _Floats | None, out: _Floats) -> None: ...
     def predict(self, rows: Rows, out: _Floats) -> None: ...
 
-def full_newton(problem: Problem, intercept: bool, arrays: _Arrays) -> FullNewton: ...
+def full_newton(problem: Problem, intercept: bool, arrays: _Arrays) -> MatrixKernel: ...
+def invariant_newton(problem: Problem, intercept: bool, arrays: _Arrays) -> MatrixKernel: ...

@@ -3,6 +3,16 @@
 from sketchnewton.learners.adaptive import AdaGrad
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.full import FullNewton
+from sketchnewton.learners.invariant import InvariantNewton
 from sketchnewton.learners.newton import OnlineGradient, SketchedNewton
+from sketchnewton.learners.one_vs_all import OneVsAll
 
-__all__ = ["AdaGrad", "FullNewton", "Learner", "OnlineGradient", "SketchedNewton"]
+__all__ = [
+    "AdaGrad",
+    "FullNewton",
+    "InvariantNewton",
+    "Learner",
+    "OneVsAll",
+    "OnlineGradient",
+    "SketchedNewton",
+]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from sketchnewton import _native
-from sketchnewton.learners.base import checked
-from sketchnewton.learners.table import table_dtype
+from sketchnewton.learners.base import Arrays, checked
+from sketchnewton.learners.table import table_dtype, union
 from sketchnewton.learners.target_range import RangedLearner
 from sketchnewton.losses import Loss
 
@@ -51,9 +53,33 @@ class AdaGrad(RangedLearner):
         self._arrays["intercept"] = np.zeros(2)  # value, √Σg²
         self._kernel = self._bind()
 
+    def _merged(self, other: Self) -> Arrays:
+        """Σg² adds up. A feature's weight is the mean of both, weighted by its metric σ + √Σg² in each.
+
+        σ is no curvature: each side counts for its share of the rows in it.
+        """
+        features, mine, theirs = union(self._seen, other._seen)
+        share = self.rows_seen / (self.rows_seen + other.rows_seen)
+        w, root = np.zeros((2, len(features))), np.zeros((2, len(features)))
+        for i, (learner, at) in enumerate(((self, mine), (other, theirs))):
+            w[i, at], root[i, at] = learner._table.rows[learner._seen, :2].T.astype(np.float64)
+        sigma = self._sigma * np.array([share, 1 - share])
+        metric = sigma[:, None] + root
+        rows = np.zeros((len(features), self._table.rows.shape[1]), self._table.dtype)
+        largest = np.finfo(self._table.dtype).max
+        rows[:, 0] = (metric * w).sum(axis=0) / metric.sum(axis=0)
+        rows[:, 1] = np.clip(np.hypot(*root), np.finfo(self._table.dtype).tiny, largest)
+        values = np.array([learner._arrays["intercept"] for learner in (self, other)])
+        known = sigma + values[:, 1]
+        counts = np.array(
+            [self.rows_seen + other.rows_seen, len(features), max(self.dimension, other.dimension)]
+        )
+        intercept = np.array([known @ values[:, 0] / known.sum(), np.hypot(*values[:, 1])])
+        return {"counts": counts, "intercept": intercept, "features": features, "table": rows}
+
     def _bind(self, clip: float | None = None) -> _native.TableKernel:
         make = _native.adagrad64 if self._params["dtype"] == "float64" else _native.adagrad32
         reach = self.bound if clip is None else clip
-        problem = _native.problem(self.loss.code, self.loss.parameter, reach, 0.0, 0.0, 0.0)
+        problem = _native.problem(self.loss.code, self.loss.parameter, reach, 0.0, 0.0, 0.0, False)
         eta = self._eta * self.bound if self._ranged else self._eta
         return make(problem, eta, self._sigma, self._params["intercept"], self._views())

@@ -163,6 +163,12 @@ class TableLearner(Learner):
         self._kernel = self._bind()
 
 
+def union(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """The features of two tables together, and where those of each are in it."""
+    features = np.union1d(mine, theirs)
+    return features, np.searchsorted(features, mine), np.searchsorted(features, theirs)
+
+
 def table_dtype(dtype: str) -> str:
     """The name of a precision that tables have."""
     name = np.dtype(dtype).name

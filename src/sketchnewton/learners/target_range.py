@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -73,6 +73,11 @@ class RangedLearner(TableLearner):
                 self._scorer = self._kernel, self._bind(clip=math.inf)
             self._scorer[1].predict(rows, scores)
         return scores + self._offset
+
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        if self._ranged:
+            raise ValueError("cannot merge learners with clip='auto', whose ranges differ: give clip a number")
 
     @abstractmethod
     def _bind(self, clip: float | None = None) -> _native.TableKernel:
