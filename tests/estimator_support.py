@@ -24,7 +24,7 @@ CLASSIFIERS: dict[str, Any] = {
     "rfd": SketchedNewtonClassifier("rfd", dtype="float64"),
     "pfd, passes": SketchedNewtonClassifier("pfd", max_iter=20, early_stopping=True, dtype="float64"),
     "rp, diagonal": SketchedNewtonClassifier("rp", diagonal=True, random_state=3),
-    "none, hinge": SketchedNewtonClassifier("none", loss="hinge", max_iter=20),
+    "none, hinge": SketchedNewtonClassifier("none", loss="hinge", diagonal=True),
     "adagrad": SketchedAdaGradClassifier(),
     "adagrad, squared": SketchedAdaGradClassifier(loss="squared", eta=0.5),
 }
@@ -36,7 +36,7 @@ REGRESSORS: dict[str, Any] = {
     "fd": SketchedNewtonRegressor("fd", dtype="float64"),
     "rfd, diagonal": SketchedNewtonRegressor("rfd", diagonal=True, dtype="float64"),
     "rp, huber": SketchedNewtonRegressor("rp", loss="huber", clip=None),
-    "none, early stopping": SketchedNewtonRegressor("none", early_stopping=True, max_iter=20, random_state=0),
+    "none, early stopping": SketchedNewtonRegressor("none", early_stopping=True, max_iter=20, diagonal=True),
     "adagrad": SketchedAdaGradRegressor(),
     "adagrad, quantile": SketchedAdaGradRegressor(loss="quantile:0.6", clip=None, eta=1.0),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import subprocess
 import sys
@@ -25,7 +26,8 @@ from sketchnewton import SketchedNewtonClassifier, SketchedNewtonRegressor
 from tests.estimator_support import CLASSIFIERS, ESTIMATORS, REGRESSORS, rows
 
 # Rows are learned in order and one by one, so two orders give two models, and a weight of 2 is one step of twice
-# the loss, not two steps. scikit-learn exempts its own online learners (SGDClassifier, Perceptron) for this reason.
+# the loss, not two steps. scikit-learn exempts its own online learners (SGDClassifier, Perceptron) for this
+# reason.
 ORDER_MATTERS = {
     "check_sample_weight_equivalence_on_dense_data": "learned in order, one step per row",
     "check_sample_weight_equivalence_on_sparse_data": "learned in order, one step per row",
@@ -71,7 +73,7 @@ def test_batches_of_any_size_equal_one_pass(name: str, kind: str) -> None:
     for _ in range(3):
         cuts = [0, *sorted(rng.choice(np.arange(1, 240), rng.integers(1, 60), replace=False)), 240]
         parts = clone(estimator)
-        for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+        for begin, end in itertools.pairwise(cuts):
             options = {"classes": np.unique(y)} if hasattr(parts, "predict_proba") and begin == 0 else {}
             parts.partial_fit(X[begin:end], y[begin:end], **options)
         assert_same_model(whole, parts)
@@ -101,7 +103,9 @@ def test_probabilities(name: str, classes: int) -> None:
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=0, atol=1e-12)
     assert (proba >= 0).all()
     scores = model.decision_function(X)
-    np.testing.assert_allclose(scores, (X @ model.coef_.T + model.intercept_).reshape(scores.shape), atol=1e-9)
+    np.testing.assert_allclose(
+        scores, (X @ model.coef_.T + model.intercept_).reshape(scores.shape), atol=1e-9
+    )
     assert (model.classes_[proba.argmax(axis=1)] == model.predict(X)).mean() > 0.99  # but for ties
     assert model.coef_.shape == (1 if classes == 2 else classes, 6)
 
@@ -126,13 +130,17 @@ def test_pandas_and_polars_and_names() -> None:
         model.partial_fit(frame, y)
         with pytest.warns(UserWarning, match="X does not have valid feature names"):
             model.partial_fit(X, y)
-        with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
+        with pytest.raises(
+            ValueError, match="The feature names should match those that were passed during fit"
+        ):
             model.predict(frame[names[::-1]])
 
 
 def test_at_home_in_pipelines_and_searches() -> None:
     X, y = rows(200, 5, 3)
-    pipeline = make_pipeline(StandardScaler(), SketchedNewtonClassifier("oja")).set_output(transform="default")
+    pipeline = make_pipeline(StandardScaler(), SketchedNewtonClassifier("oja")).set_output(
+        transform="default"
+    )
     search = GridSearchCV(pipeline, {"sketchednewtonclassifier__loss": ["squared", "logistic"]}, cv=3)
     assert search.fit(X, y).best_score_ > 0.5
     with config_context(enable_metadata_routing=True):
@@ -157,7 +165,11 @@ def test_class_weights() -> None:
 @pytest.mark.parametrize("name", ["oja", "adagrad"])
 def test_passes(name: str) -> None:
     X, y = rows(300, 5, 2)
-    model = clone(CLASSIFIERS[name]).set_params(max_iter=50, tol=1e-1, n_iter_no_change=3, random_state=0).fit(X, y)
+    model = (
+        clone(CLASSIFIERS[name])
+        .set_params(max_iter=50, tol=1e-1, n_iter_no_change=3, random_state=0)
+        .fit(X, y)
+    )
     assert 3 < model.n_iter_ == len(model.loss_curve_) < 50
     assert model.t_ == 1 + 300 * model.n_iter_
     stopped = clone(model).set_params(early_stopping=True, random_state=0, shuffle=True).fit(X, y)
@@ -196,9 +208,13 @@ class TestScikitLearnsWords:
         np.testing.assert_array_equal(model.coef_, before)  # nothing was learned
 
     def test_missing_columns(self) -> None:
-        with pytest.raises(ValueError, match="X has 3 features, but SketchedNewtonClassifier is expecting 4 features"):
+        with pytest.raises(
+            ValueError, match="X has 3 features, but SketchedNewtonClassifier is expecting 4 features"
+        ):
             self.fitted().partial_fit(self.X[:, :3], self.y)
-        with pytest.raises(ValueError, match="X has 5 features, but SketchedNewtonRegressor is expecting 4 features"):
+        with pytest.raises(
+            ValueError, match="X has 5 features, but SketchedNewtonRegressor is expecting 4 features"
+        ):
             SketchedNewtonRegressor().fit(self.X, self.y).predict(np.ones((2, 5)))
 
     def test_wrong_types(self) -> None:
@@ -223,7 +239,9 @@ class TestScikitLearnsWords:
             SketchedNewtonClassifier().partial_fit(self.X, self.y)
         with pytest.raises(ValueError, match="is not the same as on last call to partial_fit"):
             self.fitted().partial_fit(self.X, self.y, classes=[0, 1])
-        with pytest.raises(ValueError, match=r"The target label\(s\) \[9\] in y do not exist in the initial classes"):
+        with pytest.raises(
+            ValueError, match=r"The target label\(s\) \[9\] in y do not exist in the initial classes"
+        ):
             self.fitted().partial_fit(self.X, np.where(self.y == 1, 9, self.y))
 
     def test_lengths_and_weights(self) -> None:

@@ -48,7 +48,9 @@ def test_plain_counts() -> None:
 def onnx_outputs(model: Any, X: Any) -> list[Any]:
     runtime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
-    session = runtime.InferenceSession(model.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"])
+    session = runtime.InferenceSession(
+        model.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     return list(session.run(None, {"X": X}))
 
 
@@ -75,7 +77,9 @@ def test_onnx_regressor(loss: str) -> None:
 def test_onnx_says_what_it_cannot() -> None:
     pytest.importorskip("onnx")
     X, y = rows(50, 3, 2)
-    with pytest.raises(ValueError, match="classes of type float64 are invalid: ONNX has integers and strings"):
+    with pytest.raises(
+        ValueError, match="classes of type float64 are invalid: ONNX has integers and strings"
+    ):
         SketchedNewtonClassifier().fit(X, y + 0.0).to_onnx()
 
 

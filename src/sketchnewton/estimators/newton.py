@@ -13,9 +13,9 @@ from sketchnewton.learners.choice import newton_learner
 class SketchedNewtonClassifier(OnlineClassifier):
     """Linear classification with second-order steps, one row at a time.
 
-    A drop-in replacement for `sklearn.linear_model.SGDClassifier` on streams: `partial_fit` takes batches of any size,
-    dense, sparse or DataFrames, and no learning rate has to be chosen. More than two classes are learned one against
-    the rest.
+    A drop-in replacement for `sklearn.linear_model.SGDClassifier` on streams: `partial_fit` takes batches of
+    any size, dense, sparse or DataFrames, and no learning rate has to be chosen. More than two classes are
+    learned one against the rest.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ class SketchedNewtonClassifier(OnlineClassifier):
         `fit` stops when in `n_iter_no_change` passes the loss has not improved by `tol` times that of the first
         pass, or with `early_stopping` the score by `tol`. None: never.
     shuffle : bool, default=True
-        Whether passes of `fit` after the first take the rows in a random order. The first takes them as they come, so
-        that one pass (`max_iter=1`) is `partial_fit`.
+        Whether passes of `fit` after the first take the rows in a random order. The first takes them as they
+        come, so that one pass (`max_iter=1`) is `partial_fit`.
     random_state : int, RandomState or None, default=None
         For `shuffle`, the split of `early_stopping`, and the sketch "rp".
     early_stopping : bool, default=False

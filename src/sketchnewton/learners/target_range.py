@@ -20,22 +20,26 @@ _SIGNS = ("logistic", "hinge", "squared_hinge")
 class RangedLearner(TableLearner):
     """A learner whose bound C on predictions is a number, none, or (`clip="auto"`) learned from the targets.
 
-    With "auto", C is the largest |y − y₁| of the rows before, where y₁ is the first target if there is an intercept
-    and 0 otherwise; a count y needs log y ≤ C. A row is predicted within the range of the targets before it, then
-    its own target may widen the range, then it is learned from. What depends on C (curvature, step size) changes at
-    such rows alone, about ln n of n rows that come in random order. Weights have the targets' unit throughout, so a
-    target much larger than all before does no damage to what was learned.
+    With "auto", C is the largest |y − y₁| of the rows before, where y₁ is the first target if there is an
+    intercept and 0 otherwise; a count y needs log y ≤ C. A row is predicted within the range of the targets
+    before it, then its own target may widen the range, then it is learned from. What depends on C (curvature,
+    step size) changes at such rows alone, about ln n of n rows that come in random order. Weights have the
+    targets' unit throughout, so a target much larger than all before does no damage to what was learned.
     """
 
     def __init__(self, columns: int, clip: float | str | None, **parameters: Any) -> None:
         super().__init__(columns, clip=clip, **parameters)
         self._ranged = isinstance(clip, str)
-        self._scorer: tuple[_native.TableKernel, _native.TableKernel] | None = None  # and the kernel it is a twin of
+        self._scorer: tuple[_native.TableKernel, _native.TableKernel] | None = (
+            None  # and the kernel it is a twin of
+        )
         if isinstance(clip, str):
             if clip != "auto":
                 raise ValueError(f"clip={clip!r} is invalid: must be a number, 'auto' or None")
             if self.loss.name in _SIGNS:
-                raise ValueError(f"clip='auto' is invalid: {self.loss.name} loss has no targets to learn a range from")
+                raise ValueError(
+                    f"clip='auto' is invalid: {self.loss.name} loss has no targets to learn a range from"
+                )
             self._arrays["range"] = np.zeros(3)  # y₁, C, whether a row has been learned from
         else:
             self._clip = checked_clip(clip)
@@ -77,7 +81,9 @@ class RangedLearner(TableLearner):
     def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)
         if self._ranged:
-            raise ValueError("cannot merge learners with clip='auto', whose ranges differ: give clip a number")
+            raise ValueError(
+                "cannot merge learners with clip='auto', whose ranges differ: give clip a number"
+            )
 
     @abstractmethod
     def _bind(self, clip: float | None = None) -> _native.TableKernel:
@@ -92,7 +98,9 @@ class RangedLearner(TableLearner):
         if not self._ranged:
             return super()._learn(rows, labels, weights, out)
         state, n = self._arrays["range"], len(labels)
-        if n and state[2] and _needed(self.loss, shifted := labels - state[0]).max() <= state[1]:  # nothing new
+        if (
+            n and state[2] and _needed(self.loss, shifted := labels - state[0]).max() <= state[1]
+        ):  # nothing new
             super()._learn(rows, shifted, weights, out)
             out += state[0]
             return None
@@ -105,7 +113,9 @@ class RangedLearner(TableLearner):
                 state[:] = first, 0.0, 1.0
         shifted = labels - state[0]
         needed = np.where(counted, _needed(self.loss, shifted), 0.0)
-        bounds = np.maximum.accumulate(np.concatenate(([state[1]], needed)))  # before each row, and at the end
+        bounds = np.maximum.accumulate(
+            np.concatenate(([state[1]], needed))
+        )  # before each row, and at the end
         begin = 0
         for end in [*np.flatnonzero(bounds[1:] > bounds[:-1]).tolist(), n]:
             if begin < end:
@@ -124,7 +134,7 @@ class RangedLearner(TableLearner):
             return super()._learn_one(row, label)
         first, bound, known = self._arrays["range"].tolist()
         if known and _centred(self.loss) and abs(label - first) <= bound:
-            return first + super()._learn_one(row, label - first)
+            return float(first + super()._learn_one(row, label - first))
         return Learner._learn_one(self, row, label)
 
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
