@@ -17,7 +17,12 @@ demo: $(VENV)/.installed ## install into .venv, train on ill-conditioned and rea
 	$(BIN)/skn demo --output demo.png
 
 test: check fuzz ## install into .venv, lint, type-check, fuzz the parser, run all tests
-	$(BIN)/python -m pytest --doctest-modules --pyargs tests sketchnewton
+	$(BIN)/python -m pytest --doctest-modules --ignore-glob='*/sketchnewton/torch.py' --pyargs tests sketchnewton
+
+# This very version: wherever its build for processors alone is at hand, others bring gigabytes for graphics cards.
+test-torch: $(VENV)/.installed ## install PyTorch into .venv, run the tests of its optimizers
+	$(PIP) install --no-build-isolation '.[torch]' 'torch==2.13.0'
+	$(BIN)/python -m pytest --doctest-modules --pyargs tests/torch sketchnewton.torch
 
 check: $(VENV)/.installed ## lint, format, types, layers
 	$(BIN)/ruff check .
@@ -57,4 +62,4 @@ build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 
-.PHONY: help demo test check format fuzz bench clean
+.PHONY: help demo test test-torch check format fuzz bench clean
