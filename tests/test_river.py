@@ -21,12 +21,12 @@ MODELS: dict[str, Any] = {
     "classifier": SketchedNewtonClassifier(),
     "classifier, oja, logistic": SketchedNewtonClassifier("oja", loss="logistic"),
     "classifier, hashed": SketchedNewtonClassifier("oja", hashing=10),
-    "classifier, rfd": SketchedNewtonClassifier("rfd", dtype="float64"),
+    "classifier, rfd": SketchedNewtonClassifier("rfd"),
     "classifier, rp, hinge": SketchedNewtonClassifier("rp", diagonal=True, loss="hinge", seed=3),
     "regressor": SketchedNewtonRegressor(),
     "regressor, oja, absolute": SketchedNewtonRegressor("oja", loss="absolute"),
-    "regressor, fd, hashed": SketchedNewtonRegressor("fd", hashing=8, dtype="float64"),
-    "regressor, no intercept": SketchedNewtonRegressor("pfd", intercept=False, clip=None, dtype="float64"),
+    "regressor, fd, hashed": SketchedNewtonRegressor("fd", hashing=8),
+    "regressor, no intercept": SketchedNewtonRegressor("pfd", intercept=False, clip=None),
 }
 
 

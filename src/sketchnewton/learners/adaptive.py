@@ -79,7 +79,9 @@ class AdaGrad(RangedLearner):
 
     def _bind(self, clip: float | None = None) -> _native.TableKernel:
         make = _native.adagrad64 if self._params["dtype"] == "float64" else _native.adagrad32
-        reach = self.bound if clip is None else clip
-        problem = _native.problem(self.loss.code, self.loss.parameter, reach, 0.0, 0.0, 0.0, False)
-        eta = self._eta * self.bound if self._ranged else self._eta
+        reach, loss = self.bound / self._unit, self._kernel_loss
+        problem = _native.problem(
+            loss.code, loss.parameter, reach if clip is None else clip, 0.0, 0.0, 0.0, False
+        )
+        eta = self._eta * reach if self._ranged else self._eta
         return make(problem, eta, self._sigma, self._params["intercept"], self._views())
