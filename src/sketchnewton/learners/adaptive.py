@@ -78,7 +78,7 @@ class AdaGrad(CompositeLearner, RangedLearner):
     @property
     def intercept_(self) -> float:
         """The constant that is added to every score; 0 without an intercept."""
-        return self._offset + super().intercept_
+        return self._offset + self._unit * super().intercept_
 
     def _merged(self, other: Self) -> Arrays:
         """Σg² adds up. A feature's weight is the mean of both, weighted by its metric σ + √Σg² in each.
@@ -108,12 +108,12 @@ class AdaGrad(CompositeLearner, RangedLearner):
 
     def _bind(self, clip: float | None = None) -> Any:
         double = self._params["dtype"] == "float64"
-        reach = self.bound if clip is None else clip
-        problem = _native.problem(self.loss.code, self.loss.parameter, reach, 0.0, 0.0, 0.0)
+        bound, loss = self.bound / self._unit, self._kernel_loss
+        problem = _native.problem(loss.code, loss.parameter, bound if clip is None else clip, 0.0, 0.0, 0.0)
         intercept, views = self._params["intercept"], self._views()
         if self._plain:
             make = _native.adagrad64 if double else _native.adagrad32
-            eta = self._composite.eta * (self.bound if self._ranged else 1.0)
+            eta = self._composite.eta * (bound if self._ranged else 1.0)
             return make(problem, eta, self._composite.sigma, intercept, views)
         make_composite = _native.composite_adagrad64 if double else _native.composite_adagrad32
         return make_composite(problem, self._composite.native(), intercept, views)
@@ -134,7 +134,7 @@ class AdaGrad(CompositeLearner, RangedLearner):
         with self._lock:
             seen = self._seen.copy()
             if self._plain:
-                return seen, self._table.rows[seen, :1].astype(np.float64)
+                return seen, self._unit * self._table.rows[seen, :1].astype(np.float64)
             values = np.empty((len(seen), self._outputs))
             self._kernel.weights(values)
             return seen, values
