@@ -1,7 +1,7 @@
 // Linear maps that every feature must go through, applied to a feature only when it is needed.
 //
-// At the end of an epoch the sketch changes its basis: each feature's weight and sketch coordinates become
-// w + rᵀz and Nz. Doing that for the whole table would cost its size; instead a feature carries the number of
+// At the end of an epoch the sketch changes its basis: each feature's weights (one, or one per expert of a bank)
+// and sketch coordinates become w + Rz and Nz. Doing that for the whole table would cost its size; instead a feature carries the number of
 // maps it has gone through, and the rest are made up for when it is touched. Products of runs of maps are
 // kept on `levels` of groups of kGroup, so that making up for any delay takes a few small matrix–vector
 // products.
@@ -14,9 +14,10 @@
 
 namespace skn {
 
-// One map as q rows of `width` numbers: row k is (r_k, N_0k, …, N_{q−1,k}), what z_k contributes to (w, z).
+// One map as q rows of `width` numbers: row k is (R_0k, …, N_0k, …, N_{q−1,k}), what z_k contributes to (w, z),
+// where w is `weights` numbers.
 struct EpochShape {
-  std::int64_t q, width;
+  std::int64_t q, width, weights = 1;
   std::int64_t size() const { return q * width; }
 };
 
@@ -51,7 +52,7 @@ class EpochMaps {
   }
 
   // Brings (w, z) from `since` maps to all of them.
-  void apply(std::int64_t since, T& w, T* z) {
+  void apply(std::int64_t since, T* w, T* z) {
     if (since == now()) return;
     std::int64_t item = since, level = 0;
     // Up: to the end of the item's group, as long as that group is closed.
@@ -71,7 +72,8 @@ class EpochMaps {
   }
 
   // (w, z) through one map.
-  void multiply(const T* map, T& w, T* z) {
+  void multiply(const T* map, T* w, T* z) {
+    if (shape_.width == 16) return multiply_in_registers<16>(map, w, z);
     T* __restrict sum = product_.data();
     for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] = T(0);
     for (std::int64_t k = 0; k < shape_.q; ++k) {
@@ -79,12 +81,24 @@ class EpochMaps {
       const T* __restrict row = map + k * shape_.width;
       for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] += zk * row[c];
     }
-    w += sum[0];
-    for (std::int64_t k = 0; k < shape_.q; ++k) z[k] = sum[1 + k];
+    take(sum, w, z);
   }
 
  private:
   static constexpr std::int64_t kGroup = EpochState<T>::kGroup, kLevels = EpochState<T>::kLevels;
+
+  template <int W>
+  void multiply_in_registers(const T* map, T* w, T* z) {
+    T sum[W] = {};
+    for (std::int64_t k = 0; k < shape_.q; ++k)
+      for (int c = 0; c < W; ++c) sum[c] += z[k] * map[k * W + c];
+    take(sum, w, z);
+  }
+
+  void take(const T* sum, T* w, T* z) const {
+    for (std::int64_t k = 0; k < shape_.weights; ++k) w[k] += sum[k];
+    for (std::int64_t k = 0; k < shape_.q; ++k) z[k] = sum[shape_.weights + k];
+  }
 
   T* suffix(std::int64_t level, std::int64_t i) const {
     return s_.suffix + (level * kGroup + i) * shape_.size();
@@ -106,9 +120,9 @@ class EpochMaps {
       T* row = earlier + k * shape_.width;
       std::vector<double>& sum = sum_;
       std::fill(sum.begin(), sum.end(), 0.0);
-      sum[0] = static_cast<double>(row[0]);
+      for (std::int64_t c = 0; c < shape_.weights; ++c) sum[c] = static_cast<double>(row[c]);
       for (std::int64_t j = 0; j < shape_.q; ++j) {
-        const auto n = static_cast<double>(row[1 + j]);
+        const auto n = static_cast<double>(row[shape_.weights + j]);
         if (n == 0) continue;
         const T* image = later + j * shape_.width;
         for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] += n * static_cast<double>(image[c]);

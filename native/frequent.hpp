@@ -81,7 +81,7 @@ class Frequent {
   void settle(T* row) {
     T* columns = row + Table<T>::kSketch;
     if (row[Table<T>::kScale] != T(0))
-      epochs_.apply(static_cast<std::int64_t>(columns[0]), row[Table<T>::kWeight], columns + 1);
+      epochs_.apply(static_cast<std::int64_t>(columns[0]), row + Table<T>::kWeight, columns + 1);
     columns[0] = static_cast<T>(epochs_.now());
   }
 
@@ -279,7 +279,7 @@ class Frequent {
       T &w = row[Table<T>::kWeight], *columns = row + Table<T>::kSketch, *z = columns + 1, *g = z + q_;
       if (static_cast<std::int64_t>(columns[0]) == next) continue;  // met before in the list
       columns[0] = static_cast<T>(next);
-      epochs_.multiply(map_.data(), w, z);
+      epochs_.multiply(map_.data(), &w, z);
       for (std::int64_t b = 0; b < s_.m; ++b) {
         if (g[b] == T(0)) continue;
         const T* image = &gain_[b * shape_.width];

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchnewton.decomposition import SketchedPCA
-    from sketchnewton.learners import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
+    from sketchnewton.learners import AdaGrad, FullNewton, Learner, NewtonBank, OnlineGradient, SketchedNewton
     from sketchnewton.losses import Loss
     from sketchnewton.model_file import load
     from sketchnewton.sketches import (
@@ -38,6 +38,7 @@ _HOME = {
     "AdaGrad": "learners",
     "FullNewton": "learners",
     "Learner": "learners",
+    "NewtonBank": "learners",
     "OnlineGradient": "learners",
     "SketchedNewton": "learners",
     "Loss": "losses",
@@ -64,6 +65,7 @@ __all__ = [
     "Learner",
     "Loss",
     "OjaSketch",
+    "NewtonBank",
     "OnlineGradient",
     "ParameterizedFrequentDirections",
     "RandomProjection",

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays
+from sketchnewton.learners.epochs import EpochArrays
 from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.sketch import Integers, LearnerSketch, padded4, recent_fits, reserve_recent
-
-GROUP, LEVELS = 16, 4  # of EpochState in native/epochs.hpp
 
 
 class FrequentState(LearnerSketch):
@@ -26,14 +25,13 @@ class FrequentState(LearnerSketch):
         self._m, self._share, self._ridge = m, share, ridge
         self._q = max(m - 1, 1)  # rows of V: a shrink leaves at most m − 1
         self.columns = 1 + self._q + m
-        self._dtype = np.dtype(dtype)
+        self._epochs = EpochArrays(self._q, padded4(1 + self._q), dtype)
         self._make = _native.frequent_newton64 if dtype == "float64" else _native.frequent_newton32
 
     def fresh(self) -> Arrays:
         """The small arrays of a learner that has seen nothing."""
         m, q = self._m, self._q
         n = 2 * m - 1
-        maps = (q, padded4(1 + q))
         return {
             "sketch_counts": np.zeros(4, np.int64),  # rank of V, directions opened by G, rows in G, recent
             "shrunk": np.zeros(1),
@@ -43,13 +41,7 @@ class FrequentState(LearnerSketch):
             "T": np.zeros((m, padded4(m))),
             "c": np.zeros(padded4(n)),
             "recent": np.zeros(0, np.int64),
-            "items": np.zeros(LEVELS, np.int64),
-            "suffix": np.zeros((LEVELS * GROUP, *maps), self._dtype),
-            # Zero pages until they are used: room for 65,536 epochs, then for their groups.
-            **{
-                f"archive{level}": np.zeros((GROUP ** (LEVELS - level), *maps), self._dtype)
-                for level in range(LEVELS - 1)
-            },
+            **self._epochs.fresh(),
         }
 
     def kernel(
@@ -87,35 +79,17 @@ class FrequentState(LearnerSketch):
     def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
         rank, opened, filled, recent = arrays["sketch_counts"]
-        items = arrays["items"]
-        epochs = columns[:, 0]
         return bool(
-            np.isin(epochs, np.arange(items[0] + 1)).all()
+            self._epochs.fits(arrays, columns[:, 0])
             and 0 <= rank < max(self._m, 2)
             and 0 <= opened <= filled < self._m
             and recent_fits(arrays, recent, seen)
-            and 0 <= items[0] < GROUP**LEVELS
-            and all(items[level + 1] == items[level] // GROUP for level in range(LEVELS - 1))
         )
 
     def saved(self, arrays: Arrays) -> Arrays:
         """Only the maps that are in use, and no spare room."""
-        arrays = super().saved(arrays)
-        items = arrays["items"]
-        used = {f"archive{level}": items[level] // GROUP * GROUP for level in range(LEVELS - 1)}
-        return {name: array[: used[name]] if name in used else array for name, array in arrays.items()}
+        return self._epochs.saved(super().saved(arrays))
 
     def restored(self, arrays: Arrays) -> Arrays:
         """Room again for all maps."""
-        full = self.fresh()
-        for level in range(LEVELS - 1):
-            name = f"archive{level}"
-            kept = arrays[name]
-            if (
-                kept.dtype != self._dtype
-                or kept.shape[1:] != full[name].shape[1:]
-                or len(kept) > len(full[name])
-            ):
-                raise ValueError(f"array {name!r} has the wrong type or shape")
-            full[name][: len(kept)] = kept
-        return {**arrays, **{name: full[name] for name in full if name.startswith("archive")}}
+        return self._epochs.restored(arrays)
