@@ -36,7 +36,7 @@ struct BankState {
   std::int64_t m, experts;
   const Expert* expert;
   std::int64_t* counts;       // rounds, active features, dimension
-  std::int64_t* bank_counts;  // rows learned from, rank of U, rows in the buffer, its entries, kind of labels
+  std::int64_t* bank_counts;  // see the enum of Bank
   double* scalars;            // see the enum of Bank
   double* shares;             // v: one per expert
   double* lambda;             // ldm
@@ -56,6 +56,10 @@ template <class T>
 class Bank {
  public:
   enum { kClock, kSquares, kRidge, kOffset, kLow, kHigh, kSeenLow, kSeenHigh, kRate, kScalars };
+
+  // Rows learned from, rank of U, rows in the buffer, its entries, kind of labels, the row that is taken into
+  // the sketch next, non-zeros since the last sweep.
+  enum { kLearned, kRank, kFilled, kEntries, kLabels, kNext, kTouched, kBankCounts };
 
   Bank(const Aggregate& aggregate, const BankState<T>& state, const Table<T>& table)
       : aggregate_(aggregate),
@@ -111,11 +115,12 @@ class Bank {
 
  private:
   enum { kRounds, kActive, kDimension };
-  enum { kLearned, kRank, kFilled, kEntries, kLabels };
   enum { kNone, kSigns, kRange };  // labels: none so far, only −1 and +1, anything
-  static constexpr std::int64_t kEvery = 8, kOften = 100;  // rows taken into the sketch: all of the first 100m
+  // Rows taken into the sketch: all of the first 100m, then every 8th, later one in t/512.
+  static constexpr std::int64_t kOften = 100, kEvery = 8, kPace = 512;
+  static constexpr std::int64_t kAmortise = 16;  // a sweep costs this share of the work since the last
   static constexpr double kNoStep = 1e-9;                  // slopes below this teach nothing
-  static constexpr double kInside = sizeof(T) == 4 ? 5e-7 : 1e-12;  // share of ‖x‖² that is rounding
+  static constexpr double kInside = sizeof(T) == 4 ? 1e-5 : 1e-11;  // share of ‖x‖² that is rounding
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
 
   double middle() const {
@@ -144,20 +149,28 @@ class Bank {
     if (half() > 0) {
       charge(y, h, clock);
       const double r = aggregate_.slope(played, y);
-      if (std::abs(r) >= kNoStep && xx_ > 0) improve(row, y, r, h, t, clock);
+      const std::int64_t rows = stands_for(t);
+      if (std::abs(r) >= kNoStep && xx_ > 0) improve(row, y, r, h, rows, clock);
     }
     if (!aggregate_.logistic()) widen(label);
     return prediction;
   }
 
+  // How many rows the row t stands for if it is to be taken into the sketch, else 0.
+  std::int64_t stands_for(std::int64_t t) {
+    std::int64_t& next = s_.bank_counts[kNext];
+    if (m_ == 0 || t < next) return 0;
+    const std::int64_t rows = t <= kOften * m_ ? 1 : std::max(kEvery, t / kPace);
+    next = t + rows;
+    return rows;
+  }
+
   // Scales, sketch, then every expert's step.
-  void improve(const Row& row, double y, double r, double h, std::int64_t t, double clock) {
+  void improve(const Row& row, double y, double r, double h, std::int64_t rows, double clock) {
     enter(row);
     s_.scalars[kSquares] += xx_;
-    const bool often = t <= kOften * m_;
-    if (m_ > 0 && (often || t % kEvery == 0))
-      keep(row, std::sqrt(h) * std::abs(r) * (often ? 1.0 : std::sqrt(static_cast<double>(kEvery))));
-    if (filled() > 0 && filled() >= std::min(m_, 1 + t / 16)) end_epoch();
+    if (rows > 0) keep(row, std::sqrt(h * static_cast<double>(rows)) * std::abs(r));
+    if (filled() > 0 && filled() >= std::min(m_, 1 + s_.counts[kRounds] / 16)) end_epoch();
 
     double inside = 0;
     for (std::int64_t j = 0; j < rank(); ++j) inside += c_[j] * c_[j];
@@ -258,8 +271,7 @@ class Bank {
       const T before = root[i] / most, now = x[i] / most, relative = std::sqrt(before * before + now * now);
       largest[i] = most;
       root[i] = most * relative;
-      const T scale = std::sqrt(relative * mean);
-      x[i] = scale > T(0) ? now / scale : T(0);
+      x[i] = now / std::max(std::sqrt(relative * mean), T(1e-30));
     }
     xx_ = s_.intercept ? 1.0 : 0.0;
     for (std::int64_t i = 0; i < n; ++i) xx_ += static_cast<double>(x[i]) * static_cast<double>(x[i]);
@@ -268,6 +280,7 @@ class Bank {
   // The row's scales become those of its features.
   void enter(const Row& row) {
     ++s_.bank_counts[kLearned];
+    s_.bank_counts[kTouched] += row.size();
     for (std::int64_t i = 0; i < row.size(); ++i) {
       T* tail = table_.row(row.index()[i]) + table_.stride - kTail;
       if (tail[kLargest] == T(0)) {
@@ -401,7 +414,7 @@ class Bank {
     }
     rotate(Y, C, Tm, opened, ld);
     push_epoch();
-    if (epochs_.full()) sweep();
+    if (epochs_.full() || s_.bank_counts[kTouched] >= kAmortise * s_.counts[kActive]) sweep();
   }
 
   void rotate(const std::vector<double>& Y, const std::vector<double>& C, const std::vector<double>& Tm,
@@ -482,6 +495,7 @@ class Bank {
   // All features are brought up to date, and the count of epochs starts again. What rounding did to U is mended
   // by one more map: UUᵀ = LLᵀ, U ← L⁻¹U.
   void sweep() {
+    s_.bank_counts[kTouched] = 0;
     std::vector<double> G(m_ * ldm_, 0.0), I(m_ * ldm_, 0.0), z(ldm_, 0.0);
     const Small L{G.data(), ldm_}, N{I.data(), ldm_};
     const auto add = [&] {

@@ -230,7 +230,7 @@ BankState<T> bank_view(const State& s, bool intercept) {
           K,
           reinterpret_cast<const Expert*>(s.get<double>("experts", {K, 3})),
           s.get<std::int64_t>("counts", {3}),
-          s.get<std::int64_t>("bank_counts", {5}),
+          s.get<std::int64_t>("bank_counts", {Bank<T>::kBankCounts}),
           s.get<double>("scalars", {Bank<T>::kScalars}),
           s.get<double>("shares", {K}),
           s.get<double>("lambda", {ld}),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from sketchnewton import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
+from sketchnewton import AdaGrad, FullNewton, Learner, NewtonBank, OnlineGradient, SketchedNewton
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +31,10 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "rp, diagonal, logistic": lambda: SketchedNewton("rp", 3, loss="logistic", diagonal=True, intercept=True),
     "none": lambda: SketchedNewton("none", alpha=30.0, intercept=True),
     "online gradient": lambda: OnlineGradient(alpha=30.0, diagonal=True),
+    "bank": NewtonBank,
+    "bank, float64, logistic": lambda: NewtonBank(4, "logistic", dtype="float64"),
+    "bank, no sketch, no intercept": lambda: NewtonBank(0, intercept=False),
+    "bank, quantile": lambda: NewtonBank(12, "quantile:0.8"),
     "full": lambda: FullNewton(alpha=5.0, intercept=True),
     "adagrad": lambda: AdaGrad(eta=0.3, intercept=True),
     "adagrad, clipped": lambda: AdaGrad(eta=0.3, clip=1.0, dtype="float64"),

@@ -82,7 +82,6 @@ def bank(
     experts: Sequence[tuple[str, float]] = EXPERTS,
     importance: Vector | None = None,
     intercept: bool = True,
-    every: int = 8,
 ) -> Trace:
     """Run the bank over the rows in order."""
     X = np.hstack([X, np.full((len(X), int(intercept)), 1.0)])
@@ -93,7 +92,7 @@ def bank(
     T, R, rho, clock = 0, 0.0, 0.0, 0.0
     v, eta = np.full(K, 1 / K), np.nan
     offset, low, high, signs = 0.0, -1.0, 1.0, True
-    trace = Trace()
+    following, trace = 0, Trace()
     for t, (x, label, h) in enumerate(zip(X, y, h_all, strict=True), 1):
         if t == 1 and loss != "logistic" and abs(label) != 1:
             signs, offset, low, high = False, label, label, label
@@ -127,12 +126,15 @@ def bank(
         v = (1 - 1 / (clock + 1)) * v + 1 / (K * (clock + 1))
         r = slope(loss, tau, P, Y)
 
+        stands_for = 0
+        if half > 0 and t >= following:  # this row goes into the sketch, for all up to the next that does
+            stands_for = 1 if t <= 100 * m else max(8, t // 512)
+            following = t + stands_for
         if abs(r) >= 1e-9 and xs @ xs > 0:
             T, N, M2 = T + 1, N_new, M2_new
             R += xs @ xs
-            often = t <= 100 * m
-            if m > 0 and (often or t % every == 0):
-                buffer.append(np.sqrt(h) * abs(r) * xs * (1.0 if often else np.sqrt(every)))
+            if m > 0 and stands_for > 0:
+                buffer.append(np.sqrt(h * stands_for) * abs(r) * xs)
             if buffer and len(buffer) >= min(m, 1 + t // 16):
                 S = np.vstack([np.sqrt(lam)[:, None] * U, *buffer])
                 _, sigma, V = np.linalg.svd(S, full_matrices=False)
