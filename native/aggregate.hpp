@@ -22,6 +22,8 @@ struct Aggregate {
   static constexpr double kLogisticPace = 8;  // steps in logits that match those of the squared loss
   static constexpr double kSlope = 4;         // and slopes: both losses' then lie in [−4, 4]
 
+  static constexpr double kReached = 1e-9;    // a quantile's distance to the label that is rounding
+
   bool logistic() const { return loss.code == LossCode::logistic; }
   bool squared() const { return loss.code == LossCode::squared; }
 
@@ -52,7 +54,7 @@ struct Aggregate {
   double slope(double p, double y) const {
     if (squared()) return 2.0 * (p - y);
     if (logistic()) return -kSlope * y * sigmoid(-y * p);
-    return kSlope * (y > p ? -tau() : y < p ? 1.0 - tau() : 0.0);
+    return std::abs(y - p) < kReached ? 0.0 : kSlope * (y > p ? -tau() : 1.0 - tau());
   }
 
   // v_k ← v_k e^{−h·rate·ℓ_k}, then the share: a fraction `share` is dealt out anew.

@@ -119,6 +119,7 @@ class Bank {
   // Rows taken into the sketch: all of the first 100m, then every 8th, later one in t/512.
   static constexpr std::int64_t kOften = 100, kEvery = 8, kPace = 512;
   static constexpr std::int64_t kAmortise = 16;  // a sweep costs this share of the work since the last
+  static constexpr std::int64_t kFree = 8;                 // rows in which the range of labels grows at will
   static constexpr double kNoStep = 1e-9;                  // slopes below this teach nothing
   static constexpr double kInside = sizeof(T) == 4 ? 1e-5 : 1e-11;  // share of ‖x‖² that is rounding
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
@@ -328,17 +329,18 @@ class Bank {
     for (std::int64_t k = 0; k < K_; ++k) s_.shares[k] /= sum;
   }
 
-  // The range of labels grows after the row that showed it has been learned: as the nearest label within.
+  // The range of labels grows after the row that showed it has been learned, as the nearest label within; past the
+  // first rows at most twofold, so that one wild label does not take the measure from all others.
   void widen(double label) {
-    double &low = s_.scalars[kSeenLow], &high = s_.scalars[kSeenHigh];
-    low = std::min(low, label);
-    high = std::max(high, label);
+    double &low = s_.scalars[kLow], &high = s_.scalars[kHigh];
+    s_.scalars[kSeenLow] = std::min(s_.scalars[kSeenLow], label);
+    s_.scalars[kSeenHigh] = std::max(s_.scalars[kSeenHigh], label);
     if (s_.bank_counts[kLabels] == kSigns && std::abs(label) == 1.0) return;
+    const bool signs = s_.bank_counts[kLabels] == kSigns;
+    const double old = half(), room = s_.counts[kRounds] > kFree && old > 0 ? 2 * old : INFINITY;
     s_.bank_counts[kLabels] = kRange;
-    const double old = half();
-    if (low == s_.scalars[kLow] && high == s_.scalars[kHigh]) return;
-    s_.scalars[kLow] = low;
-    s_.scalars[kHigh] = high;
+    low = std::max(low - room, signs ? s_.scalars[kSeenLow] : std::min(low, label));
+    high = std::min(high + room, signs ? s_.scalars[kSeenHigh] : std::max(high, label));
     if (!(old > 0) || half() == old) return;
     const double shrink = old / half();
     for (std::int64_t j = 0; j < rank(); ++j) s_.lambda[j] *= shrink * shrink;

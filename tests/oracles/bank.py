@@ -55,7 +55,7 @@ def slope(loss: str, tau: float, p: float, y: float) -> float:
         return 2 * (p - y)
     if loss == "logistic":
         return float(-4 * y * expit(-y * p))
-    return 2 * (np.sign(p - y) * (tau if p < y else 1 - tau)) * 2
+    return 0.0 if abs(p - y) < 1e-9 else -4 * tau if p < y else 4 * (1 - tau)
 
 
 def travel(loss: str, tau: float, p: float, y: float, rate: float) -> float:
@@ -155,10 +155,11 @@ def bank(
                 W[k] += step * (xs / a + (c * (g - 1 / a)) @ U)
 
         if loss != "logistic" and not (signs and abs(label) == 1):
-            if signs:  # the first label that is no sign: the range is that of the labels seen
-                old, low, high, signs = half, min(y[:t]), max(y[:t]), False
-            else:
-                old, low, high = half, min(low, label), max(high, label)
+            # The range grows to the labels seen; past the first rows at most twofold.
+            seen = y[:t] if signs else [low, label, high]
+            room = 2 * half if t > 8 and half > 0 else np.inf
+            old, signs = half, False
+            low, high = max(low - room, min(seen)), min(high + room, max(seen))
             half = (high - low) / 2
             if old > 0 and half != old:
                 shrink = (old / half) ** 2
