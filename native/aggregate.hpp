@@ -27,26 +27,29 @@ struct Aggregate {
   bool logistic() const { return loss.code == LossCode::logistic; }
   bool squared() const { return loss.code == LossCode::squared; }
 
-  // The prediction that is played for experts p with shares v.
-  double mix(const double* p, const double* v, std::int64_t n) const {
-    double up = 0, down = 0, least = p[0], most = p[0];
+  // The prediction that is played for experts p with shares v. up and down become v_k e^{−rate·ℓ_k} for the labels
+  // 1 and −1, if the loss is mixable.
+  double mix(const double* p, const double* v, std::int64_t n, double* up, double* down) const {
+    double above = 0, below = 0, least = p[0], most = p[0];
     for (std::int64_t k = 0; k < n; ++k) {
       least = std::min(least, p[k]);
       most = std::max(most, p[k]);
       if (squared()) {  // e^{−(p∓1)²/2} = e^{−(p²+1)/2} e^{±p}
         const double e = std::exp(p[k]), common = v[k] * std::exp(-0.5 * (p[k] * p[k] + 1.0));
-        up += common * e;
-        down += common / e;
-      } else if (logistic()) {
-        up += v[k] * sigmoid(p[k]);
-        down += v[k] * sigmoid(-p[k]);
+        up[k] = common * e;
+        down[k] = common / e;
+      } else if (logistic()) {  // σ(p) and σ(−p)
+        const double e = std::exp(-std::abs(p[k])), large = v[k] / (1.0 + e), small = e * large;
+        up[k] = p[k] >= 0 ? large : small;
+        down[k] = p[k] >= 0 ? small : large;
       } else {
-        up += v[k] * p[k];
+        up[k] = v[k] * p[k];
+        down[k] = 0;
       }
+      above += up[k];
+      below += down[k];
     }
-    const double P = squared()    ? 0.5 * std::log(up / down)
-                     : logistic() ? std::log(up / down)
-                                  : up;
+    const double P = squared() ? 0.5 * std::log(above / below) : logistic() ? std::log(above / below) : above;
     return std::clamp(P, least, most);
   }
 
@@ -57,17 +60,23 @@ struct Aggregate {
     return std::abs(y - p) < kReached ? 0.0 : kSlope * (y > p ? -tau() : 1.0 - tau());
   }
 
-  // v_k ← v_k e^{−h·rate·ℓ_k}, then the share: a fraction `share` is dealt out anew.
-  void charge(const double* p, double y, double h, double rate, double share, double* v,
-              std::int64_t n) const {
-    double cost[kMost], least = INFINITY, sum = 0;
-    for (std::int64_t k = 0; k < n; ++k) {
-      cost[k] = rate * loss_of(p[k], y);
-      least = std::min(least, cost[k]);
+  // v_k ← v_k e^{−h·rate·ℓ_k}, then the share: a fraction `share` is dealt out anew. up and down are those of mix().
+  void charge(const double* p, double y, double h, double rate, double share, double* v, std::int64_t n,
+              const double* up, const double* down) const {
+    double sum = 0;
+    if ((squared() || logistic()) && h == 1.0 && std::abs(y) == 1.0) {
+      std::copy_n(y > 0 ? up : down, n, v);
+      for (std::int64_t k = 0; k < n; ++k) sum += v[k];
+    } else {
+      double cost[kMost], least = INFINITY;
+      for (std::int64_t k = 0; k < n; ++k) {
+        cost[k] = rate * loss_of(p[k], y);
+        least = std::min(least, cost[k]);
+      }
+      for (std::int64_t k = 0; k < n; ++k) sum += v[k] *= std::exp(-h * (cost[k] - least));
     }
-    for (std::int64_t k = 0; k < n; ++k) sum += v[k] *= std::exp(-h * (cost[k] - least));
-    for (std::int64_t k = 0; k < n; ++k)
-      v[k] = (1.0 - share) * (v[k] / sum) + share / static_cast<double>(n);
+    const double kept = (1.0 - share) / sum, dealt = share / static_cast<double>(n);
+    for (std::int64_t k = 0; k < n; ++k) v[k] = kept * v[k] + dealt;
   }
 
   // The rate at which the rule learns: constant for mixable losses.

@@ -30,10 +30,10 @@ struct Expert {
   double multiplier;
 };
 
-// Small matrices have rows of ldm (m padded to four) or ldn (2m padded to four) doubles.
+// Small matrices have rows of ldm (m padded to four) or ldn (n padded to four) doubles.
 template <class T>
 struct BankState {
-  std::int64_t m, experts;
+  std::int64_t m, n, experts;  // size of the sketch, of its buffer
   const Expert* expert;
   std::int64_t* counts;       // rounds, active features, dimension
   std::int64_t* bank_counts;  // see the enum of Bank
@@ -44,10 +44,10 @@ struct BankState {
   double* constant;           // of the feature that is always 1: experts + m numbers; not used without it
   std::int64_t* buffer_index;
   T* buffer_value;
-  std::int64_t* buffer_start;  // m + 1
-  double* buffer_length;       // m: what the values are to be multiplied with
-  double* buffer_c;            // m × ldm: U times the buffer's values
-  double* buffer_gram;         // m × ldm: products of the buffer's values
+  std::int64_t* buffer_start;  // n + 1
+  double* buffer_length;       // n: what the values are to be multiplied with
+  double* buffer_c;            // n × ldm: U times the buffer's values
+  double* buffer_gram;         // n × ldn: products of the buffer's values
   EpochState<T> epochs;
   bool intercept;
 };
@@ -68,14 +68,17 @@ class Bank {
         K_(state.experts),
         m_(state.m),
         ldm_(padded4(std::max<std::int64_t>(state.m, 1))),
+        ldn_(padded4(std::max<std::int64_t>(state.n, 1))),
         shape_{std::max<std::int64_t>(state.m, 1), padded4(state.experts + std::max<std::int64_t>(state.m, 1)),
                state.experts},
         epochs_(shape_, state.epochs),
         sums_(table.stride),
         c_(ldm_),
         p_(K_),
+        up_(K_),
+        down_(K_),
         step_(K_),
-        direction_(K_ * ldm_),
+        direction_(ldm_),
         map_(shape_.size()) {}
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
@@ -116,8 +119,8 @@ class Bank {
  private:
   enum { kRounds, kActive, kDimension };
   enum { kNone, kSigns, kRange };  // labels: none so far, only −1 and +1, anything
-  // Rows taken into the sketch: all of the first 100m, then every 8th, later one in t/512.
-  static constexpr std::int64_t kOften = 100, kEvery = 8, kPace = 512;
+  // Rows taken into the sketch: all of the first 30m, then every 8th, later one in t/64.
+  static constexpr std::int64_t kOften = 30, kEvery = 8, kPace = 64;
   static constexpr std::int64_t kAmortise = 16;  // a sweep costs this share of the work since the last
   static constexpr std::int64_t kFree = 8;                 // rows in which the range of labels grows at will
   static constexpr double kNoStep = 1e-9;                  // slopes below this teach nothing
@@ -171,7 +174,7 @@ class Bank {
     enter(row);
     s_.scalars[kSquares] += xx_;
     if (rows > 0) keep(row, std::sqrt(h * static_cast<double>(rows)) * std::abs(r));
-    if (filled() > 0 && filled() >= std::min(m_, 1 + s_.counts[kRounds] / 16)) end_epoch();
+    if (filled() > 0 && filled() >= std::min(s_.n, 1 + s_.counts[kRounds] / 16)) end_epoch();
 
     double inside = 0;
     for (std::int64_t j = 0; j < rank(); ++j) inside += c_[j] * c_[j];
@@ -179,6 +182,7 @@ class Bank {
     const double first = s_.scalars[kSquares] / static_cast<double>(s_.bank_counts[kLearned]);
     double last = -1, a = 0, q = 0;
     double* direction = direction_.data();
+    std::fill(direction, direction + ldm_, 0.0);
     for (std::int64_t k = 0; k < K_; ++k) {
       const Expert& expert = s_.expert[k];
       const double f = expert.constant + expert.root * root;
@@ -194,24 +198,34 @@ class Bank {
       }
       const double step = half() * aggregate_.travel(p_[k], y, h * expert.multiplier * q) / q;
       step_[k] = step / a;
-      axpy(step, direction, s_.b + k * ldm_, rank());
+      axpy(step, direction, s_.b + k * ldm_, ldm_);
     }
     scatter(row);
   }
 
   void scatter(const Row& row) {
-    T step[8] = {};
-    for (std::int64_t k = 0; k < std::min<std::int64_t>(K_, 8); ++k) step[k] = static_cast<T>(step_[k]);
-    for (std::int64_t i = 0; i < row.size(); ++i) {
-      T* w = table_.row(row.index()[i]);
-      const T x = x_[i];
-      for (int k = 0; k < 8; ++k) w[k] += x * step[k];
+    std::int64_t k = 0;
+    if (table_.stride >= 8) {
+      T step[8] = {};
+      for (; k < std::min<std::int64_t>(K_, 8); ++k) step[k] = static_cast<T>(step_[k]);
+      scatter_eight(row.index(), x_.data(), row.size(), step);
     }
-    for (std::int64_t k = 8; k < K_; ++k)
+    for (; k < K_; ++k)
       for (std::int64_t i = 0; i < row.size(); ++i)
         table_.row(row.index()[i])[k] += x_[i] * static_cast<T>(step_[k]);
     if (s_.intercept)
-      for (std::int64_t k = 0; k < K_; ++k) s_.constant[k] += step_[k];
+      for (k = 0; k < K_; ++k) s_.constant[k] += step_[k];
+  }
+
+  void scatter_eight(const std::int64_t* index, const T* x, std::int64_t n, const T* step) const {
+    T s[8];
+    for (int k = 0; k < 8; ++k) s[k] = step[k];
+    for (std::int64_t i = 0; i < n; ++i) {
+      T *w = table_.row(index[i]), sum[8];
+      const T xi = x[i];
+      for (int k = 0; k < 8; ++k) sum[k] = w[k] + xi * s[k];  // apart, so that the compiler sees no aliases
+      for (int k = 0; k < 8; ++k) w[k] = sum[k];
+    }
   }
 
   // Reads features that are up to date: x scaled, c = Ux, the experts' predictions. Returns the one played.
@@ -230,7 +244,7 @@ class Bank {
                     ? (std::clamp(score, s_.scalars[kLow], s_.scalars[kHigh]) - middle()) / half()
                     : 0.0;
     }
-    return aggregate_.mix(p_.data(), s_.shares, K_);
+    return aggregate_.mix(p_.data(), s_.shares, K_, up_.data(), down_.data());
   }
 
   // The prediction of a row, nothing changed: work put off is done on copies.
@@ -320,7 +334,7 @@ class Bank {
     double& old = s_.scalars[kRate];
     if (old > 0 && rate != old) temper(rate / old);
     old = rate;
-    aggregate_.charge(p_.data(), y, h, rate, 1.0 / (clock + 1.0), s_.shares, K_);
+    aggregate_.charge(p_.data(), y, h, rate, 1.0 / (clock + 1.0), s_.shares, K_, up_.data(), down_.data());
   }
 
   void temper(double power) {  // v ← v^power
@@ -361,8 +375,8 @@ class Bank {
     s_.buffer_length[place] = length;
     std::copy_n(c_.data(), ldm_, s_.buffer_c + place * ldm_);
     for (std::int64_t i = 0; i < place; ++i)
-      s_.buffer_gram[place * ldm_ + i] = (s_.intercept ? 1.0 : 0.0) + product(i, place);
-    s_.buffer_gram[place * ldm_ + place] = xx_;
+      s_.buffer_gram[place * ldn_ + i] = (s_.intercept ? 1.0 : 0.0) + product(i, place);
+    s_.buffer_gram[place * ldn_ + place] = xx_;
   }
 
   double product(std::int64_t a, std::int64_t b) const {  // of two rows in the buffer
@@ -384,7 +398,7 @@ class Bank {
   // there; U ← N₁U + N₂·buffer. The current row is the buffer's last: its c moves on to the new U.
   void end_epoch() {
     const std::int64_t r = rank(), n = filled(), ld = padded4(r + n);
-    std::vector<double> Y(n * ld, 0.0), C(n * ldm_, 0.0), Tm(n * ldm_, 0.0);
+    std::vector<double> Y(n * ld, 0.0), C(n * ldm_, 0.0), Tm(n * ldn_, 0.0);
     std::int64_t opened = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const double length = s_.buffer_length[i];
@@ -394,23 +408,23 @@ class Bank {
         y[j] = length * s_.buffer_c[i * ldm_ + j];
         inside += y[j] * y[j];
       }
-      const double whole = length * length * s_.buffer_gram[i * ldm_ + i];
+      const double whole = length * length * s_.buffer_gram[i * ldn_ + i];
       for (std::int64_t e = 0; e < opened; ++e) {
         double sum = 0;  // ⟨row i, E_e⟩ = C_e·(U row) + T_e·(products with the buffer's rows)
         for (std::int64_t j = 0; j < r; ++j) sum += C[e * ldm_ + j] * y[j];
         for (std::int64_t b = 0; b < i; ++b)
-          sum += Tm[e * ldm_ + b] * length * s_.buffer_length[b] * s_.buffer_gram[i * ldm_ + b];
+          sum += Tm[e * ldn_ + b] * length * s_.buffer_length[b] * s_.buffer_gram[i * ldn_ + b];
         y[r + e] = sum;
         inside += sum * sum;
       }
       if (!(whole - inside > kInside * whole)) continue;
       const double rest = std::sqrt(whole - inside);
-      double *Cn = &C[opened * ldm_], *Tn = &Tm[opened * ldm_];
+      double *Cn = &C[opened * ldm_], *Tn = &Tm[opened * ldn_];
       for (std::int64_t j = 0; j < r; ++j) Cn[j] = -y[j] / rest;
       Tn[i] = 1.0 / rest;
       for (std::int64_t e = 0; e < opened; ++e) {
         axpy(-y[r + e] / rest, &C[e * ldm_], Cn, ldm_);
-        axpy(-y[r + e] / rest, &Tm[e * ldm_], Tn, ldm_);
+        axpy(-y[r + e] / rest, &Tm[e * ldn_], Tn, ldn_);
       }
       y[r + opened++] = rest;
     }
@@ -447,7 +461,7 @@ class Bank {
       }
       for (std::int64_t b = 0; b < n; ++b) {
         double N2 = 0;
-        for (std::int64_t o = 0; o < opened; ++o) N2 += e[r + o] * Tm[o * ldm_ + b];
+        for (std::int64_t o = 0; o < opened; ++o) N2 += e[r + o] * Tm[o * ldn_ + b];
         gain_[b * m_ + kept] = N2 * s_.buffer_length[b];
       }
       double c = 0;
@@ -538,11 +552,11 @@ class Bank {
   Aggregate aggregate_;
   BankState<T> s_;
   Table<T> table_;
-  std::int64_t K_, m_, ldm_;
+  std::int64_t K_, m_, ldm_, ldn_;
   EpochShape shape_;
   EpochMaps<T> epochs_;
   SymmetricEigen eigen_;
-  std::vector<double> sums_, c_, p_, step_, direction_, gain_;
+  std::vector<double> sums_, c_, p_, up_, down_, step_, direction_, gain_;
   std::vector<T> map_, x_, largest_, root_, copies_;
   std::vector<std::int64_t> places_;
   double xx_ = 0;

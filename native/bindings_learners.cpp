@@ -221,12 +221,14 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
 
 template <class T>
 BankState<T> bank_view(const State& s, bool intercept) {
-  const std::int64_t m = s.rows("buffer_length"), K = s.rows("experts"), q = std::max<std::int64_t>(m, 1);
+  const std::int64_t n = s.rows("buffer_length"), K = s.rows("experts"), m = s.rows("constant") - K;
+  const std::int64_t q = std::max<std::int64_t>(m, 1);
   const std::int64_t ld = padded4(q), stride = s.columns("table");
-  require(K > 0 && K <= Aggregate::kMost && stride >= std::max<std::int64_t>(K + m + 3, 8),
+  require(K > 0 && K <= Aggregate::kMost && m >= 0 && n >= m && stride >= std::max<std::int64_t>(K + m + 3, 8),
           "the table is too narrow");
   static_assert(sizeof(Expert) == 3 * sizeof(double));
   return {m,
+          n,
           K,
           reinterpret_cast<const Expert*>(s.get<double>("experts", {K, 3})),
           s.get<std::int64_t>("counts", {3}),
@@ -238,10 +240,10 @@ BankState<T> bank_view(const State& s, bool intercept) {
           s.get<double>("constant", {K + m}),
           s.get<std::int64_t>("buffer_index", {-1}),
           s.get<T>("buffer_value", {-1}),
-          s.get<std::int64_t>("buffer_start", {m + 1}),
-          s.get<double>("buffer_length", {m}),
-          s.get<double>("buffer_c", {m, ld}),
-          s.get<double>("buffer_gram", {m, ld}),
+          s.get<std::int64_t>("buffer_start", {n + 1}),
+          s.get<double>("buffer_length", {n}),
+          s.get<double>("buffer_c", {n, ld}),
+          s.get<double>("buffer_gram", {n, padded4(std::max<std::int64_t>(n, 1))}),
           epochs_view<T>(s, q, padded4(K + q)),
           intercept};
 }

@@ -1,4 +1,4 @@
-"""The bank of Newton learners, dense: five (or any number of) experts over one Robust Frequent Directions sketch.
+"""The bank of Newton learners, dense: experts over one Robust Frequent Directions sketch.
 
 Every line is the algorithm of docs/untuned.md; W and U are kept whole, nothing is put off.
 """
@@ -16,7 +16,14 @@ from .common import Vector
 
 Matrix = NDArray[np.float64]
 
-EXPERTS = (("constant", 0.5), ("constant", 2.0), ("constant", 8.0), ("root", 0.5), ("root", 1e6))
+EXPERTS = (
+    ("constant", 0.5),
+    ("constant", 2.0),
+    ("constant", 8.0),
+    ("root", 0.5),
+    ("root", 8.0),
+    ("root", 1e6),
+)
 LARGEST_LOGIT = 20.0
 
 
@@ -128,14 +135,14 @@ def bank(
 
         stands_for = 0
         if half > 0 and t >= following:  # this row goes into the sketch, for all up to the next that does
-            stands_for = 1 if t <= 100 * m else max(8, t // 512)
+            stands_for = 1 if t <= 30 * m else max(8, t // 64)
             following = t + stands_for
         if abs(r) >= 1e-9 and xs @ xs > 0:
             T, N, M2 = T + 1, N_new, M2_new
             R += xs @ xs
             if m > 0 and stands_for > 0:
                 buffer.append(np.sqrt(h * stands_for) * abs(r) * xs)
-            if buffer and len(buffer) >= min(m, 1 + t // 16):
+            if buffer and len(buffer) >= min(4 * m, 1 + t // 16):
                 S = np.vstack([np.sqrt(lam)[:, None] * U, *buffer])
                 _, sigma, V = np.linalg.svd(S, full_matrices=False)
                 values = sigma**2

@@ -22,8 +22,10 @@ EXPERTS: dict[str, tuple[float, float, float]] = {
     "steady 2": (0.125, 0.0, 2.0),
     "steady 8": (0.125, 0.0, 8.0),
     "falling 0.5": (0.0, 2.0, 0.5),
+    "falling 8": (0.0, 2.0, 8.0),
     "falling 1e6": (0.0, 2.0, 1e6),
 }
+BUFFER = 4  # times m rows wait for an update of the sketch
 LOSSES = ("squared", "logistic", "absolute", "quantile")
 
 _CLOCK, _SQUARES, _RIDGE, _OFFSET, _LOW, _HIGH, _SEEN_LOW, _SEEN_HIGH, _RATE = range(9)
@@ -54,7 +56,7 @@ class NewtonBank(TableLearner):
     label.
 
     Cost per row with s non-zeros: O(ms), plus O(m³) once in a while; memory: one cache line per feature up to
-    m = 8 in float32.
+    m = 7 in float32.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -75,7 +77,7 @@ class NewtonBank(TableLearner):
 
     def __init__(
         self,
-        sketch_size: int = 8,
+        sketch_size: int = 7,
         loss: str | Loss = "squared",
         intercept: bool = True,
         dtype: str = "float32",
@@ -88,6 +90,7 @@ class NewtonBank(TableLearner):
         if self.loss.name not in LOSSES:
             raise ValueError(f"loss={self.loss.spec!r} is invalid: a bank needs one of {', '.join(LOSSES)}")
         self._m, self._K = m, K
+        n = BUFFER * m
         self._experts = np.array(list(EXPERTS.values()))
         self._epochs = EpochArrays(q, padded4(K + q), self._params["dtype"])
         scalars = np.zeros(9)
@@ -101,10 +104,10 @@ class NewtonBank(TableLearner):
             "constant": np.zeros(K + m),
             "buffer_index": np.zeros(0, np.int64),
             "buffer_value": np.zeros(0, self._table.dtype),
-            "buffer_start": np.zeros(m + 1, np.int64),
-            "buffer_length": np.zeros(m),
-            "buffer_c": np.zeros((m, padded4(q))),
-            "buffer_gram": np.zeros((m, padded4(q))),
+            "buffer_start": np.zeros(n + 1, np.int64),
+            "buffer_length": np.zeros(n),
+            "buffer_c": np.zeros((n, padded4(q))),
+            "buffer_gram": np.zeros((n, padded4(max(n, 1)))),
             **self._epochs.fresh(),
         }
         self._kernel = self._bind()
@@ -218,7 +221,7 @@ class NewtonBank(TableLearner):
 
     def _reserve(self, largest: int, widest: int) -> None:
         used = int(self._arrays["bank_counts"][_ENTRIES])
-        size = used + self._m * widest
+        size = used + BUFFER * self._m * widest
         if len(self._arrays["buffer_index"]) < size:
             for name in ("buffer_index", "buffer_value"):
                 array = np.zeros(size, self._arrays[name].dtype)
@@ -246,7 +249,7 @@ class NewtonBank(TableLearner):
         return bool(
             0 <= learned <= its["counts"][0]
             and 0 <= rank <= m
-            and 0 <= filled < max(m, 1)
+            and 0 <= filled < max(BUFFER * m, 1)
             and entries == len(its["buffer_index"]) == len(its["buffer_value"])
             and 0 <= labels <= 2
             and min(following, touched) >= 0
