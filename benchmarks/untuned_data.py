@@ -29,7 +29,8 @@ class DataSet:
     files: tuple[str, ...]
     half: str
     positive: tuple[int, ...] = (1,)
-    shuffled: bool = False  # as MANIFEST.tsv asks for where a file is grouped by class
+    shuffled: bool = False
+    grouped: bool = False  # by class in the file, in the order of which no stream comes: only with the text sets
     scaled: bool = False  # each feature divided by its largest size, as a user without hindsight could not
     text: bool = False
 
@@ -64,7 +65,8 @@ def _sets() -> Iterator[DataSet]:
     yield DataSet("census", ("census/census_onehot01.xz",), "choosing")
     reuters = ("rcv1_vw_small/rcv1_small_train.xz", "rcv1_vw_small/rcv1_small_test.xz")
     yield from _both(DataSet("rcv1", reuters, "choosing", text=True))
-    yield from _both(DataSet("basehock", ("extra_text_skfeature/BASEHOCK.xz",), "choosing", text=True))
+    basehock = ("extra_text_skfeature/BASEHOCK.xz",)
+    yield from _both(DataSet("basehock", basehock, "choosing", grouped=True, text=True))
 
     for name, folder in (("heart", "heart/heart"), ("australian", "australian/australian")):
         yield DataSet(name, (f"{folder}.xz",), "confirming")
@@ -79,20 +81,20 @@ def _sets() -> Iterator[DataSet]:
     yield DataSet("adult", ("adult/adult_onehot01.xz",), "confirming")
     yield DataSet("usps, even digits", ("usps/usps.xz", "usps/usps.t.xz"), "confirming", (1, 3, 5, 7, 9))
     yield from _both(DataSet("farm-ads", ("farm-ads/farm-ads.xz",), "confirming", text=True))
-    yield from _both(DataSet("relathe", ("extra_text_skfeature/RELATHE.xz",), "confirming", text=True))
-    yield from _both(DataSet("pcmac", ("extra_text_skfeature/PCMAC.xz",), "confirming", text=True))
+    for name in ("relathe", "pcmac"):
+        file = f"extra_text_skfeature/{name.upper()}.xz"
+        yield from _both(DataSet(name, (file,), "confirming", grouped=True, text=True))
     for half, classes in NEWSGROUPS.items():
         for number in classes:
-            news = DataSet(
-                f"20news/{number}", ("20news/20news_tfidf_train+test.xz",), half, (number,), text=True
-            )
-            yield from _both(news)
+            file = "20news/20news_tfidf_train+test.xz"
+            name = f"20news/{number}"
+            yield from _both(DataSet(name, (file,), half, (number,), grouped=True, text=True))
 
 
 def _both(data: DataSet) -> Iterator[DataSet]:
     """In the order of the file, and shuffled."""
     yield data
-    yield replace(data, name=f"{data.name}, shuffled", shuffled=True)
+    yield replace(data, name=f"{data.name}, shuffled", shuffled=True, grouped=False)
 
 
 SETS = {data.name: data for data in _sets()}

@@ -172,7 +172,7 @@ class Bank {
   // Scales, sketch, then every expert's step.
   void improve(const Row& row, double y, double r, double h, std::int64_t rows, double clock) {
     enter(row);
-    s_.scalars[kSquares] += xx_;
+    s_.scalars[kSquares] += length_;
     if (rows > 0) keep(row, std::sqrt(h * static_cast<double>(rows)) * std::abs(r));
     if (filled() > 0 && filled() >= std::min(s_.n, 1 + s_.counts[kRounds] / 16)) end_epoch();
 
@@ -289,6 +289,18 @@ class Bank {
       x[i] = now / std::max(std::sqrt(relative * mean), T(1e-30));
     }
     xx_ = s_.intercept ? 1.0 : 0.0;
+    for (std::int64_t i = 0; i < n; ++i) xx_ += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    length_ = xx_;
+    if (s_.bank_counts[kLabels] == kSigns && s_.bank_counts[kLearned] > 0 && xx_ > 0) even_out(x, n);
+  }
+
+  // Classes do not depend on how long a row is (a long text is not more of its class), so rows are brought halfway
+  // to the typical length: x ← x·(R/T / ‖x‖²)^¼. Numbers to be predicted may well, so there rows stay as they are.
+  void even_out(T* x, std::int64_t n) {
+    const double typical = s_.scalars[kSquares] / static_cast<double>(s_.bank_counts[kLearned]);
+    const T factor = static_cast<T>(std::sqrt(std::sqrt(typical / xx_)));
+    xx_ = s_.intercept ? 1.0 : 0.0;
+    for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
     for (std::int64_t i = 0; i < n; ++i) xx_ += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   }
 
@@ -559,7 +571,7 @@ class Bank {
   std::vector<double> sums_, c_, p_, up_, down_, step_, direction_, gain_;
   std::vector<T> map_, x_, largest_, root_, copies_;
   std::vector<std::int64_t> places_;
-  double xx_ = 0;
+  double xx_ = 0, length_ = 0;  // ‖x‖², and before it was evened out
 };
 
 }  // namespace skn

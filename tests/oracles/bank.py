@@ -111,6 +111,9 @@ def bank(
         N_new, M2_new = np.maximum(N, abs(x)), M2 + x * x
         s = np.sqrt(N_new * np.sqrt(M2_new / (T + 1)))
         xs = np.where(present, x / np.where(s > 0, s, 1.0), 0.0)
+        length = xs @ xs
+        if signs and T > 0 and length > 0:  # classes do not depend on how long a row is: halfway to the typical
+            xs[: d - intercept] *= (R / T / length) ** 0.25
         scores = W @ xs + offset
         if loss == "logistic":
             p = np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
@@ -139,7 +142,7 @@ def bank(
             following = t + stands_for
         if abs(r) >= 1e-9 and xs @ xs > 0:
             T, N, M2 = T + 1, N_new, M2_new
-            R += xs @ xs
+            R += length
             if m > 0 and stands_for > 0:
                 buffer.append(np.sqrt(h * stands_for) * abs(r) * xs)
             if buffer and len(buffer) >= min(4 * m, 1 + t // 16):
