@@ -13,8 +13,10 @@
 #include <tuple>
 
 #include "adagrad.hpp"
+#include "bindings_rows.hpp"
 #include "frequent.hpp"
 #include "full_newton.hpp"
+#include "invariant_newton.hpp"
 #include "newton.hpp"
 #include "oja.hpp"
 #include "projection.hpp"
@@ -48,14 +50,6 @@ struct Vector {
   }
 };
 
-// A batch of rows; `owner` keeps the arrays alive.
-struct PyRows {
-  std::unique_ptr<Rows> rows;
-  nb::object owner;
-  std::int64_t largest = -1;  // feature index, known once scanned
-  bool scanned = false;
-};
-
 template <class Index, class Value>
 PyRows csr_rows(Array1<const std::int64_t> indptr, Array1<const Index> indices, Array1<const Value> values) {
   require(indptr.size() > 0, "indptr is empty");
@@ -74,8 +68,9 @@ PyRows dense_rows(Array2<const Value> values) {
           nb::cast(values)};
 }
 
-Problem problem(int loss, double parameter, double clip, double curvature, double eta, double power) {
-  return {make_loss(loss, parameter), clip, curvature, eta, power};
+Problem problem(int loss, double parameter, double clip, double curvature, double eta, double power,
+                bool by_dimension) {
+  return {make_loss(loss, parameter), clip, curvature, eta, power, by_dimension};
 }
 
 void check_batch(const PyRows& x, std::int64_t features, const ConstDoubles& labels,
@@ -107,6 +102,15 @@ struct TableKernel {
     nb::gil_scoped_release release;
     kernel.predict(*x.rows, features, out.data());
   }
+
+  // A single row, without the cost of arrays.
+  double learn_one(const PyRows& x, double label) {
+    require(x.scanned && x.largest < features && x.rows->count() == 1,
+            "one row, scanned, and the table must have room for it");
+    double prediction = 0;
+    kernel.learn(*x.rows, &label, nullptr, &prediction);
+    return prediction;
+  }
 };
 
 template <class Kernel, class T>
@@ -114,6 +118,7 @@ nb::class_<TableKernel<Kernel, T>> bind_table_kernel(nb::module_& m, const char*
   using K = TableKernel<Kernel, T>;
   return nb::class_<K>(m, name)
       .def("learn", &K::learn, "rows"_a, "labels"_a, "weights"_a.none(), "out"_a)
+      .def("learn_one", &K::learn_one, "row"_a, "label"_a)
       .def("predict", &K::predict, "rows"_a, "out"_a);
 }
 
@@ -206,6 +211,7 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
           rule,
           s.get<std::int64_t>("sketch_counts", {6}),
           s.get<double>("shrunk", {1}),
+          s.get<double>("doubt", {1}),
           s.get<double>("M", {n, ld}),
           s.get<double>("H", {n, ld}),
           s.get<double>("C", {m, padded4(q)}),
@@ -285,11 +291,35 @@ void bind_for(nb::module_& m, const std::string& bits) {
         "problem"_a, "eta"_a, "sigma"_a, "intercept"_a, "arrays"_a);
 }
 
-struct PyFullNewton {
-  FullNewton kernel;
+// Kernels of learners that keep whole matrices.
+template <class Kernel>
+struct MatrixKernel {
+  Kernel kernel;
   std::int64_t features;
   nb::object owner;
 };
+
+template <class Kernel>
+void bind_matrix_kernel(nb::module_& m, const char* name) {
+  using K = MatrixKernel<Kernel>;
+  nb::class_<K>(m, name)
+      .def(
+          "learn",
+          [](K& k, const PyRows& x, ConstDoubles labels, std::optional<ConstDoubles> weights, Doubles out) {
+            check_batch(x, k.features, labels, weights, out);
+            nb::gil_scoped_release release;
+            k.kernel.learn(*x.rows, labels.data(), data_or_null(weights), out.data());
+          },
+          "rows"_a, "labels"_a, "weights"_a.none(), "out"_a)
+      .def(
+          "predict",
+          [](K& k, const PyRows& x, Doubles out) {
+            require(extent(out.size()) == x.rows->count(), "lengths differ");
+            nb::gil_scoped_release release;
+            k.kernel.predict(*x.rows, out.data());
+          },
+          "rows"_a, "out"_a);
+}
 
 }  // namespace
 
@@ -311,7 +341,14 @@ void bind_learners(nb::module_& m) {
             x.largest = s.largest_index;
             return std::make_tuple(s.largest_index, s.widest_row, s.bad_row, s.bad_index, s.bad_value);
           },
-          "limit"_a, "(largest index, widest row, first bad row or -1, its feature, its value)");
+          "limit"_a, "(largest index, widest row, first bad row or -1, its feature, its value)")
+      .def(
+          "part",
+          [](const PyRows& x, std::int64_t begin, std::int64_t end) {
+            require(0 <= begin && begin <= end && end <= x.rows->count(), "no such rows");
+            return PyRows{x.rows->part(begin, end), x.owner, x.largest, x.scanned};
+          },
+          "begin"_a, "end"_a, "A view of the rows [begin, end).");
   m.def(
       "spread_row",
       [](const PyRows& x, std::int64_t r, Doubles out) {
@@ -333,7 +370,8 @@ void bind_learners(nb::module_& m) {
   m.def("dense_rows", &dense_rows<double>, "values"_a);
 
   nb::class_<Problem>(m, "Problem");
-  m.def("problem", &problem, "loss"_a, "parameter"_a, "clip"_a, "curvature"_a, "eta"_a, "power"_a);
+  m.def("problem", &problem, "loss"_a, "parameter"_a, "clip"_a, "curvature"_a, "eta"_a, "power"_a,
+        "by_dimension"_a = false);
   m.def(
       "loss_values",
       [](int code, double parameter, ConstDoubles predictions, ConstDoubles labels) {
@@ -360,24 +398,7 @@ void bind_learners(nb::module_& m) {
   bind_for<float>(m, "32");
   bind_for<double>(m, "64");
 
-  nb::class_<PyFullNewton>(m, "FullNewton")
-      .def(
-          "learn",
-          [](PyFullNewton& k, const PyRows& x, ConstDoubles labels, std::optional<ConstDoubles> weights,
-             Doubles out) {
-            check_batch(x, k.features, labels, weights, out);
-            nb::gil_scoped_release release;
-            k.kernel.learn(*x.rows, labels.data(), data_or_null(weights), out.data());
-          },
-          "rows"_a, "labels"_a, "weights"_a.none(), "out"_a)
-      .def(
-          "predict",
-          [](PyFullNewton& k, const PyRows& x, Doubles out) {
-            require(extent(out.size()) == x.rows->count(), "lengths differ");
-            nb::gil_scoped_release release;
-            k.kernel.predict(*x.rows, out.data());
-          },
-          "rows"_a, "out"_a);
+  bind_matrix_kernel<FullNewton>(m, "FullNewton");
   m.def(
       "full_newton",
       [](const Problem& p, bool intercept, nb::dict arrays) {
@@ -385,7 +406,25 @@ void bind_learners(nb::module_& m) {
         const std::int64_t n = s.rows("w");
         const FullNewtonState state{s.get<std::int64_t>("counts", {2}), s.get<double>("w", {n}),
                                     s.get<double>("U", {n, n}), n, intercept};
-        return PyFullNewton{FullNewton(p, state), n - 1, s.owner()};
+        return MatrixKernel<FullNewton>{FullNewton(p, state), n - 1, s.owner()};
+      },
+      "problem"_a, "intercept"_a, "arrays"_a);
+  bind_matrix_kernel<InvariantNewton>(m, "InvariantNewton");
+  m.def(
+      "invariant_newton",
+      [](const Problem& p, bool intercept, nb::dict arrays) {
+        const State s(arrays);
+        const std::int64_t n = s.rows("v");
+        const InvariantNewtonState state{s.get<std::int64_t>("counts", {3}),
+                                         s.get<double>("unit", {n}),
+                                         s.get<double>("Q", {n, n}),
+                                         s.get<double>("U", {n, n}),
+                                         s.get<double>("R", {n, n}),
+                                         s.get<double>("length", {n}),
+                                         s.get<double>("v", {n}),
+                                         n,
+                                         intercept};
+        return MatrixKernel<InvariantNewton>{InvariantNewton(p, state), n - 1, s.owner()};
       },
       "problem"_a, "intercept"_a, "arrays"_a);
 }

@@ -3,9 +3,9 @@
 // At the end of an epoch the sketch changes its basis: each feature's weight and sketch coordinates become
 // w + rᵀz and Nz, and gradients of the epoch join them. Doing that for the whole table would cost its size;
 // instead a feature carries the number of maps it has gone through, and the rest are made up for when it is
-// touched. Epochs form groups of kGroup. Features touched in a group go through its maps when it is closed; for
-// all others the group is one map. Products of runs of closed groups are kept on levels of groups of groups, so
-// that making up for any delay takes a few small matrix–vector products.
+// touched. Epochs form groups of kGroup. Features touched in a group go through its maps when it is closed;
+// for all others the group is one map. Products of runs of closed groups are kept on levels of groups of
+// groups, so that making up for any delay takes a few small matrix–vector products.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ template <class T>
 struct EpochState {
   static constexpr std::int64_t kGroup = 16, kLevels = 3;
   std::int64_t* items;  // epochs; closed groups; groups of groups closed, twice
-  T* open;              // kGroup whole maps: from epoch i of the open group, its gradients included, up to now
-  T* suffix;            // kLevels × kGroup maps: from item i of the level's open group up to the last one closed
+  T* open;    // kGroup whole maps: from epoch i of the open group, its gradients included, up to now
+  T* suffix;  // kLevels × kGroup maps: from item i of the level's open group up to the last one closed
   std::array<T*, kLevels - 1> archive;  // per level: from an item up to the end of its own, closed group
 
   static constexpr std::int64_t groups() { return kGroup * kGroup * kGroup; }
@@ -84,8 +84,7 @@ class EpochMaps {
   // From epoch `since` of the open group up to now, and `count` gradients of epoch `joined`, from `first` on.
   void catch_up(std::int64_t since, std::int64_t joined, std::int64_t first, const T* gradients,
                 std::int64_t count, T& w, T* z) {
-    const T* gains =
-        count > 0 ? open(joined - group_start()) + (shape_.q + first) * shape_.width : nullptr;
+    const T* gains = count > 0 ? open(joined - group_start()) + (shape_.q + first) * shape_.width : nullptr;
     through(open(since - group_start()), gains, gradients, count, w, z);
   }
 
@@ -112,14 +111,13 @@ class EpochMaps {
   }
 
   void compose(const T* later, T* earlier, std::int64_t rows) {  // earlier ← later ∘ earlier
-    for (std::int64_t k = 0; k < rows; ++k, earlier += shape_.width)
-      multiply(later, earlier[0], earlier + 1);
+    for (std::int64_t k = 0; k < rows; ++k, earlier += shape_.width) multiply(later, earlier[0], earlier + 1);
   }
 
   void multiply(const T* map, T& w, T* z) { through(map, nullptr, nullptr, 0, w, z); }
 
-  // (w, z) ← (w, 0) + Σ_k z_k row_k + Σ_b g_b gain_b. Usual widths are known to the compiler, which then keeps
-  // the sum in registers.
+  // (w, z) ← (w, 0) + Σ_k z_k row_k + Σ_b g_b gain_b. Usual widths are known to the compiler, which then
+  // keeps the sum in registers.
   void through(const T* rows, const T* gains, const T* g, std::int64_t m, T& w, T* z) {
     switch (shape_.width) {
       case 4:

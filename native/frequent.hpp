@@ -1,21 +1,22 @@
 // Frequent Directions and its kin in sparse time (SON Algorithms 6–10, RFD Algorithms 3 and 6).
 //
 // The sketch is S = [diag(D) V; G]: V has up to m − 1 orthonormal rows from the last shrink, G the gradients
-// since then, up to m of them (at unit length: only their directions matter). All small computation is done in
-// an orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is a small
-// matrix M = W SᵀS Wᵀ, kept beside H = (αI + M)⁻¹, and the weights are w̄ + Wᵀc.
+// since then, up to m of them (at unit length: only their directions matter). All small computation is done
+// in an orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is a
+// small matrix M = W SᵀS Wᵀ, kept beside H = (αI + M)⁻¹, and the weights are w̄ + Wᵀc.
 //
 // When G is full, M is diagonalised, the shrink rule is applied, and V ← N₁V + N₂G. SON represents V as FZ to
 // avoid writing all of it, but N₁ is nearly singular whenever a direction is replaced, so F cannot be
 // inverted. Here features go through N₁ when they are touched next (EpochMaps); the weights' part Vᵀc takes
-// the same way into w̄. So does a gradient: a feature that one gradient of an epoch has touched keeps its value
-// in its row of the table until then. Those that several have touched get a slot for all their values, and
-// move on at the epoch's end.
+// the same way into w̄. So does a gradient: a feature that one gradient of an epoch has touched keeps its
+// value in its row of the table until then. Those that several have touched get a slot for all their values,
+// and move on at the epoch's end.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "eigen.hpp"
@@ -47,6 +48,7 @@ struct FrequentState {
   ShrinkRule rule;
   std::int64_t* counts;  // see the enum in Frequent
   double* shrunk;        // Σρ: a certificate of the error
+  double* doubt;         // how many times rounding V may be off from orthonormal
   double *M, *H;         // (2m − 1) × ld each
   double *C, *Tm;        // m × ldq and m × ldm: the opened directions in terms of V and of G
   double* c;             // ld
@@ -76,7 +78,10 @@ class Frequent {
         z_(ldq_),
         g_(ldm_),
         run_(ldm_),
-        map_(shape_.whole()) {}
+        map_(shape_.whole()),
+        spread_(s.m) {
+    for (std::int64_t k = 0; k < s.counts[kOpened]; ++k) spread_[k] = spread(k);
+  }
 
   static std::int64_t columns(std::int64_t m) { return kV + std::max<std::int64_t>(m - 1, 1); }
 
@@ -99,20 +104,12 @@ class Frequent {
     }
   }
 
-  // Σ x_i row_i of features up to date. Those that stand at the start of the group move on together.
+  // Σ x_i row_i of the features prepared, as if all were up to date.
   void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t, double* out) {
-    gather(table, index, x, late_, out);
-    if (early_.empty()) return;
-    sum_.resize(static_cast<std::size_t>(table.stride));
-    gather(table, index, x, early_, sum_.data());
-    out[Table<T>::kWeight] += sum_[Table<T>::kWeight];
-    const T* map = epochs_.since_group_start();
-    for (std::int64_t k = 0; k < q_; ++k, map += shape_.width) {
-      const double zk = sum_[Table<T>::kSketch + kV + k];
-      out[Table<T>::kWeight] += zk * static_cast<double>(map[0]);
-      for (std::int64_t j = 0; j < q_; ++j)
-        out[Table<T>::kSketch + kV + j] += zk * static_cast<double>(map[1 + j]);
-    }
+    table_ = table;
+    index_ = index;
+    x_ = x;
+    gather<false>(out);
   }
 
   // All that was put off, for one feature.
@@ -122,29 +119,25 @@ class Frequent {
     catch_up(row);
   }
 
-  double begin(const double* columns, double xx, const T* x) {
+  double begin(const double* columns, double xx, const T*) {
     xx_ = xx;
-    x_ = x;
-    for (std::int64_t k = 0; k < q_; ++k) z_[k] = columns[kV + k];
-    products(x);
-    double score = 0;
-    inside_ = 0;
-    for (std::int64_t j = 0; j < size(); ++j) {
-      xhat_[j] = j < rank() ? z_[j]
-                            : dot(s_.C + (j - rank()) * ldq_, z_.data(), ldq_) +
-                                  dot(s_.Tm + (j - rank()) * ldm_, g_.data(), ldm_);
-      score += s_.c[j] * xhat_[j];
-      inside_ += xhat_[j] * xhat_[j];
+    products();
+    express(columns + kV);
+    if (sizeof(T) == 4 && xx_ - inside_ < kDoubtful * xx_) {  // sums in T will not tell how far x reaches out
+      exact_.resize(static_cast<std::size_t>(table_.stride));
+      gather<true>(exact_.data());
+      products_exactly();
+      express(exact_.data() + Table<T>::kSketch + kV);
     }
-    std::fill(xhat_.begin() + size(), xhat_.end(), 0.0);
+    outside_ = reaches_out();
     solved_ = false;
-    return score;
+    return dot(s_.c, xhat_.data(), ld_);
   }
 
   // What the table does not show of a feature: its column of G.
   void extra(const T* row, T* out) const {
     std::fill(out, out + s_.m, T(0));
-    const T *columns = row + Table<T>::kSketch;
+    const T* columns = row + Table<T>::kSketch;
     const std::int64_t kind = static_cast<std::int64_t>(columns[kKind]) - first_kind();
     if (kind == s_.m)
       std::copy_n(slot(columns[kValue]), s_.m, out);
@@ -153,17 +146,17 @@ class Frequent {
   }
 
   // α = 0 and x has a part outside the range of A, where moving costs nothing (SON Lemma 2).
-  bool free() const { return *alpha_ == 0 && xx_ - inside_ > kInside * xx_; }
+  bool free() const { return *alpha_ == 0 && outside_; }
 
   double quadratic() {
-    const double outside = *alpha_ > 0 ? std::max(xx_ - inside_, 0.0) / *alpha_ : 0.0;
+    const double outside = steps_out() ? std::max(xx_ - inside_, 0.0) / *alpha_ : 0.0;
     solve();
     return outside + quadratic_;
   }
 
   double move(double step) {
     solve();
-    const double outside = *alpha_ > 0 ? step / *alpha_ : 0.0;
+    const double outside = steps_out() ? step / *alpha_ : 0.0;
     for (std::int64_t j = 0; j < size(); ++j) s_.c[j] += outside * xhat_[j] - step * y_[j];
     return -outside;
   }
@@ -174,14 +167,15 @@ class Frequent {
     return -step;
   }
 
-  double update(double r, double*, const Table<T>& table, std::int64_t, const std::int64_t* index,
+  double update(double r, double*, const Table<T>& table, std::int64_t active, const std::int64_t* index,
                 std::int64_t n) {
     const std::int64_t row = s_.counts[kFilled]++;
     s_.counts[kMet] += n;
     record(row, table, index, n);
     solve();
     const double rr = r * r, damping = 1.0 + rr * quadratic_;
-    const bool opens = xx_ - inside_ > kInside * xx_ && size() < 2 * s_.m - 1;
+    // What is outside of a span that has as many directions as there are features is rounding.
+    const bool opens = outside_ && size() < std::min(2 * s_.m - 1, active);
     if (opens) {
       open(row);
       grow_inverse(rr / damping);
@@ -199,29 +193,49 @@ class Frequent {
     if (!ended_) return;
     ended_ = false;
     end_epoch(table);
-    // Long delays take more maps to make up for; a sweep now and then costs less than they do.
-    if (epochs_.full() || (epochs_.now() >= kFewEpochs && s_.counts[kMet] > kSweep * active))
-      sweep(table, active);
+    // A sweep now and then costs little, keeps V orthonormal, and spares features long delays.
+    if (epochs_.full() || s_.counts[kMet] > kSweep * active) sweep(table, active);
   }
 
  private:
   // Rank of V, directions that G has opened, rows in G, entries met since the last sweep, features of the
   // group, slots in use.
   enum { kRank, kOpened, kFilled, kMet, kMembers, kRecent };
-  // Columns of the table. Kind 0: nothing waits. 1 + (m + 1)e + k: the value in gradient k of epoch e of the open
-  // group; k = m stands for all gradients of the epoch, and the value is the number of a slot.
+  // Columns of the table. Kind 0: nothing waits. 1 + (m + 1)e + k: the value in gradient k of epoch e of the
+  // open group; k = m stands for all gradients of the epoch, and the value is the number of a slot.
   enum { kEpoch, kKind, kValue, kV };
   struct Touched {
     std::int64_t at, gradient;
     T value;
   };
-  // Share of ‖x‖² outside the span below which it is rounding.
-  static constexpr double kInside = sizeof(T) == 4 ? 5e-7 : 1e-12;
+  // Share of ‖x‖² outside the span below which it is rounding; what rounding a vector of length one gains.
+  static constexpr double kInside = sizeof(T) == 4 ? 3e-7 : 1e-12;
+  static constexpr double kDoubtful = 1e-4;
+  static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
-  static constexpr double kIllConditioned = 1e6;  // an update that takes this many digits from H: start afresh
-  static constexpr std::int64_t kFewEpochs = 256, kSweep = 16;
+  static constexpr double kIllConditioned =
+      1e6;  // an update that takes this many digits from H: start afresh
+  static constexpr std::int64_t kSweep = 16;
   static constexpr std::int64_t kAhead = 8;
   static constexpr std::int64_t kRun = 32;  // short sums in T, long ones in double, as in the table
+
+  // Does x reach out of the span by more than rounding? A direction that was opened by little of a gradient
+  // is a difference of long vectors, and so less sure than others; V inherits that until a sweep mends it.
+  bool reaches_out() const {
+    const double length = std::sqrt(xx_);
+    double unsure = length * (*s_.doubt - 1.0);
+    for (std::int64_t k = 0; k < s_.counts[kOpened]; ++k)
+      unsure += std::abs(xhat_[rank() + k]) * (spread_[k] - 1.0);
+    return xx_ - inside_ > kInside * xx_ + kNoise * length * unsure;
+  }
+
+  // A step along x − Wᵀx̂, unless that is rounding and a small α would make much of it.
+  bool steps_out() const { return *alpha_ > 0 && (outside_ || *alpha_ > kInside * xx_); }
+
+  double spread(std::int64_t k) const {  // how long the vectors are that direction k is a difference of
+    const double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
+    return std::max(1.0, std::sqrt(dot(C, C, ldq_) + dot(Tm, Tm, ldm_)));
+  }
 
   std::int64_t rank() const { return s_.counts[kRank]; }
   std::int64_t filled() const { return s_.counts[kFilled]; }
@@ -256,34 +270,66 @@ class Frequent {
     if (joins) columns[kKind] = columns[kValue] = T(0);
   }
 
-  void gather(const Table<T>& table, const std::int64_t* index, const T* x,
-              const std::vector<std::int64_t>& places, double* out) {
+  // Features that stand at the start of the group move on together.
+  template <bool kExactly>
+  void gather(double* out) {
+    gather<kExactly>(late_, out);
+    if (early_.empty()) return;
+    sum_.resize(static_cast<std::size_t>(table_.stride));
+    gather<kExactly>(early_, sum_.data());
+    out[Table<T>::kWeight] += sum_[Table<T>::kWeight];
+    const T* map = epochs_.since_group_start();
+    for (std::int64_t k = 0; k < q_; ++k, map += shape_.width) {
+      const double zk = sum_[Table<T>::kSketch + kV + k];
+      out[Table<T>::kWeight] += zk * static_cast<double>(map[0]);
+      for (std::int64_t j = 0; j < q_; ++j)
+        out[Table<T>::kSketch + kV + j] += zk * static_cast<double>(map[1 + j]);
+    }
+  }
+
+  template <bool kExactly>
+  void gather(const std::vector<std::int64_t>& places, double* out) {
     chosen_index_.clear();
     chosen_x_.clear();
     for (std::int64_t i : places) {
-      chosen_index_.push_back(index[i]);
-      chosen_x_.push_back(x[i]);
+      chosen_index_.push_back(index_[i]);
+      chosen_x_.push_back(x_[i]);
     }
-    table.gather(chosen_index_.data(), chosen_x_.data(), static_cast<std::int64_t>(places.size()), out);
+    const auto n = static_cast<std::int64_t>(places.size());
+    if constexpr (kExactly)
+      table_.gather_exactly(chosen_index_.data(), chosen_x_.data(), n, out);
+    else
+      table_.gather(chosen_index_.data(), chosen_x_.data(), n, out);
   }
 
-  void products(const T* x) {  // g = Gx
+  void express(const double* z) {  // x̂ = Wx, from z = Vx and g = Gx
+    std::copy_n(z, q_, z_.begin());
+    for (std::int64_t j = 0; j < size(); ++j) {
+      const std::int64_t k = j - rank();
+      xhat_[j] =
+          k < 0 ? z_[j] : dot(s_.C + k * ldq_, z_.data(), ldq_) + dot(s_.Tm + k * ldm_, g_.data(), ldm_);
+    }
+    std::fill(xhat_.begin() + size(), xhat_.end(), 0.0);
+    inside_ = dot(xhat_.data(), xhat_.data(), ld_);
+  }
+
+  void products() {  // g = Gx
     std::fill(g_.begin(), g_.end(), 0.0);
     std::fill(run_.begin(), run_.end(), T(0));
     std::int64_t length = 0;
     for (const Touched& t : touched_) {
       if (t.gradient < s_.m) {
-        g_[t.gradient] += static_cast<double>(x[t.at]) * static_cast<double>(t.value);
+        g_[t.gradient] += static_cast<double>(x_[t.at]) * static_cast<double>(t.value);
         continue;
       }
       const T* G = slot(t.value);
-      for (std::int64_t b = 0; b < ldm_; ++b) run_[b] += x[t.at] * G[b];
+      for (std::int64_t b = 0; b < ldm_; ++b) run_[b] += x_[t.at] * G[b];
       if (++length % kRun == 0) flush();
     }
     flush();
     double sum = 0;
     for (double product : g_) sum += product - product;
-    if (sum != 0) products_exactly(x);
+    if (sum != 0) products_exactly();
   }
 
   void flush() {
@@ -291,14 +337,14 @@ class Frequent {
     std::fill(run_.begin(), run_.end(), T(0));
   }
 
-  void products_exactly(const T* x) {  // too large for T
+  void products_exactly() {
     std::fill(g_.begin(), g_.end(), 0.0);
     for (const Touched& t : touched_) {
       if (t.gradient < s_.m)
-        g_[t.gradient] += static_cast<double>(x[t.at]) * static_cast<double>(t.value);
+        g_[t.gradient] += static_cast<double>(x_[t.at]) * static_cast<double>(t.value);
       else
         for (std::int64_t b = 0; b < s_.m; ++b)
-          g_[b] += static_cast<double>(x[t.at]) * static_cast<double>(slot(t.value)[b]);
+          g_[b] += static_cast<double>(x_[t.at]) * static_cast<double>(slot(t.value)[b]);
     }
   }
 
@@ -343,10 +389,12 @@ class Frequent {
       axpy(-xhat_[rank() + i] / length, s_.C + i * ldq_, C, ldq_);
       axpy(-xhat_[rank() + i] / length, s_.Tm + i * ldm_, Tm, ldm_);
     }
+    spread_[k] = spread(k);
     for (std::int64_t j = 0; j <= n; ++j) s_.M[n * ld_ + j] = s_.M[j * ld_ + n] = 0;
     s_.c[n] = 0;
     xhat_[n] = length;
     inside_ = xx_;
+    outside_ = false;
     ++s_.counts[kOpened];
   }
 
@@ -418,6 +466,9 @@ class Frequent {
     for (std::int64_t i = 0; i < std::min(n, s_.m - 1); ++i) {
       if (!(D[i] > least)) continue;
       const double* e = &eigen_.vectors[i * n];
+      double unsure = 1.0;
+      for (std::int64_t k = 0; k < opened; ++k) unsure += std::abs(e[old + k]) * (spread_[k] - 1.0);
+      *s_.doubt = std::max(*s_.doubt, unsure);
       for (std::int64_t k = 0; k < old; ++k) {
         double N1 = e[k];
         for (std::int64_t j = 0; j < opened; ++j) N1 += e[old + j] * s_.C[j * ldq_ + k];
@@ -433,6 +484,8 @@ class Frequent {
     s_.counts[kRank] = kept;
     s_.counts[kOpened] = 0;
     xhat_ = v_;
+    inside_ = dot(xhat_.data(), xhat_.data(), ld_);
+    outside_ = reaches_out();
     std::fill(s_.c, s_.c + ld_, 0.0);
     ended_ = true;
   }
@@ -473,6 +526,7 @@ class Frequent {
     }
     epochs_.restart();
     s_.counts[kMet] = s_.counts[kMembers] = 0;
+    *s_.doubt = 1.0;
     cholesky(L, k);
     for (std::int64_t j = 0; j < k; ++j) N.at(j, j) = 1.0;
     solve_lower(L, k, N);
@@ -489,14 +543,17 @@ class Frequent {
   EpochShape shape_;
   EpochMaps<T> epochs_;
   SymmetricEigen eigen_;
-  std::vector<Touched> touched_;                          // features of the row with gradients of this epoch
+  std::vector<Touched> touched_;                           // features of the row with gradients of this epoch
   std::vector<std::int64_t> early_, late_, chosen_index_;  // features that stand at the group's start; at now
   std::vector<T> chosen_x_;
-  std::vector<double> sum_, xhat_, y_, v_, z_, g_;
-  std::vector<T> run_, map_;  // map: of the epoch's end, what V and G contribute to (w̄, V)
+  std::vector<double> sum_, exact_, xhat_, y_, v_, z_, g_;
+  std::vector<T> run_, map_;    // map: of the epoch's end, what V and G contribute to (w̄, V)
+  std::vector<double> spread_;  // of the opened directions
+  Table<T> table_{};            // of the row that was gathered
+  const std::int64_t* index_ = nullptr;
   const T* x_ = nullptr;
   double xx_ = 0, inside_ = 0, quadratic_ = 0;
-  bool solved_ = false, ended_ = false;
+  bool outside_ = false, solved_ = false, ended_ = false;
 };
 
 }  // namespace skn

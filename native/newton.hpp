@@ -120,7 +120,7 @@ class Newton {
     const double slope = weight * problem_.loss.derivative(prediction, label);
     if (slope != 0) {
       if (s_.diagonal) adapt(row, slope);
-      const double r = slope * problem_.sketch_scale(t, weight);
+      const double r = slope * problem_.sketch_scale(t, weight, static_cast<double>(s_.counts[kActive]));
       if (r != 0 && xx_ > 0)
         step_[Table<T>::kWeight] += sketch_.update(r, step_.data() + Table<T>::kSketch, table_,
                                                    s_.counts[kActive], row.index(), row.size());
@@ -151,7 +151,8 @@ class Newton {
     }
     scale(table, index, row.value(), n);
     gather(table, index, n);
-    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) + s_.intercept.value();
+    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) +
+           s_.intercept.value();
   }
 
   // Reads the row's features; returns its score.
@@ -159,7 +160,8 @@ class Newton {
     if constexpr (Sketch::kLazy) sketch_.prepare(table_, row.index(), row.size());
     scale(table_, row.index(), row.value(), row.size());
     gather(table_, row.index(), row.size());
-    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) + s_.intercept.value();
+    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) +
+           s_.intercept.value();
   }
 
   void gather(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
@@ -207,16 +209,17 @@ class Newton {
   // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive.
   void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     x_.resize(static_cast<std::size_t>(n));
-    xx_ = 0;
-    for (std::int64_t k = 0; k < n; ++k) {
-      double v = value[k];
-      if (s_.diagonal) {
+    if (s_.diagonal) {
+      for (std::int64_t k = 0; k < n; ++k) {
         const auto root = static_cast<double>(table.row(index[k])[Table<T>::kScale]);
-        v /= root > 0 ? root : kFirstScale;
+        x_[k] = static_cast<T>(value[k] / (root > 0 ? root : kFirstScale));
       }
-      x_[k] = static_cast<T>(v);
-      xx_ += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
+    } else {
+      for (std::int64_t k = 0; k < n; ++k) x_[k] = static_cast<T>(value[k]);
     }
+    double sum = 0;
+    for (std::int64_t k = 0; k < n; ++k) sum += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
+    xx_ = sum;
   }
 
   // Features met for the first time get a place in the list of active ones.

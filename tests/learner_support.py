@@ -14,6 +14,7 @@ from sketchnewton import (
     AdaLR,
     FullAdaGrad,
     FullNewton,
+    InvariantNewton,
     Learner,
     OnlineGradient,
     RadaGrad,
@@ -42,6 +43,8 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "none": lambda: SketchedNewton("none", alpha=30.0, intercept=True),
     "online gradient": lambda: OnlineGradient(alpha=30.0, diagonal=True),
     "full": lambda: FullNewton(alpha=5.0, intercept=True),
+    "invariant": InvariantNewton,
+    "invariant, hinge, intercept": lambda: InvariantNewton("hinge", intercept=True),
     "adagrad": lambda: AdaGrad(eta=0.3, intercept=True),
     "adagrad, clipped": lambda: AdaGrad(eta=0.3, clip=1.0, dtype="float64"),
     "adagrad, elastic net": lambda: AdaGrad(
@@ -94,7 +97,7 @@ def assert_same_state(a: Learner, b: Learner) -> None:
             used = left["sketch_counts"][-1]
             assert used == right["sketch_counts"][-1]
             np.testing.assert_array_equal(array[:used], right[name][:used])
-        elif name in ("w", "U"):  # room for features to come
+        elif name in ("w", "unit", "Q", "U", "R", "length", "v"):  # room for features to come
             size = min(len(array), len(right[name]))
             index = (slice(size),) * array.ndim
             np.testing.assert_array_equal(array[index], right[name][index])

@@ -16,11 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchnewton.decomposition import SketchedPCA
+    from sketchnewton.estimators import (
+        SketchedAdaGradClassifier,
+        SketchedAdaGradRegressor,
+        SketchedNewtonClassifier,
+        SketchedNewtonRegressor,
+    )
     from sketchnewton.learners import (
         AdaGrad,
         AdaLR,
         FullAdaGrad,
         FullNewton,
+        InvariantNewton,
         Learner,
         OnlineGradient,
         RadaGrad,
@@ -49,6 +56,7 @@ _HOME = {
     "AdaLR": "learners",
     "FullAdaGrad": "learners",
     "FullNewton": "learners",
+    "InvariantNewton": "learners",
     "Learner": "learners",
     "OnlineGradient": "learners",
     "RadaGrad": "learners",
@@ -57,6 +65,10 @@ _HOME = {
     "Loss": "losses",
     "load": "model_file",
     "SketchedPCA": "decomposition",
+    "SketchedAdaGradClassifier": "estimators",
+    "SketchedAdaGradRegressor": "estimators",
+    "SketchedNewtonClassifier": "estimators",
+    "SketchedNewtonRegressor": "estimators",
     "CompensativeFrequentDirections": "sketches",
     "ExactCovariance": "sketches",
     "FrequentDirections": "sketches",
@@ -77,6 +89,7 @@ __all__ = [
     "FullAdaGrad",
     "FullNewton",
     "GreedyDirections",
+    "InvariantNewton",
     "Learner",
     "Loss",
     "OjaSketch",
@@ -87,7 +100,11 @@ __all__ = [
     "RobustFrequentDirections",
     "Sketch",
     "SketchedAdaGrad",
+    "SketchedAdaGradClassifier",
+    "SketchedAdaGradRegressor",
     "SketchedNewton",
+    "SketchedNewtonClassifier",
+    "SketchedNewtonRegressor",
     "SketchedPCA",
     "__version__",
     "load",

@@ -5,14 +5,18 @@ from sketchnewton.learners.adaptive_dense import AdaLR, FullAdaGrad, RadaGrad
 from sketchnewton.learners.adaptive_sketch import SketchedAdaGrad
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.full import FullNewton
+from sketchnewton.learners.invariant import InvariantNewton
 from sketchnewton.learners.newton import OnlineGradient, SketchedNewton
+from sketchnewton.learners.one_vs_all import OneVsAll
 
 __all__ = [
     "AdaGrad",
     "AdaLR",
     "FullAdaGrad",
     "FullNewton",
+    "InvariantNewton",
     "Learner",
+    "OneVsAll",
     "OnlineGradient",
     "RadaGrad",
     "SketchedAdaGrad",

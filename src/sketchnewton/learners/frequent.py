@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.rows import Floats
-from sketchnewton.learners.sketch import Integers, LearnerSketch, padded4
+from sketchnewton.learners.sketch import Integers, LearnerSketch, Merged, padded4
 
 GROUP, LEVELS = 16, 3  # of EpochState in native/epochs.hpp
+GONE = 1e-13  # kGone of native/frequent.hpp
 EPOCH, KIND, VALUE, V = range(4)  # columns of the table, as in native/frequent.hpp
 
 
 class FrequentState(LearnerSketch):
-    """S = [diag(D) V; G]: the table holds V as of some epoch, and what waits to join it from a gradient of that epoch.
+    """S = [diag(D) V; G]: the table holds V as of some epoch, and what of a gradient waits to join it.
 
     Features that several gradients G since the last shrink have touched have their columns of G in `slots`.
 
@@ -41,6 +42,7 @@ class FrequentState(LearnerSketch):
             # rank of V, directions opened by G, rows in G, entries met since the last sweep, group, slots in use
             "sketch_counts": np.zeros(6, np.int64),
             "shrunk": np.zeros(1),
+            "doubt": np.ones(1),
             "M": np.zeros((n, padded4(n))),
             "H": np.zeros((n, padded4(n))),
             "C": np.zeros((m, padded4(q))),
@@ -103,6 +105,38 @@ class FrequentState(LearnerSketch):
         rows, G = columns[:, V : self.columns].T, columns[:, self.columns :].T
         opened_rows = arrays["C"][:opened, : self._q] @ rows + arrays["T"][:opened, : self._m] @ G
         return np.vstack([rows[:rank], opened_rows])
+
+    def factor(self, arrays: Arrays, columns: Floats) -> Floats:
+        """M^½ W."""
+        W = self.basis(arrays, columns)
+        values, vectors = np.linalg.eigh(arrays["M"][: len(W), : len(W)])
+        S: Floats = np.sqrt(np.maximum(values, 0.0))[:, None] * (vectors.T @ W)
+        return S
+
+    def merged(self, mine: Arrays, theirs: Arrays, S: tuple[Floats, Floats], alpha: float) -> Merged:
+        """The rows of both, shrunk: the sum of shrinks stays a certificate."""
+        m = self._m
+        _, sizes, rows = np.linalg.svd(np.vstack(S), full_matrices=False)
+        squares = sizes**2
+        rounding = GONE * squares.max(initial=0.0)
+        rho = float(squares[m - 1]) if len(squares) >= m and squares[m - 1] > rounding else 0.0
+        squares = squares[: m - 1]
+        squares[m - int(self._share * m + 1e-9) :] -= rho
+        kept = squares > rounding
+        squares, rows, rank = squares[kept], rows[: m - 1][kept], np.count_nonzero(kept)
+        alpha += self._ridge * rho
+        arrays = self.fresh()
+        arrays["sketch_counts"][0] = rank
+        arrays["shrunk"] = mine["shrunk"] + theirs["shrunk"] + rho
+        arrays["M"][range(rank), range(rank)] = squares
+        arrays["H"][range(rank), range(rank)] = 1.0 / (alpha + squares)
+        columns = np.zeros((rows.shape[1], self.columns))
+        columns[:, V : V + rank] = rows.T
+        return Merged(arrays, columns, alpha)
+
+    def error_bound(self, arrays: Arrays) -> float:
+        """The sum of shrinks, less what the ridge has made up for."""
+        return float((1.0 - self._ridge) * arrays["shrunk"][0])
 
     def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""

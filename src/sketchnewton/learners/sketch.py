@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,14 @@ from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.rows import Floats
 
 Integers = NDArray[np.int64]
+
+
+class Merged(NamedTuple):
+    """Two sketches in one: small arrays, columns of the table by feature, and α."""
+
+    arrays: Arrays
+    columns: Floats
+    alpha: float
 
 
 class LearnerSketch(ABC):
@@ -52,6 +60,18 @@ class LearnerSketch(ABC):
     def basis(self, arrays: Arrays, columns: Floats) -> Floats:
         """Orthonormal rows that span the sketch, given its columns of all features, the extra ones last."""
         return np.empty((0, len(columns)))
+
+    def factor(self, arrays: Arrays, columns: Floats) -> Floats:
+        """S itself: rows with SᵀS the sketch, given its columns of all features, the extra ones last."""
+        return np.empty((0, len(columns)))
+
+    def merged(self, mine: Arrays, theirs: Arrays, S: tuple[Floats, Floats], alpha: float) -> Merged:
+        """The state of a sketch that stands for both; S are the factors of both, over the same features."""
+        return Merged({}, np.zeros((S[0].shape[1], 0)), alpha)
+
+    def error_bound(self, arrays: Arrays) -> float | None:
+        """A certified bound of ‖Σĝĝᵀ − SᵀS‖ (plus the ridge that has grown), where there is one."""
+        return None
 
     def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""
