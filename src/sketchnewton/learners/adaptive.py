@@ -56,8 +56,6 @@ class AdaGrad(CompositeLearner, RangedLearner):
         classes = checked_classes(classes, get_loss(loss), clip, form)
         # The classical algorithm has a kernel of its own, with the narrowest table.
         self._plain = self._composite.plain and classes is None
-        if isinstance(clip, str) and not self._plain:
-            raise ValueError(f"clip={clip!r} is invalid: needs mirror descent without a penalty")
         super().__init__(
             columns=2 if self._plain else 2 * (classes or 1) + 2,
             eta=eta,
@@ -72,6 +70,8 @@ class AdaGrad(CompositeLearner, RangedLearner):
             form=form,
             classes=classes,
         )
+        if self._ranged and not self._plain:
+            raise ValueError("clip='auto' is invalid: it goes with neither a penalty, nor dual averaging, nor classes")
         # value, √Σg²; or value, √Σg², −Σg of each class
         self._arrays["intercept"] = np.zeros(2 if self._plain else (self._outputs, 3))
         self._kernel = self._bind()
@@ -79,7 +79,7 @@ class AdaGrad(CompositeLearner, RangedLearner):
     @property
     def intercept_(self) -> float:
         """The constant that is added to every score; 0 without an intercept."""
-        return self._offset + super().intercept_
+        return self._offset + self._unit * super().intercept_
 
     def score(self, X: Any) -> Floats:
         """wᵀx + b for each row: what `predict` gives before it is clipped."""
@@ -95,6 +95,8 @@ class AdaGrad(CompositeLearner, RangedLearner):
 
         σ is no curvature: each side counts for its share of the rows in it.
         """
+        if not self._plain:
+            raise ValueError("AdaGrad with a penalty, dual averaging or classes cannot be merged")
         features, mine, theirs = union(self._seen, other._seen)
         share = self.rows_seen / (self.rows_seen + other.rows_seen)
         w, root = np.zeros((2, len(features))), np.zeros((2, len(features)))
@@ -115,19 +117,20 @@ class AdaGrad(CompositeLearner, RangedLearner):
         return {"counts": counts, "intercept": intercept, "features": features, "table": rows}
 
     def _bind(self, clip: float | None = None) -> Any:
-        double, c = self._params["dtype"] == "float64", self._composite
-        reach = self.bound if clip is None else clip
-        problem = _native.problem(self.loss.code, self.loss.parameter, reach, 0.0, 0.0, 0.0, False)
+        double = self._params["dtype"] == "float64"
+        bound, loss = self.bound / self._unit, self._kernel_loss
+        problem = _native.problem(loss.code, loss.parameter, bound if clip is None else clip, 0.0, 0.0, 0.0)
+        intercept, views = self._params["intercept"], self._views()
         if self._plain:
             make = _native.adagrad64 if double else _native.adagrad32
-            eta = c.eta * self.bound if self._ranged else c.eta
-            return make(problem, eta, c.sigma, self._params["intercept"], self._views())
+            eta = self._composite.eta * (bound if self._ranged else 1.0)
+            return make(problem, eta, self._composite.sigma, intercept, views)
         make_composite = _native.composite_adagrad64 if double else _native.composite_adagrad32
-        return make_composite(problem, c.native(), self._params["intercept"], self._views())
+        return make_composite(problem, self._composite.native(), intercept, views)
 
     def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
         if self._plain:
-            RangedLearner._learn(self, rows, labels, weights, out)
+            super()._learn(rows, labels, weights, out)
         else:
             self._kernel.learn(rows, labels, weights, self._scores(out))
 
@@ -137,7 +140,7 @@ class AdaGrad(CompositeLearner, RangedLearner):
 
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
         if self._plain:
-            RangedLearner._predict(self, rows, out)
+            super()._predict(rows, out)
         else:
             self._kernel.predict(rows, self._scores(out))
 
@@ -148,7 +151,7 @@ class AdaGrad(CompositeLearner, RangedLearner):
         with self._lock:
             seen = self._seen.copy()
             if self._plain:
-                return seen, self._table.rows[seen, :1].astype(np.float64)
+                return seen, self._unit * self._table.rows[seen, :1].astype(np.float64)
             values = np.empty((len(seen), self._outputs))
             self._kernel.weights(values)
             return seen, values

@@ -66,6 +66,11 @@ class DenseAdaGrad(CompositeLearner):
         self._metrics: list[Metric | None] = [None] * outputs
 
     @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made."""
+        return -self._clip, self._clip
+
+    @property
     def dimension(self) -> int:
         """1 + the largest feature index learned from."""
         return int(self._arrays["counts"][1])

@@ -80,7 +80,11 @@ class Learner(ABC):
     def learn_row(self, row: _native.Rows, label: float, weight: float = 1.0) -> float:
         """`learn` for a row that is in the kernels' form already, without the cost of checking arrays."""
         any_number = type(self.loss).label_rule == Loss.label_rule
-        plain = math.isfinite(label) if any_number else label == 1.0 or (label == -1.0 and self.loss.name != "poisson")
+        plain = (
+            math.isfinite(label)
+            if any_number
+            else label == 1.0 or (label == -1.0 and self.loss.name != "poisson")
+        )
         if weight != 1.0 or not plain:
             return float(self.learn(row, [label], [weight])[0])
         largest, widest = checked_scan(row)
