@@ -71,7 +71,9 @@ class AdaGrad(CompositeLearner, RangedLearner):
             classes=classes,
         )
         if self._ranged and not self._plain:
-            raise ValueError("clip='auto' is invalid: it goes with neither a penalty, nor dual averaging, nor classes")
+            raise ValueError(
+                "clip='auto' is invalid: it goes with neither a penalty, nor dual averaging, nor classes"
+            )
         # value, √Σg²; or value, √Σg², −Σg of each class
         self._arrays["intercept"] = np.zeros(2 if self._plain else (self._outputs, 3))
         self._kernel = self._bind()
