@@ -13,8 +13,8 @@
 
 namespace skn {
 
-// One map as q rows of `width` numbers: row k is (R_0k, …, N_0k, …, N_{q−1,k}), what z_k contributes to (w, z),
-// where w is `weights` numbers.
+// One map as q rows of `width` numbers: row k is (R_0k, …, N_0k, …, N_{q−1,k}), what z_k contributes to (w,
+// z), where w is `weights` numbers.
 struct MapShape {
   std::int64_t q, width, weights = 1;
   std::int64_t size() const { return q * width; }

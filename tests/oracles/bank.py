@@ -79,7 +79,7 @@ def travel(loss: str, tau: float, p: float, y: float, rate: float) -> float:
     return float(np.sign(distance) * min(abs(distance), speed))
 
 
-def bank(
+def bank(  # noqa: PLR0912 - the pseudo-code, line by line
     X: Matrix,
     y: Vector,
     *,
@@ -112,7 +112,9 @@ def bank(
         s = np.sqrt(N_new * np.sqrt(M2_new / (T + 1)))
         xs = np.where(present, x / np.where(s > 0, s, 1.0), 0.0)
         length = xs @ xs
-        if signs and T > 0 and length > 0:  # classes do not depend on how long a row is: halfway to the typical
+        if (
+            signs and T > 0 and length > 0
+        ):  # classes do not depend on how long a row is: halfway to the typical
             xs[: d - intercept] *= (R / T / length) ** 0.25
         scores = W @ xs + offset
         if loss == "logistic":

@@ -144,7 +144,9 @@ class NewtonBank(TableLearner):
         """The constant that each expert adds to its scores."""
         with self._lock:
             constant, offset = self._arrays["constant"], self._arrays["scalars"][_OFFSET]
-            return np.asarray(offset + constant[: self._K] + self._arrays["b"][:, : self._m] @ constant[self._K :])
+            return np.asarray(
+                offset + constant[: self._K] + self._arrays["b"][:, : self._m] @ constant[self._K :]
+            )
 
     @property
     def intercept_(self) -> float:

@@ -1,4 +1,4 @@
-"""The arrays of `DelayedMaps` (native/delayed_maps.hpp): linear maps that features go through when they are touched."""
+"""The arrays of `DelayedMaps` (native/delayed_maps.hpp): maps that features go through when they are touched."""
 
 from __future__ import annotations
 
