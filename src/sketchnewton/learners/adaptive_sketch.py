@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -115,12 +116,15 @@ class SketchedAdaGrad(CompositeLearner, TableLearner):
             dtype=table_dtype(dtype),
             random_state=random_state,
         )
-        self._problem = _native.problem(
-            self.loss.code, self.loss.parameter, checked_clip(clip), 0.0, 0.0, 0.0
-        )
+        self._clip = checked_clip(clip)
         self._arrays["intercept"] = np.zeros((outputs, 3))  # value, root of its second moment, −Σg
         self._arrays |= self._sketch.fresh()
         self._kernel = self._bind()
+
+    @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made."""
+        return -self._clip, self._clip
 
     @property
     def spectrum(self) -> Floats:
@@ -169,15 +173,20 @@ class SketchedAdaGrad(CompositeLearner, TableLearner):
         self._kernel.settled(rows)
         return rows.astype(np.float64)
 
-    def _bind(self) -> _native.AdaptiveKernel:  # type: ignore[override]
+    def _bind(self, clip: float | None = None) -> _native.AdaptiveKernel:  # type: ignore[override]
+        reach = self._clip if clip is None else clip
+        problem = _native.problem(self.loss.code, self.loss.parameter, reach, 0.0, 0.0, 0.0)
         composite = self._composite.native(of_data=self._params["of"] == "data")
-        return self._sketch.kernel(self._problem, composite, self._params["intercept"], self._views())
+        return self._sketch.kernel(problem, composite, self._params["intercept"], self._views())
 
     def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
         self._kernel.learn(rows, labels, weights, self._scores(out))
 
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
         self._kernel.predict(rows, self._scores(out))
+
+    def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
+        self._bind(clip=math.inf).predict(rows, self._scores(out))
 
     def _reserve(self, largest: int, widest: int) -> None:
         if self._sketch.reserve(self._arrays, widest):
