@@ -36,7 +36,7 @@ METHODS: dict[str, tuple[Callable[[float], Learner], list[float]]] = {
 
 @cache
 def error(method: str) -> float:
-    """Share of wrong predictions in one pass, each made before its row was learned: best of the grid, mean of seeds."""
+    """Share of wrong predictions, each made before its row was learned: best of the grid, mean of seeds."""
     make, grid = METHODS[method]
     best = []
     for seed in SEEDS:
