@@ -9,16 +9,13 @@ Exits with 1 if a promise is broken. Needs the extra `river`.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import sys
 import time
 from collections.abc import Callable, Sequence
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
-
 import numpy as np
+import threadpoolctl
 from river import linear_model, optim
 from sklearn.datasets import load_digits, load_svmlight_file
 from sklearn.linear_model import SGDClassifier
@@ -81,7 +78,8 @@ def sklearn_speed(settings: Sequence[dict[str, object]]) -> None:
 
     sgd = lambda: SGDClassifier(loss="log_loss")  # noqa: E731
     peer, peer_one = whole(sgd), split(sgd, 1, 200) / 200
-    print(f"scikit-learn, 100,000 x 50 dense: SGDClassifier {1e3 * peer:.0f} ms, a call of one row {1e6 * peer_one:.0f} us")
+    print(f"scikit-learn, 100,000 x 50 dense: SGDClassifier {1e3 * peer:.0f} ms")
+    print(f"  its call of one row: {1e6 * peer_one:.0f} us")
     for setting in settings:
         ours = lambda setting=setting: SketchedNewtonClassifier(**setting)  # noqa: E731
         name = ", ".join(f"{key}={value}" for key, value in setting.items()) or "defaults"
@@ -117,7 +115,8 @@ def river_speed(settings: Sequence[dict[str, object]]) -> None:
 
         peer = cost(linear_model.LogisticRegression)
         adaptive = cost(lambda: linear_model.LogisticRegression(optim.AdaGrad()))
-        print(f"River learn_one, {title}: LogisticRegression {1e6 * peer:.1f} us, with AdaGrad {1e6 * adaptive:.1f} us")
+        print(f"River learn_one, {title}: LogisticRegression {1e6 * peer:.1f} us")
+        print(f"  with AdaGrad: {1e6 * adaptive:.1f} us")
         for setting in settings:
             own = cost(lambda setting=setting: RiverClassifier(**setting))
             name = ", ".join(f"{key}={value}" for key, value in setting.items()) or "defaults"
@@ -149,10 +148,15 @@ def accuracy(usps: tuple[str, str] | None) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    threadpoolctl.threadpool_limits(1)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--accuracy", action="store_true", help="accuracy instead of speed")
     parser.add_argument("--usps", nargs=2, metavar=("TRAIN", "TEST"), help="svmlight files of usps")
-    parser.add_argument("--sketch", nargs="*", default=["oja", "rfd"], help="other sketches to time than the default")
+    parser.add_argument(
+        "--sketch", nargs="*", default=["oja", "rfd"], help="other sketches to time than the default"
+    )
     args = parser.parse_args()
     if args.accuracy:
         accuracy(args.usps)

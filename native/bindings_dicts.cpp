@@ -1,4 +1,5 @@
-// A dictionary {name: value} as one row: names become indices by a dictionary that Python owns, or by hashing.
+// A dictionary {name: value} as one row: names become indices by a dictionary that Python owns, or by
+// hashing.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -127,5 +128,6 @@ void bind_dicts(nb::module_& m) {
       },
       "x"_a, "indices"_a, "The row of {name: value}, and how many names are not in {name: index}.");
   m.def("hashed_index", &hashed_index, "name"_a, "bits"_a);
-  m.def("hashed_row", &hashed_row, "x"_a, "bits"_a, "The row of {name: value}, names hashed to so many bits.");
+  m.def("hashed_row", &hashed_row, "x"_a, "bits"_a,
+        "The row of {name: value}, names hashed to so many bits.");
 }

@@ -159,9 +159,7 @@ class DenseRows final : public Rows {
 
   std::int64_t count() const override { return count_; }
 
-  void load(std::int64_t r, Row& row) const override {
-    row.assign(values_ + r * width_, width_);
-  }
+  void load(std::int64_t r, Row& row) const override { row.assign(values_ + r * width_, width_); }
 
   Scan scan(double limit) const override {
     Scan s;

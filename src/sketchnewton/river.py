@@ -18,7 +18,9 @@ try:
     from river import base
     from river.utils import dataframe
 except ImportError as error:
-    raise ImportError(f"sketchnewton.river needs River: pip install 'sketchnewton[river]' ({error})") from error
+    raise ImportError(
+        f"sketchnewton.river needs River: pip install 'sketchnewton[river]' ({error})"
+    ) from error
 
 from sketchnewton import _native
 from sketchnewton.learners import Learner
@@ -63,7 +65,9 @@ class _Names:
         order = np.argsort(indices, kind="stable")[np.count_nonzero(indices < 0) :]
         n, width = len(values), len(order)
         ends = np.arange(n + 1, dtype=np.int64) * width
-        return _native.csr_rows(ends, np.tile(indices[order], n), np.ascontiguousarray(values[:, order]).ravel())
+        return _native.csr_rows(
+            ends, np.tile(indices[order], n), np.ascontiguousarray(values[:, order]).ravel()
+        )
 
     def _number(self, names: Any) -> None:
         """New names get the next numbers, in an order of their own: that of a dictionary means nothing."""
@@ -72,7 +76,7 @@ class _Names:
             self.indices[name] = len(self.indices)
 
 
-class _Model(base.Base):  # type: ignore[misc]
+class _Model(base.Base):
     """What both models share. River wants each parameter to be an attribute of its name."""
 
     _classes: ClassVar[bool]
@@ -80,13 +84,13 @@ class _Model(base.Base):  # type: ignore[misc]
     def __init__(
         self,
         sketch: str | None = None,
-        sketch_size: int = 10,
+        sketch_size: int | None = None,
         alpha: float | None = None,
         loss: str = "squared",
         clip: float | str | None = "auto",
         curvature: float | None = None,
         eta: float | str | None = None,
-        diagonal: bool = False,
+        diagonal: bool | None = None,
         intercept: bool = True,
         hashing: int | None = None,
         dtype: str = "float32",
@@ -129,12 +133,12 @@ class _Model(base.Base):  # type: ignore[misc]
         )
 
 
-class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):  # type: ignore[misc]
+class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
     """Linear classification with second-order steps.
 
-    Labels may be anything that can be a dictionary's key, and new ones may appear at any time: each has a learner of its
-    own, against all others, from its first row on. Labels True and False share one learner. `learn_many` gives the same
-    model, bit for bit, as `learn_one` row by row.
+    Labels may be anything that can be a dictionary's key, and new ones may appear at any time: each has a
+    learner of its own, against all others, from its first row on. Labels True and False share one learner.
+    `learn_many` gives the same model, bit for bit, as `learn_one` row by row.
 
     Parameters
     ----------
@@ -143,8 +147,9 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):  # type: ignor
     intercept
         Learn a constant for each class.
     hashing
-        None numbers the names of features as they appear and keeps them in a dictionary, which grows with new names.
-        A number of bits hashes names (as strings, as Vowpal Wabbit does): constant memory, and names may collide.
+        None numbers the names of features as they appear and keeps them in a dictionary, which grows with new
+        names. A number of bits hashes names (as strings, as Vowpal Wabbit does): constant memory, and names may
+        collide.
     seed
         For the sketch "rp".
 
@@ -187,7 +192,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):  # type: ignor
             signs = np.array([1.0 if other == label else -1.0 for other in labels[begin:]])
             learner.learn(rows.part(begin, end), signs)
 
-    def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each label seen so far."""
         if not self._learners:
             return {}
@@ -216,7 +221,9 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):  # type: ignor
 
     def _start(self) -> None:
         self._learners: dict[Any, Learner] = {}
-        self._boolean: bool | None = None  # are labels True and False? Then one learner, of True, serves both.
+        self._boolean: bool | None = (
+            None  # are labels True and False? Then one learner, of True, serves both.
+        )
 
     @property
     def _labels(self) -> list[Any]:
@@ -228,7 +235,9 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):  # type: ignor
         if self._boolean is None:
             self._boolean = boolean
         if boolean != self._boolean:
-            raise ValueError(f"label {label!r} cannot be told apart from labels seen before: some are True or False")
+            raise ValueError(
+                f"label {label!r} cannot be told apart from labels seen before: some are True or False"
+            )
         if boolean:
             label = True
         if label not in self._learners:
@@ -241,11 +250,11 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):  # type: ignor
         return class_probabilities(next(iter(self._learners.values())).loss, scores)
 
 
-class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):  # type: ignore[misc]
+class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):
     """Linear regression with second-order steps; targets may have any scale.
 
-    `learn_many` gives the same model, bit for bit, as `learn_one` row by row. Before anything is learned the prediction
-    is 0; later it lies within the range of the targets seen (`clip="auto"`).
+    `learn_many` gives the same model, bit for bit, as `learn_one` row by row. Before anything is learned the
+    prediction is 0; later it lies within the range of the targets seen (`clip="auto"`).
 
     Parameters
     ----------

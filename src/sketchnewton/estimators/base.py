@@ -34,7 +34,9 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     n_iter_: int
     loss_curve_: list[float]
     _learners: list[Learner]
-    _weights: list[Floats]  # coefficients and intercepts; empty when rows were learned since they were computed
+    _weights: list[
+        Floats
+    ]  # coefficients and intercepts; empty when rows were learned since they were computed
 
     # -- for the kinds of estimators
 

@@ -15,9 +15,9 @@ from sketchnewton.learners.probabilities import class_probabilities
 
 _BALANCED = (
     "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
-    "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough sample of the "
-    "full training set target to properly estimate the class frequency distributions. Pass the resulting weights as "
-    "the class_weight parameter."
+    "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough "
+    "sample of the full training set target to properly estimate the class frequency distributions. Pass "
+    "the resulting weights as the class_weight parameter."
 )
 
 
@@ -51,7 +51,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
         return self._passes(X, codes, self._weighted(codes, weights, by_class), y)
 
-    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
+    ) -> Self:
         """Learn from more rows, in order. `classes`, all there will ever be, is needed at the first call."""
         if (
             hasattr(self, "_learners")
@@ -104,14 +106,15 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         """The class with the largest score."""
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[best]
+        return np.asarray(self.classes_[best])
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class.
 
-        Logistic loss: 1/(1 + exp(−score)); for more than two classes divided by their sum. Other losses: squared loss
-        on labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read the same way; these
-        numbers are then moved to the nearest point where they are probabilities (not negative, of sum one).
+        Logistic loss: 1/(1 + exp(−score)); for more than two classes divided by their sum. Other losses:
+        squared loss on labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read
+        the same way; these numbers are then moved to the nearest point where they are probabilities (not
+        negative, of sum one).
         """
         scores = self._scores(X)
         return class_probabilities(self._learners[0].loss, scores)
@@ -147,12 +150,12 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         return codes if (classes[codes] == y).all() else None
 
     def _targets(self, y: Any) -> NDArray[Any]:
-        return np.searchsorted(self.classes_, y)
+        return np.asarray(np.searchsorted(self.classes_, y))
 
     def _weighted(self, codes: NDArray[Any], weights: Floats | None, by_class: Floats) -> Floats | None:
         if (by_class == 1.0).all():
             return weights
-        return by_class[codes] if weights is None else weights * by_class[codes]
+        return np.asarray(by_class[codes] if weights is None else weights * by_class[codes])
 
     def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
         total = 0.0
@@ -167,4 +170,3 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
 
     def _stratify(self, targets: NDArray[Any]) -> NDArray[Any] | None:
         return targets
-

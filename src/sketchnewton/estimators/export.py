@@ -101,7 +101,11 @@ class _Graph:
     def constant(self, name: str, values: Any) -> None:
         array = np.asarray(values)
         kinds = {"f": self._types.DOUBLE, "i": self._types.INT64, "U": self._types.STRING}
-        flat = [text.encode() for text in array.ravel().tolist()] if array.dtype.kind == "U" else array.ravel().tolist()
+        flat = (
+            [text.encode() for text in array.ravel().tolist()]
+            if array.dtype.kind == "U"
+            else array.ravel().tolist()
+        )
         self.constants.append(self._helper.make_tensor(name, kinds[array.dtype.kind], array.shape, flat))
 
     def _numbers(self, estimator: Any) -> None:
@@ -125,7 +129,9 @@ class _Graph:
             elif classes.dtype.kind in "iub":
                 labels = classes.astype(np.int64)
             else:
-                raise ValueError(f"classes of type {classes.dtype} are invalid: ONNX has integers and strings")
+                raise ValueError(
+                    f"classes of type {classes.dtype} are invalid: ONNX has integers and strings"
+                )
         self.constant("classes", labels)
         scores = "scores"
         if len(classes) == 2:

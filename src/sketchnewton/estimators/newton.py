@@ -13,16 +13,16 @@ from sketchnewton.learners.choice import newton_learner
 class SketchedNewtonClassifier(OnlineClassifier):
     """Linear classification with second-order steps, one row at a time.
 
-    A drop-in replacement for `sklearn.linear_model.SGDClassifier` on streams: `partial_fit` takes batches of any size,
-    dense, sparse or DataFrames, and no learning rate has to be chosen. More than two classes are learned one against
-    the rest.
+    A drop-in replacement for `sklearn.linear_model.SGDClassifier` on streams: `partial_fit` takes batches of
+    any size, dense, sparse or DataFrames, and no learning rate has to be chosen. More than two classes are
+    learned one against the rest.
 
     Parameters
     ----------
     sketch : {"oja", "fd", "rfd", "pfd", "rp", "none"}, default=None
         How curvature is kept, see `sketchnewton.SketchedNewton`. None is the learner without parameters.
-    sketch_size : int, default=10
-        Directions of curvature to keep.
+    sketch_size : int, default=None
+        Directions of curvature to keep; None: 10, or what suits `NewtonBank`.
     alpha : float, default=None
         The metric of directions never seen; 1/alpha is the step size there. None: the data decide.
     loss : str, default="squared"
@@ -31,8 +31,9 @@ class SketchedNewtonClassifier(OnlineClassifier):
         Bound of scores while learning. "auto" is 4 for logistic loss and 1 for the others.
     curvature, eta : float, default=None
         σ and η_t of the sketched online Newton paper; None: the loss decides.
-    diagonal : bool, default=False
-        Rescale each feature by its own gradients first, for features of unlike units.
+    diagonal : bool, default=None
+        Rescale each feature by its own gradients first, for features of unlike units. None: True, but False for
+        classes with a sketch and a curved loss (squared, logistic, squared hinge), where it gains nothing.
     fit_intercept : bool, default=True
         Learn a constant for each class.
     multi_class_sketch : {"separate"}, default="separate"
@@ -45,8 +46,8 @@ class SketchedNewtonClassifier(OnlineClassifier):
         `fit` stops when in `n_iter_no_change` passes the loss has not improved by `tol` times that of the first
         pass, or with `early_stopping` the score by `tol`. None: never.
     shuffle : bool, default=True
-        Whether passes of `fit` after the first take the rows in a random order. The first takes them as they come, so
-        that one pass (`max_iter=1`) is `partial_fit`.
+        Whether passes of `fit` after the first take the rows in a random order. The first takes them as they
+        come, so that one pass (`max_iter=1`) is `partial_fit`.
     random_state : int, RandomState or None, default=None
         For `shuffle`, the split of `early_stopping`, and the sketch "rp".
     early_stopping : bool, default=False
@@ -90,13 +91,13 @@ class SketchedNewtonClassifier(OnlineClassifier):
         self,
         sketch: str | None = None,
         *,
-        sketch_size: int = 10,
+        sketch_size: int | None = None,
         alpha: float | None = None,
         loss: str = "squared",
         clip: float | str | None = "auto",
         curvature: float | None = None,
         eta: float | str | None = None,
-        diagonal: bool = False,
+        diagonal: bool | None = None,
         fit_intercept: bool = True,
         multi_class_sketch: str = "separate",
         class_weight: Any = None,
@@ -173,13 +174,13 @@ class SketchedNewtonRegressor(OnlineRegressor):
         self,
         sketch: str | None = None,
         *,
-        sketch_size: int = 10,
+        sketch_size: int | None = None,
         alpha: float | None = None,
         loss: str = "squared",
         clip: float | str | None = "auto",
         curvature: float | None = None,
         eta: float | str | None = None,
-        diagonal: bool = False,
+        diagonal: bool | None = None,
         fit_intercept: bool = True,
         max_iter: int = 5,
         tol: float | None = 1e-3,

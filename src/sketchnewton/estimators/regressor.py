@@ -54,12 +54,13 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         scores = self._scores(X)[:, 0]
         low, high = self._bounds()
-        return self._learners[0].loss.link(np.clip(scores, low, high))
+        return np.asarray(self._learners[0].loss.link(np.clip(scores, low, high)))
 
     @property
     def coef_(self) -> Floats:
         """The weight of each feature."""
-        return self._linear[0][0]
+        coefficients: Floats = self._linear[0][0]
+        return coefficients
 
     @property
     def intercept_(self) -> Floats:

@@ -60,9 +60,9 @@ class Learner(ABC):
         n = len(rows)
         labels = as_vector(y, "y", n)
         weights = as_weights(sample_weight, n)
-        self.loss.check_labels(labels)
+        self._check_labels(labels)
         largest, widest = checked_scan(rows)
-        predictions = np.empty(n)
+        predictions = self._empty(n)
         with self._lock:
             self._reserve(largest, widest)
             self._learn(rows, labels, weights, predictions)
@@ -72,7 +72,7 @@ class Learner(ABC):
         """Predict each row as it stands; features never seen count as zero."""
         rows = as_rows(X)
         checked_scan(rows)
-        predictions = np.empty(len(rows))
+        predictions = self._empty(len(rows))
         with self._lock:
             self._predict(rows, predictions)
         return predictions
@@ -80,7 +80,11 @@ class Learner(ABC):
     def learn_row(self, row: _native.Rows, label: float, weight: float = 1.0) -> float:
         """`learn` for a row that is in the kernels' form already, without the cost of checking arrays."""
         any_number = type(self.loss).label_rule == Loss.label_rule
-        plain = math.isfinite(label) if any_number else label == 1.0 or (label == -1.0 and self.loss.name != "poisson")
+        plain = (
+            math.isfinite(label)
+            if any_number
+            else label == 1.0 or (label == -1.0 and self.loss.name != "poisson")
+        )
         if weight != 1.0 or not plain:
             return float(self.learn(row, [label], [weight])[0])
         largest, widest = checked_scan(row)
@@ -124,7 +128,8 @@ class Learner(ABC):
         """
         features, values = self._learned_weights()
         # Equal sizes in the order of their features.
-        order = np.lexsort((features, -np.abs(values)))[:n]
+        sizes = np.abs(values) if values.ndim == 1 else np.abs(values).max(axis=1)
+        order = np.lexsort((features, -sizes))[:n]
         return features[order], values[order]
 
     @property
@@ -209,6 +214,13 @@ class Learner(ABC):
         self.attached = {name: array.copy() for name, array in state["attached"].items()}
 
     # -- for learners
+
+    def _check_labels(self, labels: Floats) -> None:
+        self.loss.check_labels(labels)
+
+    def _empty(self, n: int) -> Floats:
+        """Room for the predictions of n rows."""
+        return np.empty(n)
 
     @abstractmethod
     def _reserve(self, largest: int, widest: int) -> None:

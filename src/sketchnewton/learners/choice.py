@@ -10,11 +10,28 @@ from sketchnewton.losses import get_loss
 
 # C of each loss where ±1 is to be predicted: squared and hinge losses want no more than the label itself.
 _CLASS_BOUND = {"logistic": 4.0}
+_CURVED = ("squared", "logistic", "squared_hinge")
 
 
-def newton_learner(*, classes: bool, sketch: str | None, clip: Any, loss: Any, **parameters: Any) -> Learner:
-    """A learner for ±1 labels (`classes`) or numbers; `clip="auto"` is then a constant or learned."""
+def newton_learner(
+    *,
+    classes: bool,
+    sketch: str | None,
+    sketch_size: int | None,
+    loss: Any,
+    clip: Any,
+    diagonal: bool | None,
+    **others: Any,
+) -> Learner:
+    """`SketchedNewton` with what the estimators leave open decided.
+
+    `clip="auto"` is a constant for ±1 labels (`classes`), and learned from the targets otherwise. `diagonal=None`
+    is False for classes with a curved loss and a sketch, where rescaling features costs time and gains nothing.
+    """
+    size: dict[str, Any] = {} if sketch_size is None else {"sketch_size": sketch_size}
     name = get_loss(loss).name
     if classes and clip == "auto":
         clip = _CLASS_BOUND.get(name, 1.0)
-    return SketchedNewton(sketch or "oja", clip=clip, loss=loss, **parameters)
+    if diagonal is None:
+        diagonal = not (classes and sketch != "none" and name in _CURVED)
+    return SketchedNewton(sketch or "oja", loss=loss, clip=clip, diagonal=diagonal, **size, **others)

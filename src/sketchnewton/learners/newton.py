@@ -136,7 +136,7 @@ class SketchedNewton(RangedLearner):
             values = weights + columns @ self._sketch.coefficients(self._arrays)
         if self._params["diagonal"]:
             values /= scales
-        return features, values
+        return features, values * self._unit
 
     @property
     def alpha_(self) -> float:
@@ -157,6 +157,15 @@ class SketchedNewton(RangedLearner):
             V = np.zeros((len(part), self.dimension))
             V[:, self._seen] = part
         return V
+
+    @property
+    def matrix(self) -> Floats:
+        """S: rows with SᵀS the sketch of Σĝĝᵀ; `matrix[:, i]` belongs to feature i."""
+        with self._lock:
+            part = self._sketch.factor(self._arrays, self._settled()[2])
+            S = np.zeros((len(part), self.dimension))
+            S[:, self._seen] = part
+        return S
 
     @property
     def error_bound(self) -> float | None:
@@ -230,12 +239,12 @@ class SketchedNewton(RangedLearner):
 
     def _problem_now(self, clip: float | None = None) -> tuple[_native.Problem, float]:
         """The loss with the constants that follow from the bound C, and the metric of a first step."""
-        C = self.bound
-        sigma = self.loss.curvature(C) if self._curvature is None else checked("curvature", self._curvature)
-        schedule = checked_eta(self._eta, self.loss, C, sigma)
+        C, loss = self.bound / self._unit, self._kernel_loss
+        sigma = loss.curvature(C) if self._curvature is None else checked("curvature", self._curvature)
+        schedule = checked_eta(self._eta, loss, C, sigma)
         reach = C if clip is None else clip
-        problem = _native.problem(self.loss.code, self.loss.parameter, reach, sigma, *schedule)
-        bend = first_metric(self.loss, C, sigma + schedule.first)
+        problem = _native.problem(loss.code, loss.parameter, reach, sigma, *schedule)
+        bend = first_metric(loss, C, sigma + schedule.first)
         if self._ranged and isinstance(self.loss, Poisson):
             bend *= min(math.exp(C), 1e100)  # counts as large as the bound allows
         return problem, bend
@@ -251,9 +260,7 @@ class SketchedNewton(RangedLearner):
         if first:  # all targets were the same, so nothing has moved: the metric starts at the right scale
             bend = self._problem_now()[1]
             self._arrays["intercept"][1] = bend if self._params["intercept"] else 0.0
-            # With diagonal adaptation rows have the unit of 1/target, and α that of its square.
-            free = self._params["diagonal"] and self._params["alpha"] is None
-            self._arrays["alpha"][0] = self._alpha_at_start / (bound * bound if free else 1.0)
+            self._arrays["alpha"][0] = self._alpha_at_start
 
     def _reserve(self, largest: int, widest: int) -> None:
         if self._sketch.reserve(self._arrays, max(largest + 1, self._table.capacity), widest):

@@ -13,9 +13,10 @@ from sketchnewton.losses import Loss
 def class_probabilities(loss: Loss, scores: Floats) -> Floats:
     """The probability of each class; `scores` has a column per class, or one, of the second against the first.
 
-    Logistic loss: 1/(1 + exp(−score)); for more than two classes divided by their sum. Other losses: squared loss on
-    labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read the same way; these numbers
-    are then moved to the nearest point where they are probabilities (not negative, of sum one).
+    Logistic loss: 1/(1 + exp(−score)); for more than two classes divided by their sum. Other losses: squared
+    loss on labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read the same
+    way; these numbers are then moved to the nearest point where they are probabilities (not negative, of sum
+    one).
     """
     single = scores.shape[1] == 1
     if single:
