@@ -323,7 +323,10 @@ void bind_matrix_kernel(nb::module_& m, const char* name) {
 
 }  // namespace
 
+#include "bindings_adaptive.hpp"
+
 void bind_learners(nb::module_& m) {
+  bind_adaptive(m);
   nb::class_<PyRows>(m, "Rows")
       .def("__len__", [](const PyRows& x) { return x.rows->count(); })
       .def(
@@ -346,6 +349,19 @@ void bind_learners(nb::module_& m) {
             return PyRows{x.rows->part(begin, end), x.owner, x.largest, x.scanned};
           },
           "begin"_a, "end"_a, "A view of the rows [begin, end).");
+  m.def(
+      "spread_row",
+      [](const PyRows& x, std::int64_t r, Doubles out) {
+        require(r >= 0 && r < x.rows->count(), "no such row");
+        Row row;
+        x.rows->load(r, row);
+        std::fill_n(out.data(), out.size(), 0.0);
+        for (std::int64_t k = 0; k < row.size() && row.index()[k] < extent(out.size()); ++k)
+          out.data()[row.index()[k]] = row.value()[k];
+        return row.size() > 0 ? row.index()[row.size() - 1] : -1;
+      },
+      "rows"_a, "r"_a, "out"_a,
+      "Writes one row as a dense vector, cut off at its length; returns its last index.");
   m.def("csr_rows", &csr_rows<std::int32_t, float>, "indptr"_a, "indices"_a, "values"_a);
   m.def("csr_rows", &csr_rows<std::int32_t, double>, "indptr"_a, "indices"_a, "values"_a);
   m.def("csr_rows", &csr_rows<std::int64_t, float>, "indptr"_a, "indices"_a, "values"_a);

@@ -26,7 +26,9 @@ CLASSIFIERS: dict[str, Any] = {
     "rp, diagonal": SketchedNewtonClassifier("rp", diagonal=True, random_state=3),
     "none, hinge": SketchedNewtonClassifier("none", loss="hinge"),
     "adagrad": SketchedAdaGradClassifier(),
-    "adagrad, squared": SketchedAdaGradClassifier(loss="squared", eta=0.5),
+    "adagrad, diagonal, squared": SketchedAdaGradClassifier(None, loss="squared", eta=0.5),
+    "adagrad, fd, softmax": SketchedAdaGradClassifier("fd", multi_class="softmax"),
+    "adagrad, data, shared": SketchedAdaGradClassifier(multi_class_sketch="shared", penalty="l2"),
 }
 
 REGRESSORS: dict[str, Any] = {
@@ -38,7 +40,8 @@ REGRESSORS: dict[str, Any] = {
     "rp, huber": SketchedNewtonRegressor("rp", loss="huber", clip=None),
     "none, early stopping": SketchedNewtonRegressor("none", early_stopping=True, max_iter=20),
     "adagrad": SketchedAdaGradRegressor(),
-    "adagrad, quantile": SketchedAdaGradRegressor(loss="quantile:0.6", clip=None, eta=1.0),
+    "adagrad, diagonal": SketchedAdaGradRegressor(None),
+    "adagrad, rfd, quantile": SketchedAdaGradRegressor("rfd", loss="quantile:0.6"),
 }
 
 ESTIMATORS = {

@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     )
     from sketchnewton.learners import (
         AdaGrad,
+        AdaLR,
+        FullAdaGrad,
         FullNewton,
         InvariantNewton,
         Learner,
         OnlineGradient,
+        RadaGrad,
+        SketchedAdaGrad,
         SketchedNewton,
     )
     from sketchnewton.losses import Loss
@@ -49,10 +53,14 @@ __version__ = "0.1.0"
 # Imported on first use, so that `import sketchnewton` and `skn --version` stay cheap.
 _HOME = {
     "AdaGrad": "learners",
+    "AdaLR": "learners",
+    "FullAdaGrad": "learners",
     "FullNewton": "learners",
     "InvariantNewton": "learners",
     "Learner": "learners",
     "OnlineGradient": "learners",
+    "RadaGrad": "learners",
+    "SketchedAdaGrad": "learners",
     "SketchedNewton": "learners",
     "Loss": "losses",
     "load": "model_file",
@@ -74,9 +82,11 @@ _HOME = {
 
 __all__ = [
     "AdaGrad",
+    "AdaLR",
     "CompensativeFrequentDirections",
     "ExactCovariance",
     "FrequentDirections",
+    "FullAdaGrad",
     "FullNewton",
     "GreedyDirections",
     "InvariantNewton",
@@ -85,9 +95,11 @@ __all__ = [
     "OjaSketch",
     "OnlineGradient",
     "ParameterizedFrequentDirections",
+    "RadaGrad",
     "RandomProjection",
     "RobustFrequentDirections",
     "Sketch",
+    "SketchedAdaGrad",
     "SketchedAdaGradClassifier",
     "SketchedAdaGradRegressor",
     "SketchedNewton",

@@ -16,6 +16,7 @@ commands:
   skn merge FILE ...      one sketch, or one model, out of several
   skn demo                half a minute of ill-conditioned data: why curvature matters
   skn eigen COMPARISON    online learning of eigenvectors: methods compared, regret plotted
+  skn reproduce NAME      tables and figures of the papers, recomputed (in a source checkout)
   skn completion SHELL    completion of commands and options for bash, zsh or fish
   skn COMMAND --help      all options of a command, with examples
 
@@ -118,4 +119,14 @@ examples:
 
 Regret is what the best fixed unit vector would have gained more. The picture needs matplotlib:
 pip install 'sketchnewton[plot]'
+"""
+
+REPRODUCE = """\
+examples:
+  skn reproduce                        the list of experiments
+  skn reproduce son-figure1 --quick    one of them, small
+  skn reproduce --all --output report  all of them, hours; report/report.html opens in a browser
+
+Results are kept by content in OUTPUT/cache: a run that was interrupted goes on where it stopped. Data sets that are
+missing are listed with the place to get them. The report needs matplotlib: pip install 'sketchnewton[plot]'
 """

@@ -288,6 +288,20 @@ def _eigen(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
 
 
+def _reproduce(parser: Parser) -> None:
+    parser.usage = "skn reproduce NAME ... | --all [--quick] [--data DIR] [--output DIR] [--workers N]"
+    parser.description = "Recompute tables and figures of the papers, in a source checkout, and write a report."
+    parser.epilog = help_pages.REPRODUCE
+    parser.add_argument("names", metavar="NAME", nargs="*", help="experiment; none: list them")
+    parser.add_argument("--all", action="store_true", help="every experiment")
+    parser.add_argument("--list", action="store_true", help="list the experiments and stop")
+    parser.add_argument("--quick", action="store_true", help="fewer rows, seeds and parameters: minutes")
+    parser.add_argument("--data", metavar="DIR", help="folder of data sets (default ../shared/data)")
+    parser.add_argument("--output", metavar="DIR", default="report", help="where the report goes (default report)")
+    parser.add_argument("--workers", type=at_least_one, metavar="N", help="processes (default: all cores)")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
 _COMMANDS: dict[str, Callable[[Parser], None]] = {
     "train": _train,
     "predict": _predict,
@@ -298,5 +312,6 @@ _COMMANDS: dict[str, Callable[[Parser], None]] = {
     "merge": _merge,
     "demo": _demo,
     "eigen": _eigen,
+    "reproduce": _reproduce,
     "completion": _completion,
 }

@@ -1,6 +1,8 @@
 """Online learners: a row comes in, a prediction goes out, the model learns from the answer."""
 
 from sketchnewton.learners.adaptive import AdaGrad
+from sketchnewton.learners.adaptive_dense import AdaLR, FullAdaGrad, RadaGrad
+from sketchnewton.learners.adaptive_sketch import SketchedAdaGrad
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.full import FullNewton
 from sketchnewton.learners.invariant import InvariantNewton
@@ -9,10 +11,14 @@ from sketchnewton.learners.one_vs_all import OneVsAll
 
 __all__ = [
     "AdaGrad",
+    "AdaLR",
+    "FullAdaGrad",
     "FullNewton",
     "InvariantNewton",
     "Learner",
     "OneVsAll",
     "OnlineGradient",
+    "RadaGrad",
+    "SketchedAdaGrad",
     "SketchedNewton",
 ]

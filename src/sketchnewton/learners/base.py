@@ -60,9 +60,9 @@ class Learner(ABC):
         n = len(rows)
         labels = as_vector(y, "y", n)
         weights = as_weights(sample_weight, n)
-        self.loss.check_labels(labels)
+        self._check_labels(labels)
         largest, widest = checked_scan(rows)
-        predictions = np.empty(n)
+        predictions = self._empty(n)
         with self._lock:
             self._reserve(largest, widest)
             self._learn(rows, labels, weights, predictions)
@@ -72,7 +72,7 @@ class Learner(ABC):
         """Predict each row as it stands; features never seen count as zero."""
         rows = as_rows(X)
         checked_scan(rows)
-        predictions = np.empty(len(rows))
+        predictions = self._empty(len(rows))
         with self._lock:
             self._predict(rows, predictions)
         return predictions
@@ -128,7 +128,8 @@ class Learner(ABC):
         """
         features, values = self._learned_weights()
         # Equal sizes in the order of their features.
-        order = np.lexsort((features, -np.abs(values)))[:n]
+        sizes = np.abs(values) if values.ndim == 1 else np.abs(values).max(axis=1)
+        order = np.lexsort((features, -sizes))[:n]
         return features[order], values[order]
 
     @property
@@ -213,6 +214,13 @@ class Learner(ABC):
         self.attached = {name: array.copy() for name, array in state["attached"].items()}
 
     # -- for learners
+
+    def _check_labels(self, labels: Floats) -> None:
+        self.loss.check_labels(labels)
+
+    def _empty(self, n: int) -> Floats:
+        """Room for the predictions of n rows."""
+        return np.empty(n)
 
     @abstractmethod
     def _reserve(self, largest: int, widest: int) -> None:

@@ -105,7 +105,7 @@ class TableLearner(Learner):
         """The weight of each feature: `weights[i]` belongs to feature i."""
         with self._lock:
             features, values = self._learned_weights()
-            weights = np.zeros(self.dimension)
+            weights = np.zeros((self.dimension, *values.shape[1:]))
         weights[features] = values
         return weights
 
