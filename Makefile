@@ -44,6 +44,9 @@ bench: $(VENV)/.installed ## time training against Vowpal Wabbit, and the learne
 	status=0; for script in vowpal_wabbit learner_cost; do \
 	  $(BIN)/python benchmarks/$$script.py || status=1; done; exit $$status
 
+long-stream: $(VENV)/.installed ## ten million drifting rows for each sketch; fails if a promise is broken
+	$(BIN)/python benchmarks/long_stream.py
+
 clean: ## remove everything that the targets above made
 	rm -rf $(VENV) build dist demo.png .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
@@ -62,4 +65,4 @@ build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 
-.PHONY: help demo test test-torch check format fuzz bench clean
+.PHONY: help demo test test-torch check format fuzz bench long-stream clean

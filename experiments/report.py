@@ -27,7 +27,8 @@ body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 62rem; p
 h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-bottom: 1px solid #bbb; } h3 { margin-top: 2rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: .5rem 0; }
 th, td { padding: .2rem .7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #ddd; }
-th:first-child, td:first-child { text-align: left; } caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+th:first-child, td:first-child { text-align: left; }
+caption { text-align: left; font-weight: 600; padding: .3rem 0; }
 .ok { color: #176b2c; } .not { color: #8a4b00; white-space: normal; text-align: left; }
 .verdict { background: #f2f5f8; border-left: 4px solid #47749c; padding: .4rem .8rem; }
 .note, .protocol, footer { color: #555; font-size: .9rem; } svg { max-width: 100%; height: auto; }
@@ -99,7 +100,9 @@ def _section(experiment: Experiment, outcome: Outcome) -> str:
 
 def _table(table: Table) -> str:
     verdicts = table.verdicts or [""] * len(table.rows)
-    head = "".join(f"<th>{_text(name)}</th>" for name in [*table.columns, *(["verdict"] if table.verdicts else [])])
+    head = "".join(
+        f"<th>{_text(name)}</th>" for name in [*table.columns, *(["verdict"] if table.verdicts else [])]
+    )
     body = ""
     for row, verdict in zip(table.rows, verdicts, strict=True):
         cells = "".join(f"<td>{_text(cell)}</td>" for cell in row)
@@ -108,7 +111,8 @@ def _table(table: Table) -> str:
         body += f"<tr>{cells}</tr>"
     note = f"<p class='note'>{_text(table.note)}</p>" if table.note else ""
     caption = f"<caption>{_text(table.title)}</caption>"
-    return f"<div class='wide'><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}"
+    whole = f"{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f"<div class='wide'><table>{whole}</table></div>{note}"
 
 
 def _svg(figure: Figure) -> str:

@@ -54,7 +54,7 @@ class FrequentBasis {
   void prepare(T* row) {
     T* columns = row + at_.basis;
     if (row[Table<T>::kScale] != T(0))
-      epochs_.apply(static_cast<std::int64_t>(columns[0]), row[at_.weight], columns + 1);
+      epochs_.apply(static_cast<std::int64_t>(columns[0]), row + at_.weight, columns + 1);
     columns[0] = static_cast<T>(epochs_.now());
   }
 
@@ -234,7 +234,7 @@ class FrequentBasis {
       T &w = row[at_.weight], *columns = row + at_.basis, *z = columns + 1, *g = z + shape_.q;
       if (static_cast<std::int64_t>(columns[0]) == next) continue;  // met before in the list
       columns[0] = static_cast<T>(next);
-      epochs_.multiply(map_.data(), w, z);
+      epochs_.multiply(map_.data(), &w, z);
       for (std::int64_t b = 0; b < s_.m; ++b) {
         if (g[b] == T(0)) continue;
         const T* image = &gain_[b * shape_.width];

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "adagrad.hpp"
+#include "bank.hpp"
 #include "bindings_rows.hpp"
 #include "frequent.hpp"
 #include "full_newton.hpp"
@@ -196,6 +197,16 @@ OjaState oja_view(const State& s, std::int64_t block) {
 }
 
 template <class T>
+MapState<T> maps_view(const State& s, std::int64_t q, std::int64_t width) {
+  using Maps = MapState<T>;
+  return {s.get<std::int64_t>("items", {Maps::kLevels}),
+          s.get<T>("suffix", {Maps::kLevels * Maps::kGroup, q, width}),
+          {s.get<T>("archive0", {Maps::archived(0), q, width}),
+           s.get<T>("archive1", {Maps::archived(1), q, width}),
+           s.get<T>("archive2", {Maps::archived(2), q, width})}};
+}
+
+template <class T>
 FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule& rule) {
   const std::int64_t n = 2 * m - 1, ld = padded4(n), q = std::max<std::int64_t>(m - 1, 1);
   const std::int64_t width = padded4(1 + q);
@@ -221,6 +232,36 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
           s.get<T>("slots", {slots, padded4(m)}),
           s.get<std::int64_t>("group", {-1}),
           epochs};
+}
+
+template <class T>
+BankState<T> bank_view(const State& s, bool intercept) {
+  const std::int64_t n = s.rows("buffer_length"), K = s.rows("experts"), m = s.rows("constant") - K;
+  const std::int64_t q = std::max<std::int64_t>(m, 1);
+  const std::int64_t ld = padded4(q), stride = s.columns("table");
+  require(
+      K > 0 && K <= Aggregate::kMost && m >= 0 && n >= m && stride >= std::max<std::int64_t>(K + m + 3, 8),
+      "the table is too narrow");
+  static_assert(sizeof(Expert) == 3 * sizeof(double));
+  return {m,
+          n,
+          K,
+          reinterpret_cast<const Expert*>(s.get<double>("experts", {K, 3})),
+          s.get<std::int64_t>("counts", {3}),
+          s.get<std::int64_t>("bank_counts", {Bank<T>::kBankCounts}),
+          s.get<double>("scalars", {Bank<T>::kScalars}),
+          s.get<double>("shares", {K}),
+          s.get<double>("lambda", {ld}),
+          s.get<double>("b", {K, ld}),
+          s.get<double>("constant", {K + m}),
+          s.get<std::int64_t>("buffer_index", {-1}),
+          s.get<T>("buffer_value", {-1}),
+          s.get<std::int64_t>("buffer_start", {n + 1}),
+          s.get<double>("buffer_length", {n}),
+          s.get<double>("buffer_c", {n, ld}),
+          s.get<double>("buffer_gram", {n, padded4(std::max<std::int64_t>(n, 1))}),
+          maps_view<T>(s, q, padded4(K + q)),
+          intercept};
 }
 
 template <class T>
@@ -281,6 +322,26 @@ void bind_for(nb::module_& m, const std::string& bits) {
               s.owner()};
         },
         "problem"_a, "first_alpha"_a, "diagonal"_a, "arrays"_a, "seed"_a);
+  using BankKernel = TableKernel<Bank<T>, T>;
+  bind_table_kernel<Bank<T>, T>(m, ("NewtonBank" + bits).c_str())
+      .def(
+          "settled", [](BankKernel& k, Array2<T> out) { k.kernel.settled(out.data()); }, "out"_a)
+      .def(
+          "predict_experts",
+          [](BankKernel& k, const PyRows& x, Array2<double> out) {
+            require(extent(out.shape(0)) == x.rows->count(), "lengths differ");
+            nb::gil_scoped_release release;
+            k.kernel.predict_experts(*x.rows, k.features, out.data());
+          },
+          "rows"_a, "out"_a);
+  m.def(("newton_bank" + bits).c_str(),
+        [](int loss, double parameter, bool intercept, nb::dict arrays) {
+          const State s(arrays);
+          const Aggregate aggregate{make_loss(loss, parameter)};
+          return BankKernel{
+              {aggregate, bank_view<T>(s, intercept), table_view<T>(s)}, s.rows("table"), s.owner()};
+        },
+        "loss"_a, "parameter"_a, "intercept"_a, "arrays"_a);
   m.def(("adagrad" + bits).c_str(),
         [](const Problem& p, double eta, double sigma, bool intercept, nb::dict arrays) {
           const State s(arrays);

@@ -56,13 +56,15 @@ std::span<const T> view(const Vector<T>& array) {
   return {array.data(), array.shape(0)};
 }
 
+nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 // None, or where the error is and where to go on: (column, message, token, next).
 template <class Outcome>
 nb::object located(const Outcome& result, bool has_token) {
   nb::object token = nb::none();
-  if (has_token) token = nb::bytes(result.token.data(), result.token.size());
+  if (has_token) token = to_bytes(result.token);
   return nb::make_tuple(result.column, describe(result.error), token, result.next);
 }
 
@@ -261,24 +263,30 @@ void bind_names(nb::module_& m) {
            [](Names& names) {
              nb::list list;
              for_each_entry(names, [&](std::int64_t entry) {
-               const std::string text = names.shown(entry);
-               list.append(nb::bytes(text.data(), text.size()));
+               list.append(nb::make_tuple(names.index(entry), to_bytes(names.shown(entry))));
              });
              return list;
            })
-      .def("keys",
+      .def(
+          "keys",
+          [](Names& names, std::size_t begin) {
+            const std::lock_guard lock(names.mutex());
+            nb::list list;
+            for (std::size_t i = begin; i < names.singles(); ++i) {
+              list.append(to_bytes(names.key(static_cast<std::int64_t>(2 * i))));
+            }
+            return list;
+          },
+          nb::arg("begin"))
+      .def("snapshot",
            [](Names& names) {
-             nb::list list;
-             for_each_entry(names, [&](std::int64_t entry) {
-               list.append(nb::bytes(names.key(entry).data(), names.key(entry).size()));
-             });
-             return list;
-           })
-      .def("indices",
-           [](Names& names) {
+             nb::list keys;
              std::vector<std::int64_t> indices;
-             for_each_entry(names, [&](std::int64_t entry) { indices.push_back(names.index(entry)); });
-             return to_numpy(std::move(indices));
+             for_each_entry(names, [&](std::int64_t entry) {
+               keys.append(to_bytes(names.key(entry)));
+               indices.push_back(names.index(entry));
+             });
+             return nb::make_tuple(keys, to_numpy(std::move(indices)));
            })
       .def("restore", [](Names& names, const nb::bytes& key, std::int64_t hashed) {
         const std::lock_guard lock(names.mutex());

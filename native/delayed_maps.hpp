@@ -13,9 +13,10 @@
 
 namespace skn {
 
-// One map as q rows of `width` numbers: row k is (r_k, N_0k, …, N_{q−1,k}), what z_k contributes to (w, z).
+// One map as q rows of `width` numbers: row k is (R_0k, …, N_0k, …, N_{q−1,k}), what z_k contributes to (w,
+// z), where w is `weights` numbers.
 struct MapShape {
-  std::int64_t q, width;
+  std::int64_t q, width, weights = 1;
   std::int64_t size() const { return q * width; }
 };
 
@@ -50,7 +51,7 @@ class DelayedMaps {
   }
 
   // Brings (w, z) from `since` maps to all of them.
-  void apply(std::int64_t since, T& w, T* z) {
+  void apply(std::int64_t since, T* w, T* z) {
     if (since == now()) return;
     std::int64_t item = since, level = 0;
     // Up: to the end of the item's group, as long as that group is closed.
@@ -70,7 +71,8 @@ class DelayedMaps {
   }
 
   // (w, z) through one map.
-  void multiply(const T* map, T& w, T* z) {
+  void multiply(const T* map, T* w, T* z) {
+    if (shape_.width == 16) return multiply_in_registers<16>(map, w, z);
     T* __restrict sum = product_.data();
     for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] = T(0);
     for (std::int64_t k = 0; k < shape_.q; ++k) {
@@ -78,12 +80,24 @@ class DelayedMaps {
       const T* __restrict row = map + k * shape_.width;
       for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] += zk * row[c];
     }
-    w += sum[0];
-    for (std::int64_t k = 0; k < shape_.q; ++k) z[k] = sum[1 + k];
+    take(sum, w, z);
   }
 
  private:
   static constexpr std::int64_t kGroup = MapState<T>::kGroup, kLevels = MapState<T>::kLevels;
+
+  template <int W>
+  void multiply_in_registers(const T* map, T* w, T* z) {
+    T sum[W] = {};
+    for (std::int64_t k = 0; k < shape_.q; ++k)
+      for (int c = 0; c < W; ++c) sum[c] += z[k] * map[k * W + c];
+    take(sum, w, z);
+  }
+
+  void take(const T* sum, T* w, T* z) const {
+    for (std::int64_t k = 0; k < shape_.weights; ++k) w[k] += sum[k];
+    for (std::int64_t k = 0; k < shape_.q; ++k) z[k] = sum[shape_.weights + k];
+  }
 
   T* suffix(std::int64_t level, std::int64_t i) const {
     return s_.suffix + (level * kGroup + i) * shape_.size();
@@ -105,9 +119,9 @@ class DelayedMaps {
       T* row = earlier + k * shape_.width;
       std::vector<double>& sum = sum_;
       std::fill(sum.begin(), sum.end(), 0.0);
-      sum[0] = static_cast<double>(row[0]);
+      for (std::int64_t c = 0; c < shape_.weights; ++c) sum[c] = static_cast<double>(row[c]);
       for (std::int64_t j = 0; j < shape_.q; ++j) {
-        const auto n = static_cast<double>(row[1 + j]);
+        const auto n = static_cast<double>(row[shape_.weights + j]);
         if (n == 0) continue;
         const T* image = later + j * shape_.width;
         for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] += n * static_cast<double>(image[c]);

@@ -18,7 +18,7 @@
 namespace sketchnewton {
 
 // A row that grows beyond this is a mistake, and would take the memory of the machine.
-inline constexpr std::size_t max_row_features = std::size_t{1} << 26;
+inline constexpr std::size_t max_row_features = std::size_t{1} << 24;
 
 struct Expansion {
   std::array<bool, 256> kept{};           // by the first byte of a namespace
@@ -44,7 +44,7 @@ class Expander {
  public:
   Expander(const Expansion& how, Names* names) : how_(how), names_(names) {}
 
-  // Throws std::length_error where a row grows out of bounds.
+  // Throws std::overflow_error where a row grows out of bounds.
   ExpandedRows expand(const SpacedRows& rows) {
     ExpandedRows out;
     out.indices.reserve(rows.indices.size());
@@ -160,7 +160,7 @@ class Expander {
 
   void write(ExpandedRows& out, const Feature& feature) {
     if (out.indices.size() - begin_ >= max_row_features)
-      throw std::length_error("too many features in a row");
+      throw std::overflow_error("too many features in a row");
     out.indices.push_back(static_cast<std::int64_t>(feature.index));
     out.data.push_back(feature.value);
   }

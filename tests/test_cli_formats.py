@@ -42,7 +42,8 @@ def run(*args: object) -> None:
 
 def test_training_is_that_of_the_library(data: Path, tmp_path: Path) -> None:
     model = tmp_path / "m.skn"
-    run("train", data, "--model", model, "--quiet", "--interactions", "ui", "--ignore", "x", "--bits", 12)
+    options = ["--interactions", "ui", "--ignore", "x", "--bits", 12, "--learner", "newton"]
+    run("train", data, "--model", model, "--quiet", *options)
     expected = sketchnewton.SketchedNewton(intercept=True)
     for batch in open_stream(data, features=Features(bits=12, interactions=("ui",), ignore="x")):
         expected.learn(batch, batch.labels, batch.weights)
@@ -177,7 +178,19 @@ def test_several_files_and_globs(data: Path, tmp_path: Path, capsys: pytest.Capt
 
 
 def test_dry_run_writes_nothing(data: Path, tmp_path: Path) -> None:
-    ended = skn("train", data, "--dry-run", "--model", tmp_path / "m.skn", "--passes", 2, "--bits", 20)
+    ended = skn(
+        "train",
+        data,
+        "--dry-run",
+        "--model",
+        tmp_path / "m.skn",
+        "--passes",
+        2,
+        "--bits",
+        20,
+        "--sketch",
+        "oja",
+    )
     assert ended.returncode == 0
     said = ended.stderr.decode()
     where = f"--model would write {tmp_path / 'm.skn'}"

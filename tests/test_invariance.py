@@ -162,7 +162,7 @@ DEGENERATE = {
 
 
 @pytest.mark.parametrize("eta", [None, "1/t"])
-@pytest.mark.parametrize("dtype", ["float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("m", [1, 2, 8])
 @pytest.mark.parametrize("stream", DEGENERATE)
 def test_robust_directions_never_divide_by_zero(stream: str, m: int, dtype: str, eta: str | None) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from sketchnewton import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton, load
+from sketchnewton import AdaGrad, FullNewton, Learner, NewtonBank, OnlineGradient, SketchedNewton, load
 from sketchnewton.archive import ModelFileError, read, write
 from tests.learner_support import (
     DENSE,
@@ -139,6 +139,8 @@ def test_predict_is_the_next_prediction_and_changes_nothing(kind: str) -> None:
     predictions = learner.predict(X)
     assert_same_state(learner, before)
     assert learner.learn(X[:1], y[:1])[0] == pytest.approx(predictions[0], abs=1e-6)
+    if isinstance(before, NewtonBank):  # not linear: tests/test_bank.py
+        return
     score = X @ before.weights + before.intercept_
     clip = np.inf if before.params["clip"] is None else before.params["clip"]
     np.testing.assert_allclose(predictions, np.clip(score, -clip, clip), rtol=0, atol=1e-5)
@@ -226,6 +228,8 @@ def test_bad_input_changes_nothing(kind: str, case: str) -> None:
         (lambda: SketchedNewton(block=0), "block=0 is invalid"),
         (lambda: SketchedNewton(dtype="int8"), "dtype='int8' is invalid"),
         (lambda: SketchedNewton(loss="squard"), "squared"),
+        (lambda: NewtonBank(sketch_size=-1), "sketch_size=-1 is invalid"),
+        (lambda: NewtonBank(loss="hinge"), "loss='hinge' is invalid"),
         (lambda: FullNewton(alpha=0), "alpha=0 is invalid"),
         (lambda: AdaGrad(eta=0), "eta=0 is invalid"),
         (lambda: OnlineGradient(alpha=0), "alpha=0 is invalid"),

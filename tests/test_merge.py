@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from sketchnewton import AdaGrad, FullNewton, InvariantNewton, Learner, OnlineGradient, SketchedNewton, load
 from sketchnewton.cli import main
+from sketchnewton.learners import OneVsAll
 from tests.cli_support import write_rows
 from tests.learner_support import LEARNERS, assert_same_state, sparse_stream
 from tests.test_invariance import dense_stream, invertible
@@ -139,10 +140,8 @@ def test_merging_pays(name: str) -> None:
 
 def metric(learner: SketchedNewton) -> np.ndarray:
     """αI + SᵀS."""
-    S = learner._sketch.factor(learner._arrays, learner._settled()[2])
-    wide = np.zeros((len(S), learner.dimension))
-    wide[:, learner._seen] = S
-    return learner.alpha_ * np.eye(learner.dimension) + wide.T @ wide
+    S = learner.matrix
+    return learner.alpha_ * np.eye(learner.dimension) + S.T @ S
 
 
 def test_full_newton_adds_its_matrices() -> None:
@@ -202,11 +201,8 @@ def test_random_projections_add_up() -> None:
     X, y = sparse_stream(200, d=20, non_zeros=6)
     first.learn(X[:100], y[:100])
     second.learn(X[100:], y[100:])
-    S = [learner._sketch.factor(learner._arrays, learner._settled()[2]) for learner in (first, second)]
-    order = [np.argsort(learner._seen) for learner in (first, second)]
-    first.merge(second)
-    merged = first._sketch.factor(first._arrays, first._settled()[2])
-    np.testing.assert_allclose(merged, S[0][:, order[0]] + S[1][:, order[1]], atol=1e-12)
+    S = [learner.matrix for learner in (first, second)]
+    np.testing.assert_allclose(first.merge(second).matrix, S[0] + S[1], atol=1e-12)
 
 
 def test_adagrad_adds_its_squares() -> None:
@@ -242,6 +238,22 @@ def test_more_rows_weigh_more() -> None:
     second.learn(np.ones((3, 1)), -np.ones(3))
     w = first.weights[0], second.weights[0]
     assert first.merge(second).weights[0] == pytest.approx((300 * w[0] + 3 * w[1]) / 303)
+
+
+def test_many_classes_merge_class_by_class() -> None:
+    X, y = sparse_stream(300, d=20, non_zeros=6)
+    labels = (np.arange(300) + (y > 0)) % 3
+    whole, parts = (OneVsAll(SketchedNewton, 3, {"sketch": "fd", "sketch_size": 4}) for _ in "ab")
+    whole.learn(X[:150], labels[:150])
+    parts.learn(X[150:], labels[150:])
+    pairs = [copy.deepcopy(a).merge(b) for a, b in zip(whole.learners, parts.learners, strict=True)]
+    assert whole.merge(parts) is whole
+    for merged, expected in zip(whole.learners, pairs, strict=True):
+        assert_same_state(merged, expected)
+    with pytest.raises(ValueError, match="cannot merge 2 classes into 3"):
+        whole.merge(OneVsAll(SketchedNewton, 2, {"sketch": "fd", "sketch_size": 4}))
+    with pytest.raises(ValueError, match="cannot merge sketch_size=5 into sketch_size=4"):
+        whole.merge(OneVsAll(SketchedNewton, 3, {"sketch": "fd", "sketch_size": 5}))
 
 
 # -- what is refused

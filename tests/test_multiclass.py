@@ -155,7 +155,7 @@ def test_two_halves_inspect_and_readable(tmp_path: Path, capsys: pytest.CaptureF
     for path, part in ((whole, text), (first, text[:100]), (second, text[100:])):
         path.write_text("".join(part))
     a, b = tmp_path / "a.skn", tmp_path / "b.skn"
-    options = ["--multiclass", "3", "--quiet"]
+    options = ["--multiclass", "3", "--quiet", "--learner", "newton"]
     assert main(["train", str(whole), "--model", str(a), *options]) == 0
     assert main(["train", str(first), "--model", str(b), *options]) == 0
     assert main(["train", str(second), "--resume", str(b), "--model", str(b), "--quiet"]) == 0

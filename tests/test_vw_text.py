@@ -235,9 +235,9 @@ def test_interactions_are_those_of_vowpal_wabbit(
 
 def test_a_row_that_explodes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "wide.vw"
-    path.write_text("1 |a " + " ".join(f"x{i}" for i in range(20_000)) + "\n")
-    with pytest.raises(ValueError, match="too many features in a row"):
-        list(read_vw(path, features=Features(interactions=("aa",))))
+    path.write_text("1 | b\n1 |a " + " ".join(f"x{i}" for i in range(6000)) + "\n")
+    with pytest.raises(ParseError, match=r"wide.vw:2: a row from here on has too many interactions"):
+        list(read_vw(path, features=Features(interactions=("aa",)), batch_bytes=8))
 
 
 # --- what is refused

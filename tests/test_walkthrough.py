@@ -16,7 +16,9 @@ BLOCK = re.compile(r"```sh\n(.*?)```\n(?:```text\n(.*?)```\n)?", re.DOTALL)
 
 def pattern(expected: str) -> re.Pattern[str]:
     """What is printed, with `…` for anything; a line of its own for any number of lines."""
-    lines = [r"(?:.*\n)*?" if line == "…\n" else re.escape(line) for line in expected.splitlines(keepends=True)]
+    lines = [
+        r"(?:.*\n)*?" if line == "…\n" else re.escape(line) for line in expected.splitlines(keepends=True)
+    ]
     return re.compile("".join(lines).replace("…", ".*"))
 
 

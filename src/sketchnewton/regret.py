@@ -253,8 +253,8 @@ def _dense(X: Any) -> Floats:
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
 
 
-def _checked_clip(clip: float | None) -> float:
-    if clip is None or not 0 < clip < math.inf:
+def _checked_clip(clip: float | str | None) -> float:
+    if clip is None or isinstance(clip, str) or not 0 < clip < math.inf:
         raise ValueError(
             f"clip={clip!r} is invalid: regret needs a finite bound of the predictions, clip > 0"
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchnewton import learners
 from sketchnewton.cli.console import Console, amount, counted, number, percent
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import check_writable
@@ -58,7 +59,7 @@ class Contender:
         return "" if value is None else f"--{self.tried} {value:g}"
 
 
-# One line per contender; those whose learner is not in the table of learners are left out.
+# One line per contender; those whose learner is not part of this version are left out.
 _CONTENDERS: tuple[tuple[str, str, dict[str, Any], str | None, tuple[float | None, ...]], ...] = (
     ("bank", "bank", {}, None, (None,)),
     ("newton-oja", "newton", {"sketch": "oja"}, "alpha", _ALPHAS),
@@ -67,6 +68,8 @@ _CONTENDERS: tuple[tuple[str, str, dict[str, Any], str | None, tuple[float | Non
     ("newton-rp", "newton", {"sketch": "rp"}, "alpha", _ALPHAS),
     ("gradient", "newton", {"sketch": "none"}, "alpha", _ALPHAS),
     ("adagrad", "adagrad", {}, "eta", _ETAS),
+    ("ada-rp", "sketched-adagrad", {"sketch": "rp"}, "eta", _ETAS),
+    ("ada-fd", "sketched-adagrad", {"sketch": "fd"}, "eta", _ETAS),
     ("full", "full", {}, "alpha", (0.1, 1.0, 10.0, 100.0)),
 )
 
@@ -121,7 +124,7 @@ def _chosen(names: list[str] | None) -> list[Contender]:
     known = {
         name: Contender(name, kind, dict(options), tried, grid)
         for name, kind, options, tried, grid in _CONTENDERS
-        if kind in LEARNERS
+        if hasattr(learners, LEARNERS[kind][0])
     }
     for name in names or ():
         if name not in known:
@@ -163,15 +166,15 @@ def _compare(
                 contender.skipped = f"{amount(widest)} features are too many"
                 continue
             console.line(f"{contender.name} ({at + 1} of {len(contenders)})")
-            learners = {value: _learner(contender, value, given) for value in contender.grid}
-            contender.scores = {value: ProgressiveScore(labels.loss) for value in learners}
-            contender.seconds = dict.fromkeys(learners, 0.0)
+            pupils = {value: _learner(contender, value, given) for value in contender.grid}
+            contender.scores = {value: ProgressiveScore(labels.loss) for value in pupils}
+            contender.seconds = dict.fromkeys(pupils, 0.0)
             rows = 0
             for batch in _rows(passes, data, labels, args.rows):
                 widest = max(widest, batch.shape[1])
                 rows += len(batch)
                 watch.see(batch.labels)
-                for value, learner in learners.items():
+                for value, learner in pupils.items():
                     start = time.perf_counter()
                     predictions = learner.learn(batch, batch.labels, batch.weights)
                     contender.seconds[value] += time.perf_counter() - start

@@ -127,6 +127,6 @@ examples:
   skn reproduce son-figure1 --quick    one of them, small
   skn reproduce --all --output report  all of them, hours; report/report.html opens in a browser
 
-Results are kept by content in OUTPUT/cache: a run that was interrupted goes on where it stopped. Data sets that are
-missing are listed with the place to get them. The report needs matplotlib: pip install 'sketchnewton[plot]'
+Results are kept by content in OUTPUT/cache: a run that was interrupted goes on where it stopped. Data sets that
+are missing are listed with the place to get them. The report needs matplotlib: pip install 'sketchnewton[plot]'
 """

@@ -290,14 +290,18 @@ def _eigen(parser: Parser) -> None:
 
 def _reproduce(parser: Parser) -> None:
     parser.usage = "skn reproduce NAME ... | --all [--quick] [--data DIR] [--output DIR] [--workers N]"
-    parser.description = "Recompute tables and figures of the papers, in a source checkout, and write a report."
+    parser.description = (
+        "Recompute tables and figures of the papers, in a source checkout, and write a report."
+    )
     parser.epilog = help_pages.REPRODUCE
     parser.add_argument("names", metavar="NAME", nargs="*", help="experiment; none: list them")
     parser.add_argument("--all", action="store_true", help="every experiment")
     parser.add_argument("--list", action="store_true", help="list the experiments and stop")
     parser.add_argument("--quick", action="store_true", help="fewer rows, seeds and parameters: minutes")
     parser.add_argument("--data", metavar="DIR", help="folder of data sets (default ../shared/data)")
-    parser.add_argument("--output", metavar="DIR", default="report", help="where the report goes (default report)")
+    parser.add_argument(
+        "--output", metavar="DIR", default="report", help="where the report goes (default report)"
+    )
     parser.add_argument("--workers", type=at_least_one, metavar="N", help="processes (default: all cores)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
 

@@ -26,7 +26,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     chosen = _chosen(args, catalogue)
     runner_module, report = (importlib.import_module(f"experiments.{name}") for name in ("runner", "report"))
-    folder = Path(args.data) if args.data else root / importlib.import_module("experiments.data").DEFAULT_FOLDER
+    folder = (
+        Path(args.data) if args.data else root / importlib.import_module("experiments.data").DEFAULT_FOLDER
+    )
     output = Path(args.output)
     workers = args.workers or os.cpu_count() or 1
     runner = runner_module.Runner(

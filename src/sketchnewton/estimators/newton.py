@@ -20,7 +20,9 @@ class SketchedNewtonClassifier(OnlineClassifier):
     Parameters
     ----------
     sketch : {"oja", "fd", "rfd", "pfd", "rp", "none"}, default=None
-        How curvature is kept, see `sketchnewton.SketchedNewton`. None is the learner without parameters.
+        How curvature is kept, see `sketchnewton.SketchedNewton`. None is the learner that needs no tuning,
+        `sketchnewton.NewtonBank`, unless one of alpha, clip, curvature, eta or diagonal is given, or a loss that
+        it does not have: then "oja".
     sketch_size : int, default=None
         Directions of curvature to keep; None: 10, or what suits `NewtonBank`.
     alpha : float, default=None

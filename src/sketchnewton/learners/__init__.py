@@ -3,6 +3,7 @@
 from sketchnewton.learners.adaptive import AdaGrad
 from sketchnewton.learners.adaptive_dense import AdaLR, FullAdaGrad, RadaGrad
 from sketchnewton.learners.adaptive_sketch import SketchedAdaGrad
+from sketchnewton.learners.bank import NewtonBank
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.full import FullNewton
 from sketchnewton.learners.invariant import InvariantNewton
@@ -16,6 +17,7 @@ __all__ = [
     "FullNewton",
     "InvariantNewton",
     "Learner",
+    "NewtonBank",
     "OneVsAll",
     "OnlineGradient",
     "RadaGrad",

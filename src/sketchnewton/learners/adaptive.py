@@ -110,12 +110,12 @@ class AdaGrad(CompositeLearner, RangedLearner):
 
     def _bind(self, clip: float | None = None) -> Any:
         double = self._params["dtype"] == "float64"
-        reach, loss = self.bound / self._unit, self._kernel_loss
-        problem = _native.problem(loss.code, loss.parameter, reach if clip is None else clip, 0.0, 0.0, 0.0)
+        bound, loss = self.bound / self._unit, self._kernel_loss
+        problem = _native.problem(loss.code, loss.parameter, bound if clip is None else clip, 0.0, 0.0, 0.0)
         intercept, views = self._params["intercept"], self._views()
         if self._plain:
             make = _native.adagrad64 if double else _native.adagrad32
-            eta = self._composite.eta * (reach if self._ranged else 1.0)
+            eta = self._composite.eta * (bound if self._ranged else 1.0)
             return make(problem, eta, self._composite.sigma, intercept, views)
         make_composite = _native.composite_adagrad64 if double else _native.composite_adagrad32
         return make_composite(problem, self._composite.native(), intercept, views)
@@ -136,7 +136,7 @@ class AdaGrad(CompositeLearner, RangedLearner):
         with self._lock:
             seen = self._seen.copy()
             if self._plain:
-                return seen, self._table.rows[seen, :1].astype(np.float64) * self._unit
+                return seen, self._unit * self._table.rows[seen, :1].astype(np.float64)
             values = np.empty((len(seen), self._outputs))
             self._kernel.weights(values)
             return seen, values

@@ -87,6 +87,12 @@ class MatrixLearner(Learner):
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
         self._kernel.predict(rows, out)
 
+    def _all_arrays(self) -> Arrays:
+        """Without the room for features to come."""
+        size = 1 + self.dimension
+        corners = {n: a[(slice(size),) * a.ndim] for n, a in self._arrays.items() if n != "counts"}
+        return {"counts": self._arrays["counts"], **{n: np.ascontiguousarray(a) for n, a in corners.items()}}
+
     def _restore(self, arrays: Arrays) -> None:
         sizes = {len(array) for name, array in arrays.items() if name != "counts"}
         if len(sizes) != 1:

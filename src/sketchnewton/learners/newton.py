@@ -159,6 +159,15 @@ class SketchedNewton(RangedLearner):
         return V
 
     @property
+    def matrix(self) -> Floats:
+        """S: rows with SᵀS the sketch of Σĝĝᵀ; `matrix[:, i]` belongs to feature i."""
+        with self._lock:
+            part = self._sketch.factor(self._arrays, self._settled()[2])
+            S = np.zeros((len(part), self.dimension))
+            S[:, self._seen] = part
+        return S
+
+    @property
     def error_bound(self) -> float | None:
         """Certified bound of ‖Σĝĝᵀ − (SᵀS + (α − α₀)I)‖₂: the running sum of shrinks, half of it for `rfd`.
 

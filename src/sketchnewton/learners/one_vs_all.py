@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,6 +65,18 @@ class OneVsAll(Learner):
         """The scores of each row, as they stand."""
         first = self.learners[0].predict(X)
         return self._scores(lambda k: self.learners[k].predict(X) if k else first, len(first))
+
+    def merge(self, other: Self) -> Self:
+        """Merge the learners of each class. Returns the learner; `other` stays as it is."""
+        if type(other) is type(self) and other.classes != self.classes:
+            raise ValueError(f"cannot merge {other.classes} classes into {self.classes}")
+        if type(other) is not type(self) or other is self:
+            self._check_mergeable(other)
+        for mine, theirs in zip(self.learners, other.learners, strict=True):
+            mine._check_mergeable(theirs)
+        for mine, theirs in zip(self.learners, other.learners, strict=True):
+            mine.merge(theirs)
+        return self
 
     @property
     def rows_seen(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,7 @@ class TableLearner(Learner):
     """A learner whose state is a feature table and a few small arrays."""
 
     _kernel: _native.TableKernel  # views of the arrays; made anew whenever an array is replaced
+    _scale_column: ClassVar[int] = 1  # of the table; greater than zero for features learned from
 
     def __init__(self, columns: int, **parameters: Any) -> None:
         super().__init__(**parameters)
@@ -156,7 +157,9 @@ class TableLearner(Learner):
         rounds, active, dimension = self._arrays["counts"]
         largest = self._seen.max(initial=-1) if active == len(arrays["features"]) else None
         fits = rounds >= 0 and largest is not None and dimension == largest + 1
-        if fits and not (np.isfinite(arrays["table"]).all() and (arrays["table"][:, 1] > 0).all()):
+        if fits and not (
+            np.isfinite(arrays["table"]).all() and (arrays["table"][:, self._scale_column] > 0).all()
+        ):
             raise ValueError("its feature table holds impossible numbers")
         if not fits or not self._counters_fit():
             raise ValueError("its counters contradict its arrays")

@@ -9,6 +9,10 @@
 (2, 8) [ 1. -1.] [3 7 0]
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from sketchnewton.streams.batch import Batch, ParseError
 from sketchnewton.streams.columns import Columns
 from sketchnewton.streams.features import Features
@@ -18,7 +22,9 @@ from sketchnewton.streams.hashing import Names, hash_feature, hash_namespace
 from sketchnewton.streams.reader import BatchReader
 from sketchnewton.streams.svmlight import read_svmlight
 from sketchnewton.streams.vw import read_vw
-from sketchnewton.streams.writers import WRITABLE, BatchWriter, open_writer
+
+if TYPE_CHECKING:
+    from sketchnewton.streams.writers import WRITABLE, BatchWriter, open_writer
 
 __all__ = [
     "FORMATS",
@@ -41,3 +47,12 @@ __all__ = [
     "read_svmlight",
     "read_vw",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when they are asked for: most commands write no rows.
+    if name not in ("WRITABLE", "BatchWriter", "open_writer"):
+        raise AttributeError(f"module 'sketchnewton.streams' has no attribute {name!r}")
+    from sketchnewton.streams import writers  # noqa: PLC0415
+
+    return getattr(writers, name)

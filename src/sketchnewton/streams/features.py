@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchnewton import _native
-from sketchnewton.streams.batch import Batch
+from sketchnewton.streams.batch import Batch, ParseError
 from sketchnewton.streams.hashing import DEFAULT_BITS, MAX_BITS, Names, mask_of
 
 MAX_NGRAM = 16
@@ -103,18 +103,22 @@ class Features:
         in ``names``.
         """
         exact = names is not None and names.exact
-        indptr, indices, data = _native.expand_rows(
-            batch.indptr,
-            batch.indices,
-            np.asarray(batch.data, np.float64),
-            spaces,
-            entries,
-            names.table if names is not None else None,
-            self._kept(),
-            self._ngrams(),
-            [term.encode() for term in self.interactions],
-            mask_of(None) if exact else self.mask,
-        )
+        try:
+            indptr, indices, data = _native.expand_rows(
+                batch.indptr,
+                batch.indices,
+                np.asarray(batch.data, np.float64),
+                spaces,
+                entries,
+                names.table if names is not None else None,
+                self._kept(),
+                self._ngrams(),
+                [term.encode() for term in self.interactions],
+                mask_of(None) if exact else self.mask,
+            )
+        except OverflowError:
+            message = "a row from here on has too many interactions: expected at most 2^24 features"
+            raise ParseError("", None, None, message) from None
         return dataclasses.replace(batch, indptr=indptr, indices=indices, data=data, columns=None)
 
     def indexed(self, batch: Batch, names: Names | None) -> Batch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import glob
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -95,6 +94,8 @@ def expand_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
         raise ValueError("no input: name a file, or - for standard input")
+    from glob import glob, has_magic  # noqa: PLC0415 - slow to import, as all that is imported below
+
     found: list[str] = []
     for item in given:
         path = os.fspath(item)
@@ -102,10 +103,10 @@ def expand_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
             files = _files_in(path)
             if not files:
                 raise FileNotFoundError(errno.ENOENT, "no file in the directory", path)
-        elif path == "-" or os.path.lexists(path) or not glob.has_magic(path):
+        elif path == "-" or os.path.lexists(path) or not has_magic(path):
             files = [path]
         else:
-            files = sorted(file for file in glob.glob(path, recursive=True) if not os.path.isdir(file))
+            files = sorted(file for file in glob(path, recursive=True) if not os.path.isdir(file))
             if not files:
                 raise FileNotFoundError(errno.ENOENT, "no file has such a name", path)
         found += files

@@ -89,7 +89,7 @@ class Names:
     def readable(self) -> dict[int, str]:
         """Name by index, ``namespace^name``, ``a*b`` for interactions; names that share an index are joined."""
         result: dict[int, str] = {}
-        for index, shown in zip(self.table.indices().tolist(), self.table.shown(), strict=True):
+        for index, shown in self.table.shown():
             name = shown.decode("utf-8", "backslashreplace")
             result[index] = f"{result[index]} | {name}" if index in result else name
         return result
@@ -101,11 +101,11 @@ class Names:
 
     def state(self) -> dict[str, npt.NDArray[np.uint8] | npt.NDArray[np.int64]]:
         """All of it as arrays, for a model file."""
-        keys = self.table.keys()
+        keys, indices = self.table.snapshot()  # at one moment: a reader may be adding names
         return {
             "keys": np.frombuffer(b"".join(keys), np.uint8).copy(),
             "ends": np.cumsum([len(key) for key in keys], dtype=np.int64),
-            "indices": self.table.indices(),
+            "indices": indices,
             "joins": np.array([self.table.joins], np.uint8),
         }
 
@@ -125,6 +125,6 @@ class Names:
             if not known:
                 raise ValueError(f"names are damaged: entry {place} is no name")
             begin = end
-        if names.table.indices().tolist() != indices:
+        if names.table.snapshot()[1].tolist() != indices:
             raise ValueError("names are damaged: their indices are not those of their order")
         return names

@@ -20,7 +20,6 @@ from sketchnewton.streams.hashing import Names
 from sketchnewton.streams.lines import LineError, parse_lines
 from sketchnewton.streams.problems import Problems
 from sketchnewton.streams.reader import Parse
-from sketchnewton.streams.table_rows import split_column
 
 _Pairs = list[tuple[str, Any]]
 
@@ -101,7 +100,10 @@ class _Rows:
     ends: list[int] = field(default_factory=lambda: [0])
     values: list[float] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
-    distinct: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+    distinct: dict[tuple[str, str], int] = field(default_factory=dict)
+    # What is known without taking names apart again.
+    numbers: dict[str, int] = field(default_factory=dict)
+    texts: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, record: bytes) -> None:
         """One line; a blank one is nothing."""
@@ -147,29 +149,46 @@ class _Rows:
         self.tags.append(tag)
 
     def _feature(self, key: str, value: object) -> None:
-        if isinstance(value, list) and value and isinstance(value[0], tuple):
+        # Numbers and texts first, by their very type: they are nearly all there is, and bool is none of them.
+        kind = type(value)
+        if (kind is float or kind is int) and key not in self.columns.categorical:
+            self._append(self.numbers, key, key, "", _number(key, value))
+        elif kind is str:
+            self._append(self.texts, (key, value), key, f"={value}", 1.0)
+        elif isinstance(value, list) and value and isinstance(value[0], tuple):
             for name, inner in value:
                 if isinstance(inner, list) and inner and isinstance(inner[0], tuple):
                     raise _Bad("expected at most one level of objects", key, "{…}")
-                self._scalars(key.encode("utf-8", "surrogatepass"), name, inner)
+                self._values(key, name, inner)
         else:
-            space, name = split_column(key)
-            self._scalars(space, name.decode("utf-8", "surrogatepass"), value)
+            self._values(*_split(key), value)
 
-    def _scalars(self, space: bytes, name: str, value: object) -> None:
-        if isinstance(value, list):
-            inner = name.encode("utf-8", "surrogatepass")
-            for place, item in enumerate(value):
-                if isinstance(item, list):
-                    raise _Bad("expected a list of numbers or texts", name, "[…]")
-                if isinstance(item, str) or item is None:
-                    self._one(space, name, item)
-                else:
-                    self._one(inner if not space else space + b"^" + inner, str(place), item)
-        else:
+    def _append(self, known: dict[Any, int], key: object, column: str, ending: str, number: float) -> None:
+        if number == 0.0:
+            return
+        slot = known.get(key)
+        if slot is None:
+            space, name = _split(column)
+            slot = known[key] = self._slot(space, name + ending)
+        self.slots.append(slot)
+        self.values.append(number)
+
+    def _slot(self, space: str, name: str) -> int:
+        return self.distinct.setdefault((space, name), len(self.distinct))
+
+    def _values(self, space: str, name: str, value: object) -> None:
+        if not isinstance(value, list):
             self._one(space, name, value)
+            return
+        for place, item in enumerate(value):
+            if isinstance(item, list):
+                raise _Bad("expected a list of numbers or texts", name, "[…]")
+            if isinstance(item, str) or item is None:
+                self._one(space, name, item)
+            else:
+                self._one(f"{space}^{name}" if space else name, str(place), item)
 
-    def _one(self, space: bytes, name: str, value: object) -> None:
+    def _one(self, space: str, name: str, value: object) -> None:
         if value is None or value is False:
             return
         number = 1.0
@@ -179,11 +198,9 @@ class _Rows:
             name = f"{name}={'true' if value is True else value}"
         else:
             number = _number(name, value)
-        if number == 0.0:
-            return
-        key = (space, name.encode("utf-8", "surrogatepass"))
-        self.slots.append(self.distinct.setdefault(key, len(self.distinct)))
-        self.values.append(number)
+        if number != 0.0:
+            self.slots.append(self._slot(space, name))
+            self.values.append(number)
 
     def batch(self, line: int) -> Batch:
         """All rows so far."""
@@ -211,7 +228,8 @@ class _Rows:
         indices = np.zeros(count, np.int64)
         entries = np.zeros(count, np.int64)
         spaces = np.full(count, ord(" "), np.uint8)
-        for (space, name), slot in self.distinct.items():
+        for pair, slot in self.distinct.items():
+            space, name = (text.encode("utf-8", "surrogatepass") for text in pair)
             if space:
                 spaces[slot] = space[0]
             indices[slot] = _native.name_hash(name, _native.name_hash(space, 0)) & self.features.mask
@@ -219,6 +237,12 @@ class _Rows:
                 index, entry = self.names.enter([name], space, indices[slot : slot + 1])
                 indices[slot], entries[slot] = index[0], entry[0]
         return indices, entries, spaces
+
+
+def _split(key: str) -> tuple[str, str]:
+    """The namespace and the name of a key."""
+    space, bar, name = key.partition("|")
+    return (space, name) if bar else ("", space)
 
 
 def _decode(record: bytes) -> _Pairs:

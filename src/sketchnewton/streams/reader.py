@@ -109,9 +109,14 @@ class _Inputs:
         done = 0
         while True:
             source = self.source
-            for batch in parse(source, problems):
-                empty = False
-                yield _Step(batch, source.name, done + source.position, problems.skipped, problems.first)
+            try:
+                for batch in parse(source, problems):
+                    empty = False
+                    yield _Step(batch, source.name, done + source.position, problems.skipped, problems.first)
+            except ParseError as error:
+                if error.path:
+                    raise
+                raise ParseError(source.name, error.line, error.column, error.message) from None
             done += source.position
             if not self._open_next():
                 break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import math
 import os
@@ -76,6 +77,8 @@ class BatchWriter(ABC):
         self.rows = 0
         self._columns = columns
         self._names = names
+        self._known_names: list[tuple[bytes, bytes]] = []
+        self._known_columns: list[str] = []
         self._stack = ExitStack()
         self._file = self._stack.enter_context(_output(path))
         self._begun = False
@@ -124,27 +127,33 @@ class BatchWriter(ABC):
 
     def _column_names(self) -> list[str]:
         """The features' names as columns have them: ``space|name``."""
-        columns = [self._text(space + b"|" + name if space else name) for space, name in self._plain_names()]
-        reserved = {*LABELS, WEIGHT, TAG}.intersection(columns)
-        if reserved:
-            raise self._refuse(f"a feature named '{min(reserved)}'")
-        return columns
+        known = self._known_columns
+        for space, name in self._plain_names()[len(known) :]:
+            column = self._text(space + b"|" + name if space else name)
+            if column in (*LABELS, WEIGHT, TAG):
+                raise self._refuse(f"a feature named '{column}'")
+            known.append(column)
+        return known
 
     def _plain_names(self) -> list[tuple[bytes, bytes]]:
-        """The namespace and the name of each feature."""
+        """The namespace and the name of each feature, by its index."""
         assert self._names is not None
-        return [self._plain_name(key) for key in self._names.table.keys()]  # noqa: SIM118 - not a dict
-
-    def _plain_name(self, key: bytes) -> tuple[bytes, bytes]:
-        if key[:1] != b"n":
+        if self._names.table.joins:
             raise self._refuse("interactions and n-grams by name")
-        space = bytearray()
-        at = 1
-        while at < len(key) and key[at : at + 1] != b"^":
-            at += key[at : at + 1] == b"\\"
-            space += key[at : at + 1]
-            at += 1
-        return (bytes(space), key[at + 1 :]) if at < len(key) else (b"", key[1:])
+        known = self._known_names
+        known += map(_plain_name, self._names.table.keys(len(known)))
+        return known
+
+
+def _plain_name(key: bytes) -> tuple[bytes, bytes]:
+    """The namespace and the name that a key of the table stands for: see native/names.hpp."""
+    space = bytearray()
+    at = 1
+    while at < len(key) and key[at : at + 1] != b"^":
+        at += key[at : at + 1] == b"\\"
+        space += key[at : at + 1]
+        at += 1
+    return (bytes(space), key[at + 1 :]) if at < len(key) else (b"", key[1:])
 
 
 def _pairs(batch: Batch) -> Iterator[bytes]:
@@ -166,6 +175,16 @@ def _row_fields(batch: Batch) -> Iterator[tuple[float, float, bytes, float]]:
     weights = batch.weights.tolist() if batch.weights is not None else [1.0] * n
     bases = batch.base.tolist() if batch.base is not None else [0.0] * n
     yield from zip(batch.labels.tolist(), weights, batch.tags or [b""] * n, bases, strict=True)
+
+
+def _row_values(batch: Batch) -> Iterator[dict[int, float]]:
+    """Value by index of each row; what comes twice is added up."""
+    indices, data = batch.indices.tolist(), batch.data.tolist()
+    for start, end in itertools.pairwise(batch.indptr.tolist()):
+        values: dict[int, float] = {}
+        for index, value in zip(indices[start:end], data[start:end], strict=True):
+            values[index] = values.get(index, 0.0) + value
+        yield values
 
 
 class _Svmlight(BatchWriter):
@@ -207,7 +226,7 @@ class _Vw(BatchWriter):
 
     def _named(self, batch: Batch) -> Iterator[bytes]:
         names = self._plain_names()
-        for start, end in zip(batch.indptr[:-1].tolist(), batch.indptr[1:].tolist(), strict=True):
+        for start, end in itertools.pairwise(batch.indptr.tolist()):
             text = b""
             last: bytes | None = b""
             for index, value in zip(
@@ -251,15 +270,12 @@ class _Csv(BatchWriter):
             batch.tags is not None and not self._tagged
         ):
             raise self._refuse("weights or tags that the first rows did not have")
+        largest = int(batch.indices.max(initial=-1))
+        if largest >= self._width:
+            raise ValueError(f"{self.path}: feature {largest} is beyond the {self._width} columns")
         table = []
-        for row, (label, weight, tag, _) in enumerate(_row_fields(batch)):
+        for (label, weight, tag, _), values in zip(_row_fields(batch), _row_values(batch), strict=True):
             cells = [""] * self._width
-            values: dict[int, float] = {}
-            for k in range(int(batch.indptr[row]), int(batch.indptr[row + 1])):
-                index = int(batch.indices[k])
-                if index >= self._width:
-                    raise ValueError(f"{self.path}: feature {index} is beyond the {self._width} columns")
-                values[index] = values.get(index, 0.0) + float(batch.data[k])
             for index, value in values.items():
                 cells[index] = _short(value)
             start = ["" if math.isnan(label) else _short(label)]
@@ -295,18 +311,14 @@ class _JsonLines(BatchWriter):
             raise self._refuse("base predictions")
         names = None if self._names is None else self._column_names()
         lines = []
-        for row, (label, weight, tag, _) in enumerate(_row_fields(batch)):
+        for (label, weight, tag, _), values in zip(_row_fields(batch), _row_values(batch), strict=True):
             record: dict[str, object] = {} if math.isnan(label) else {"label": _plain(label)}
             if weight != 1.0:
                 record["_weight"] = _plain(weight)
             if tag:
                 record["_tag"] = self._text(tag)
-            values: dict[str, float] = {}
-            for k in range(int(batch.indptr[row]), int(batch.indptr[row + 1])):
-                index = int(batch.indices[k])
-                key = str(index) if names is None else names[index]
-                values[key] = values.get(key, 0.0) + float(batch.data[k])
-            record.update((key, _plain(value)) for key, value in values.items())
+            for index, value in values.items():
+                record[str(index) if names is None else names[index]] = _plain(value)
             lines.append(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
         self._file.write("".join(lines).encode())
 
