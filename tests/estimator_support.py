@@ -17,7 +17,7 @@ from sketchnewton import (
 CLASSIFIERS: dict[str, Any] = {
     "newton": SketchedNewtonClassifier(),
     "newton, logistic": SketchedNewtonClassifier(loss="logistic"),
-    "newton, float64": SketchedNewtonClassifier(dtype="float64", fit_intercept=False),
+    "newton, float64": SketchedNewtonClassifier(dtype="float64"),
     "oja": SketchedNewtonClassifier("oja"),
     "oja, logistic": SketchedNewtonClassifier("oja", loss="logistic", sketch_size=5),
     "fd, squared hinge": SketchedNewtonClassifier("fd", loss="squared_hinge", clip=None),
@@ -26,9 +26,9 @@ CLASSIFIERS: dict[str, Any] = {
     "rp, diagonal": SketchedNewtonClassifier("rp", diagonal=True, random_state=3),
     "none, hinge": SketchedNewtonClassifier("none", loss="hinge"),
     "adagrad": SketchedAdaGradClassifier(),
-    "adagrad, diagonal, squared": SketchedAdaGradClassifier(None, loss="squared", eta=0.5),
+    "adagrad, squared": SketchedAdaGradClassifier(loss="squared", eta=0.5),
     "adagrad, fd, softmax": SketchedAdaGradClassifier("fd", multi_class="softmax"),
-    "adagrad, data, shared": SketchedAdaGradClassifier(multi_class_sketch="shared", penalty="l2"),
+    "adagrad, data, shared": SketchedAdaGradClassifier("rp", multi_class_sketch="shared", penalty="l2"),
 }
 
 REGRESSORS: dict[str, Any] = {
@@ -40,8 +40,8 @@ REGRESSORS: dict[str, Any] = {
     "rp, huber": SketchedNewtonRegressor("rp", loss="huber", clip=None),
     "none, early stopping": SketchedNewtonRegressor("none", early_stopping=True, max_iter=20),
     "adagrad": SketchedAdaGradRegressor(),
-    "adagrad, diagonal": SketchedAdaGradRegressor(None),
-    "adagrad, rfd, quantile": SketchedAdaGradRegressor("rfd", loss="quantile:0.6"),
+    "adagrad, rp": SketchedAdaGradRegressor("rp"),
+    "adagrad, quantile": SketchedAdaGradRegressor(loss="quantile:0.6"),
 }
 
 ESTIMATORS = {

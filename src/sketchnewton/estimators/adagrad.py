@@ -19,8 +19,9 @@ class SketchedAdaGradClassifier(OnlineClassifier):
 
     Parameters
     ----------
-    sketch : {"rp", "fd", "rfd", None}, default="rp"
-        How the metric is kept, see `sketchnewton.SketchedAdaGrad`. None: the classical, diagonal one.
+    sketch : {"rp", "fd", "rfd", None}, default=None
+        How the metric is kept, see `sketchnewton.SketchedAdaGrad`. None: the classical, diagonal one, which takes
+        features of any scale; a sketch wants them scaled, or a `sigma` of the size of their gradients.
     sketch_size : int, default=10
         Directions of the metric to keep.
     of : {"gradients", "data"}, default="gradients"
@@ -40,7 +41,7 @@ class SketchedAdaGradClassifier(OnlineClassifier):
     multi_class : {"ovr", "softmax"}, default="ovr"
         More than two classes: each against the rest, or all at once by the cross-entropy of their softmax.
     multi_class_sketch : {"separate", "shared"}, default="separate"
-        "shared": one sketch of the data serves all classes, which are then learned by softmax.
+        "shared": one `sketch` of the data serves all classes, which are then learned by softmax.
     fit_intercept, class_weight, max_iter, tol, shuffle, random_state, early_stopping, validation_fraction, \
 n_iter_no_change, warm_start, dtype :
         As those of SketchedNewtonClassifier, which also describes the attributes.
@@ -50,13 +51,13 @@ n_iter_no_change, warm_start, dtype :
     >>> from sklearn.datasets import load_iris
     >>> from sketchnewton import SketchedAdaGradClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> SketchedAdaGradClassifier(multi_class_sketch="shared", random_state=0).fit(X, y).score(X, y) > 0.9
+    >>> SketchedAdaGradClassifier("rp", multi_class_sketch="shared", random_state=0).fit(X, y).score(X, y) > 0.9
     True
     """
 
     def __init__(
         self,
-        sketch: str | None = "rp",
+        sketch: str | None = None,
         *,
         sketch_size: int = 10,
         of: str = "gradients",
@@ -170,7 +171,7 @@ shuffle, random_state, early_stopping, validation_fraction, n_iter_no_change, wa
 
     def __init__(
         self,
-        sketch: str | None = "rp",
+        sketch: str | None = None,
         *,
         sketch_size: int = 10,
         of: str = "gradients",

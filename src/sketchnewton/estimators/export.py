@@ -47,7 +47,7 @@ def to_sklearn(estimator: Any) -> Any:
 
 def _jointly(estimator: Any) -> bool:
     """Are several classes one learner's, by softmax?"""
-    return len(estimator._learners) < estimator._n_outputs()
+    return bool(len(estimator._learners) < estimator._n_outputs())
 
 
 def to_frame(estimator: Any) -> Any:
