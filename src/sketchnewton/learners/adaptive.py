@@ -148,6 +148,8 @@ class AdaGrad(CompositeLearner, RangedLearner):
 
     def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
         self._bind(clip=math.inf).predict(rows, self._scores(out))
+        out *= self._unit
+        out += self._offset
 
     def _learned_matrix(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
