@@ -202,7 +202,8 @@ def test_memory_does_not_grow_with_the_file(passes: int, tmp_path: Path) -> None
     peaks = []
     for size in (1, 10):
         data.write_text(lines * size)
-        peaks.append(peak_kilobytes("train", data, "--quiet", "--passes", passes))
+        # The least of two: how the reader and the learner take turns moves it by a few per cent.
+        peaks.append(min(peak_kilobytes("train", data, "--quiet", "--passes", passes) for _ in range(2)))
     data.unlink()
     cache_of(data).unlink(missing_ok=True)
     assert peaks[1] < 1.1 * peaks[0]

@@ -10,6 +10,7 @@ import lzma
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -409,6 +410,7 @@ MALFORMED = {
         "3:3: expected a finite number in column 'a', got '1e999'",
     ),
     ("csv", "columns"): (b"label,a,a\n1,2,3\n", "1:1: column names must differ, but 'a' comes twice"),
+    ("csv", "header"): (b"1,2\n3,4\n", "1:1: expected the names of the columns in the first line, got '1,2'"),
     ("tsv", "label"): (b"label\ta\n1\t2\ny\t3\n", "3:1: expected a number as the label, got 'y'"),
     ("jsonl", "no JSON"): (b'{"label": 1}\n{"label": 1,}\n', "2:13: expected JSON: "),
     ("jsonl", "no object"): (b'{"label": 1}\n[1, 2]\n', "2:1: expected an object, got '[1, 2]'"),
@@ -441,7 +443,7 @@ def test_malformed(format: str, kind: str, tmp_path: Path) -> None:
     rows, error = drain(path)
     assert error.startswith(f"{path}:{message}")
     assert "\n" not in error
-    if kind != "columns":
+    if kind not in ("columns", "header"):
         assert len(rows) == 1, "the rows before the bad line are delivered"
         reader = open_stream(path, on_error="skip")
         if kind == "open quote":
@@ -588,6 +590,43 @@ def test_cuts_change_no_row_of_json(
     }
     cut = drain(path, batch_bytes=size, names=names[0], **options)
     assert cut == drain(path, names=names[1], **options)
+
+
+PIPED = {
+    "svmlight": b"1 1:2 3:4\n# c\n-1 0:1\r\n2\n3 5:1",
+    "vw": "1 2 'tag|ä ü:2 x |b:3 7 y:1e-3\n\n-1 | a b\r\n| c".encode(),
+    "csv": CSV.encode(),
+    "tsv": b"label\ta\tb\n1\t2\tx\n\n3\t\ty\r\n4\t5\tz",
+    "jsonl": '{"label": 1, "ä": 2}\n\n{"y": 2, "b": {"c": "d"}}\r\n{"e": 1}'.encode(),
+}
+
+
+@pytest.mark.parametrize("format", PIPED)
+@pytest.mark.parametrize("packed", [False, True])
+@settings(max_examples=15, deadline=None)
+@given(pieces=st.lists(st.integers(1, 30), min_size=1))
+def test_pieces_of_a_pipe_change_no_row(
+    tmp_path_factory: pytest.TempPathFactory, format: str, packed: bool, pieces: list[int]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"whole.{format}"
+    path.write_bytes(PIPED[format])
+    text = gzip.compress(PIPED[format]) if packed else PIPED[format]
+    source, target = os.pipe()
+
+    def write() -> None:
+        with open(target, "wb", buffering=0) as pipe:
+            sizes = itertools.cycle(pieces)
+            at = 0
+            while at < len(text):
+                at += pipe.write(text[at : at + next(sizes)]) or 0
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert drain(f"/dev/fd/{source}", format=format) == drain(path)
+    finally:
+        writer.join()
+        os.close(source)
 
 
 @settings(max_examples=50, deadline=None)

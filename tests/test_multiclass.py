@@ -173,3 +173,30 @@ def test_two_halves_inspect_and_readable(tmp_path: Path, capsys: pytest.CaptureF
     for feature, _, *weights in table[2:]:
         expected = learner.weights[int(feature), [1, 2, 0]]  # class 3 is known as 0
         np.testing.assert_allclose(np.array(weights, float), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("learner", ["adagrad", "sketched-adagrad"])
+def test_softmax_where_the_learner_has_it(
+    learner: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, model = tmp_path / "a.svm", tmp_path / "m.skn"
+    data.write_text("".join(lines()))
+    options = ["--multiclass", "3", "--learner", learner, "--eta", "0.5", "--model", str(model), "--json"]
+    assert main(["train", str(data), *options, "--predictions", str(tmp_path / "p"), "--raw"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["learner"] != "OneVsAll"
+    assert told["parameters"]["classes"] == 3
+    scores = np.loadtxt(tmp_path / "p")
+    truth = three_classes()[1]
+    losses = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(300), truth]
+    assert told["progressive_loss"] == pytest.approx(losses.mean(), rel=1e-6)
+    assert told["error_rate"] == pytest.approx(np.mean(scores.argmax(axis=1) != truth))
+    assert main(["predict", str(model), str(data), "--link"]) == 0
+    shares = np.array([line.split() for line in capsys.readouterr().out.splitlines()], float)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-7)
+    assert np.mean(shares.argmax(axis=1) == truth) > 0.8
+    assert main(["inspect", str(model)]) == 0
+    assert "3 classes" in capsys.readouterr().out
+    table = tmp_path / "w.tsv"
+    assert main(["train", str(data), *options[:4], "--readable", str(table), "--quiet"]) == 0
+    assert table.read_text().splitlines()[0].count("weight of") == 3

@@ -51,13 +51,16 @@ def awkward_stream() -> tuple[Floats, Floats]:
     return X, y
 
 
-def assert_close(actual: Floats, expected: Floats, tolerance: float) -> None:
-    """Relative to the largest number there is; features that never came have no weight."""
+def assert_close(actual: Floats, expected: Floats, tolerance: float, unit: float | None = None) -> None:
+    """Relative to the largest number there is, or to `unit`; features that never came have no weight."""
     expected = expected[: len(actual)]
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+    scale = np.abs(expected).max() if unit is None else unit
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
 
 
-def compare_oja(m: int, loss: str, diagonal: bool, clip: float, **options: Any) -> float:
+def compare_oja(
+    m: int, loss: str, diagonal: bool, clip: float, unit: float | None = None, **options: Any
+) -> float:
     """Check both precisions against the oracle; return the share of rounds in which it projected."""
     X, y = sparse_stream(ROUNDS)
     alpha = ALPHA[loss, diagonal]
@@ -77,8 +80,8 @@ def compare_oja(m: int, loss: str, diagonal: bool, clip: float, **options: Any) 
     )
     for dtype, tolerance in TOLERANCE.items():
         learner = SketchedNewton("oja", m, alpha, loss, clip=clip, diagonal=diagonal, dtype=dtype, **options)
-        assert_close(learner.learn(csr_array(X), y), predictions, tolerance)
-        assert_close(learner.weights, weights, tolerance)
+        assert_close(learner.learn(csr_array(X), y), predictions, tolerance, unit)
+        assert_close(learner.weights, weights, tolerance, unit)
         V = learner.basis
         np.testing.assert_allclose(V @ V.T, np.eye(m), rtol=0, atol=1e-5)
     return projected
@@ -105,7 +108,7 @@ def test_sparse_oja_equals_dense(m: int, loss: str, diagonal: bool) -> None:
 )
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_oja_options_equal_dense(options: dict[str, Any], diagonal: bool) -> None:
-    compare_oja(5, "squared", diagonal, clip=0.25, **options)
+    compare_oja(5, "squared", diagonal, clip=0.25, unit=1.0, **options)  # labels are ±1
 
 
 def test_oja_when_the_sketch_has_room_to_spare() -> None:
@@ -162,9 +165,7 @@ def compare_frequent(
     )
     for dtype, tolerance in TOLERANCE.items():
         learner = SketchedNewton(kind, m, alpha, dtype=dtype, **options)
-        scale = np.abs(predictions).max() if unit is None else unit
-        learned = learner.learn(csr_array(X), y)
-        np.testing.assert_allclose(learned, predictions, rtol=0, atol=tolerance * scale)
+        assert_close(learner.learn(csr_array(X), y), predictions, tolerance, unit)
         assert_close(learner.weights, weights, tolerance)
         assert learner.alpha_ == pytest.approx(final_alpha, rel=tolerance)
         V = learner.basis

@@ -42,7 +42,7 @@ def spectral_errors(folder: str, data: str, sizes: list[int]) -> dict[str, list[
         return (
             RobustFrequentDirections(m)
             if kind == "RFD"
-            else ParameterizedFrequentDirections(m, float(kind[4:]))
+            else ParameterizedFrequentDirections(m, beta=float(kind[4:]))
         )
 
     return {

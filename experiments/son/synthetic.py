@@ -99,9 +99,9 @@ def eigenvalue_error(folder: str, data: str, rows: int | None) -> list[float]:
     slopes = np.sqrt(0.125) * 2.0 * (predictions - y)
     G = X.multiply(slopes[:, None]).tocsr()
     true = np.sort(np.linalg.eigvalsh((G.T @ G).toarray()))[::-1][:10] / len(y)
-    found = np.zeros(10)
-    estimate = learner.spectrum / len(y)
-    found[: len(estimate)] = estimate[:10]
+    found = np.zeros(len(true))
+    estimate = learner.spectrum[: len(true)] / len(y)
+    found[: len(estimate)] = estimate
     keep = true > 1e-12 * true[0]
     return [float(np.max(np.abs(found[keep] - true[keep]) / true[keep])), seconds]
 

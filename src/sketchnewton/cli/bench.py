@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from sketchnewton import learners
 from sketchnewton.cli.console import Console, amount, counted, number, percent
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import check_writable
 from sketchnewton.cli.input import Data, fit
 from sketchnewton.cli.labels import Labels, LabelWatch
 from sketchnewton.cli.learner import build
-from sketchnewton.cli.options_learner import LEARNERS
 from sketchnewton.cli.parser import nearest
 from sketchnewton.cli.passes import Passes
 from sketchnewton.cli.rows import cut
@@ -59,7 +57,7 @@ class Contender:
         return "" if value is None else f"--{self.tried} {value:g}"
 
 
-# One line per contender; those whose learner is not part of this version are left out.
+# One line per contender.
 _CONTENDERS: tuple[tuple[str, str, dict[str, Any], str | None, tuple[float | None, ...]], ...] = (
     ("bank", "bank", {}, None, (None,)),
     ("newton-oja", "newton", {"sketch": "oja"}, "alpha", _ALPHAS),
@@ -124,7 +122,6 @@ def _chosen(names: list[str] | None) -> list[Contender]:
     known = {
         name: Contender(name, kind, dict(options), tried, grid)
         for name, kind, options, tried, grid in _CONTENDERS
-        if hasattr(learners, LEARNERS[kind][0])
     }
     for name in names or ():
         if name not in known:

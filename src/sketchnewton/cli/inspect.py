@@ -66,7 +66,8 @@ def _facts(learner: Learner, top: int) -> dict[str, Any]:
         "largest_index": learner.dimension - 1 if learner.dimension else None,
         "nonzero_weights": used,
         "intercept": learner.intercept_ if class_count(learner) is None else constants(learner).tolist(),
-        "spectrum": [float(value) for value in learner.spectrum],
+        # Where each class has a sketch of its own: all their eigenvalues together.
+        "spectrum": np.sort(np.ravel(learner.spectrum))[::-1].tolist(),
         "largest_weights": [
             {"feature": names.get(feature, feature), "weight": weight} for feature, weight in largest
         ],

@@ -205,9 +205,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _class(kind: str) -> type[Learner]:
-    found: type[Learner] | None = getattr(learners, LEARNERS[kind][0], None)
-    if found is None:
-        raise usage_error(f"--learner {kind} is not part of this version")
+    found: type[Learner] = getattr(learners, LEARNERS[kind][0])
     return found
 
 

@@ -22,7 +22,7 @@ DATA_HELP = "files, globs or directories of svmlight, VW, CSV, JSON lines, Parqu
 
 # The names that `streams.Columns` and `streams.Features` know.
 COLUMN_OPTIONS = ("label", "weight", "tag", "drop", "categorical")
-FEATURE_OPTIONS = ("bits", "interactions", "ignore", "keep", "ngram")
+FEATURE_OPTIONS = ("bits", "interactions", "ignore", "keep", "ngram", "string_values")
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
@@ -71,4 +71,5 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
     add("--ignore", metavar="LETTERS", help="leave out the namespaces that begin with one of these letters")
     add("--keep", metavar="LETTERS", help="leave out all other namespaces")
     add("--ngram", action="append", metavar="[L]N", help="also N neighbouring names as one, in namespace L")
+    add("--string-values", action="store_true", help="VW text: name:text is a feature, not a mistake")
     add("--exact-names", action="store_true", help="a dictionary of names in the model instead of hashing")

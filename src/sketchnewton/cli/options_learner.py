@@ -64,7 +64,7 @@ _OPTIONS: dict[str, dict[str, object]] = {
     "sketch_size": {
         "type": at_least_zero,
         "metavar": "M",
-        "help": "directions kept by the sketch (default 10)",
+        "help": "directions kept by the sketch (default 10; bank 7)",
     },
     "alpha": {"type": finite, "metavar": "A", "help": "initial curvature: larger means smaller steps"},
     "eta": {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sketchnewton import _native
-from sketchnewton.learners.base import Arrays
+from sketchnewton.learners.base import Arrays, Learner
 from sketchnewton.learners.composite import CompositeLearner, checked_classes, checked_composite
 from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.table import table_dtype, union
@@ -82,6 +83,15 @@ class AdaGrad(CompositeLearner, RangedLearner):
         """The constant that is added to every score; 0 without an intercept."""
         return self._offset + self._unit * super().intercept_
 
+    def score(self, X: Any) -> Floats:
+        """wᵀx + b for each row: what `predict` gives before it is clipped."""
+        return RangedLearner.score(self, X) if self._plain else CompositeLearner.score(self, X)
+
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        if not self._plain:
+            raise ValueError("cannot merge learners with a penalty, dual averaging or several classes")
+
     def _merged(self, other: Self) -> Arrays:
         """Σg² adds up. A feature's weight is the mean of both, weighted by its metric σ + √Σg² in each.
 
@@ -126,11 +136,18 @@ class AdaGrad(CompositeLearner, RangedLearner):
         else:
             self._kernel.learn(rows, labels, weights, self._scores(out))
 
+    def _learn_one(self, row: _native.Rows, label: float) -> float:
+        kind = RangedLearner if self._plain else Learner
+        return kind._learn_one(self, row, label)
+
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
         if self._plain:
             super()._predict(rows, out)
         else:
             self._kernel.predict(rows, self._scores(out))
+
+    def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
+        self._bind(clip=math.inf).predict(rows, self._scores(out))
 
     def _learned_matrix(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:

@@ -66,6 +66,11 @@ class DenseAdaGrad(CompositeLearner):
         self._metrics: list[Metric | None] = [None] * outputs
 
     @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made."""
+        return -self._clip, self._clip
+
+    @property
     def dimension(self) -> int:
         """1 + the largest feature index learned from."""
         return int(self._arrays["counts"][1])
@@ -139,13 +144,16 @@ class DenseAdaGrad(CompositeLearner):
                 self._learn_row(x, self._slopes(scores[i], labels[i], h))
 
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
+        self._predict_scores(rows, out)
+        if self._params["classes"] is None:
+            np.clip(out, -self._clip, self._clip, out=out)
+
+    def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
         scores = self._scores(out)
         x = np.zeros(self.dimension)
         for i in range(len(out)):
             _native.spread_row(rows, i, x)
             scores[i] = x @ self._arrays["weights"] + self._arrays["intercept"][:, 0]
-        if self._params["classes"] is None:
-            np.clip(scores, -self._clip, self._clip, out=scores)
 
     def _slopes(self, scores: Floats, label: float, h: float) -> Floats:
         if self._params["classes"] is None:

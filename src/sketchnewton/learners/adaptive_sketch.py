@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -122,6 +123,11 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         self._kernel = self._bind()
 
     @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made."""
+        return -self._clip, self._clip
+
+    @property
     def spectrum(self) -> Floats:
         """The eigenvalues of the sketch SᵀS, largest first; one row per class if each has its own."""
         with self._lock:
@@ -190,6 +196,11 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
     def intercept_(self) -> float:
         """The constant that is added to every score; 0 without an intercept."""
         return self._offset + self._unit * super().intercept_
+
+    def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
+        self._bind(clip=math.inf).predict(rows, self._scores(out))
+        out *= self._unit
+        out += self._offset
 
     def _reserve(self, largest: int, widest: int) -> None:
         if self._sketch.reserve(self._arrays, widest):

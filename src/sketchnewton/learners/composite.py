@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sketchnewton import _native
 from sketchnewton.learners.base import Learner, checked, checked_size
-from sketchnewton.learners.rows import Floats
+from sketchnewton.learners.rows import Floats, as_rows, checked_scan
 from sketchnewton.losses import Loss
 
 FORMS = ("mirror_descent", "dual_averaging")
@@ -85,6 +86,19 @@ class CompositeLearner(Learner):
             raise AttributeError("a learner of several classes has `intercepts`")
         return float(self._arrays["intercept"].flat[0])
 
+    def score(self, X: Any) -> Floats:
+        """wᵀx + b for each row and class: what `predict` gives before it is clipped."""
+        rows = as_rows(X)
+        checked_scan(rows)
+        scores = self._empty(len(rows))
+        with self._lock:
+            self._predict_scores(rows, scores)
+        return scores
+
+    @abstractmethod
+    def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
+        """The same as `_predict`, without a bound."""
+
     @property
     def _outputs(self) -> int:
         return self._params["classes"] or 1
@@ -100,6 +114,9 @@ class CompositeLearner(Learner):
             raise ValueError(
                 f"label {labels[at]:g} at position {at} is invalid: classes are 0 to {classes - 1}"
             )
+
+    def _learn_one(self, row: _native.Rows, label: float) -> float:
+        return Learner._learn_one(self, row, label)
 
     def _empty(self, n: int) -> Floats:
         classes = self._params["classes"]

@@ -150,6 +150,9 @@ class _Table:
     def _read_header(self, record: bytes, line: int) -> None:
         text = record.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
         self._header = [name.strip() for name in next(self._reader(text))]
+        if all(_is_number(name.encode("utf-8", "surrogateescape")) for name in self._header):
+            message = explain("expected the names of the columns in the first line", record.strip())
+            raise ParseError(self.path, line, 1, message)
         try:
             self._roles = Roles.of(self._header, self._columns)
         except ValueError as error:
