@@ -123,11 +123,6 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         self._kernel = self._bind()
 
     @property
-    def prediction_bounds(self) -> tuple[float, float]:
-        """The least and the largest prediction that can be made."""
-        return -self._clip, self._clip
-
-    @property
     def spectrum(self) -> Floats:
         """The eigenvalues of the sketch SᵀS, largest first; one row per class if each has its own."""
         with self._lock:
