@@ -62,7 +62,9 @@ DATA_SETS = {
         ("covtype/covtype.binary.scale01.xz",), (2.0,), address=f"{_LIBSVM}/covtype.libsvm.binary.scale.bz2"
     ),
     "diabetes": DataSet(("diabetes/diabetes_scale.xz",), address=f"{_LIBSVM}/diabetes"),
-    "farm-ads": DataSet(("farm-ads/farm-ads.xz",), address="https://archive.ics.uci.edu/dataset/218/farm+ads"),
+    "farm-ads": DataSet(
+        ("farm-ads/farm-ads.xz",), address="https://archive.ics.uci.edu/dataset/218/farm+ads"
+    ),
     "gisette": DataSet(("gisette/gisette_scale.t.xz",), address=f"{_LIBSVM}/gisette_scale.t.bz2"),
     "heart": DataSet(("heart/heart.xz",), address=f"{_LIBSVM}/heart"),
     "ijcnn1": DataSet(("ijcnn1/ijcnn1.xz",), address=f"{_LIBSVM}/ijcnn1.bz2"),
@@ -126,7 +128,9 @@ def _read(path: Path) -> Rows:
         labels.append(batch.labels)
     columns = np.concatenate(indices)
     shape = (sum(len(part) for part in labels), int(columns.max()) + 1)
-    return csr_array((np.concatenate(values), columns, np.concatenate(indptr)), shape=shape), np.concatenate(labels)
+    return csr_array((np.concatenate(values), columns, np.concatenate(indptr)), shape=shape), np.concatenate(
+        labels
+    )
 
 
 def fetch(name: str, folder: Path, report: Callable[[str], None] = print) -> bool:

@@ -99,7 +99,9 @@ def _section(experiment: Experiment, outcome: Outcome) -> str:
 
 def _table(table: Table) -> str:
     verdicts = table.verdicts or [""] * len(table.rows)
-    head = "".join(f"<th>{_text(name)}</th>" for name in [*table.columns, *(["verdict"] if table.verdicts else [])])
+    head = "".join(
+        f"<th>{_text(name)}</th>" for name in [*table.columns, *(["verdict"] if table.verdicts else [])]
+    )
     body = ""
     for row, verdict in zip(table.rows, verdicts, strict=True):
         cells = "".join(f"<td>{_text(cell)}</td>" for cell in row)

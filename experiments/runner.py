@@ -126,12 +126,16 @@ class Runner:
         outcome.seconds = time.perf_counter() - start
         return outcome
 
-    def _compute(self, name: str, jobs: Sequence[Job], waiting: list[int], results: dict[int, Result]) -> None:
+    def _compute(
+        self, name: str, jobs: Sequence[Job], waiting: list[int], results: dict[int, Result]
+    ) -> None:
         if not waiting:
             return
         start, done = time.perf_counter(), 0
         with ProcessPoolExecutor(self._workers, initializer=_quiet_worker) as pool:
-            futures = {pool.submit(call, jobs[place].function, jobs[place].arguments): place for place in waiting}
+            futures = {
+                pool.submit(call, jobs[place].function, jobs[place].arguments): place for place in waiting
+            }
             try:
                 for future in as_completed(futures):
                     place = futures[future]

@@ -13,7 +13,14 @@ from experiments.runner import Experiment, Figure, Job, Outcome, Result, Table
 from sketchnewton import AdaGrad, FullAdaGrad, RadaGrad, SketchedAdaGrad
 
 # Table 3, usps: test accuracy in percent.
-TABLE_3 = {"ADA-FULL": 91.51, "ADA-DIAG": 89.30, "RADAGRAD": 90.25, "RP-SON": 89.33, "ADA-GP": 91.11, "ADA-DP": 90.99}
+TABLE_3 = {
+    "ADA-FULL": 91.51,
+    "ADA-DIAG": 89.30,
+    "RADAGRAD": 90.25,
+    "RP-SON": 89.33,
+    "ADA-GP": 91.11,
+    "ADA-DP": 90.99,
+}
 REGRESSION = ("ADA-DIAG", "RADAGRAD", "ADA-FD", "ADA-GP", "ADA-DP", "ADA-FULL")
 CLASSIFICATION = ("ADA-DIAG", "ADA-GP", "ADA-DP")
 
@@ -26,7 +33,9 @@ def learner_of(method: str, tau: int, eta: float, sigma: float, **options: Any) 
         return FullAdaGrad(eta, sigma, **options)
     if method == "RADAGRAD":
         return RadaGrad(tau, eta, sigma, **options)
-    sketch, of = {"ADA-FD": ("fd", "gradients"), "ADA-GP": ("rp", "gradients"), "ADA-DP": ("rp", "data")}[method]
+    sketch, of = {"ADA-FD": ("fd", "gradients"), "ADA-GP": ("rp", "gradients"), "ADA-DP": ("rp", "data")}[
+        method
+    ]
     return SketchedAdaGrad(sketch, tau, of, eta, sigma, **options)
 
 
@@ -55,7 +64,13 @@ def regression_loss(method: str, rounds: int, d: int, seed: int, grid: list[floa
             if total < best["loss"]:  # False for NaN
                 curve = np.cumsum(losses)[:: max(1, rounds // 50)]
                 seconds = time.perf_counter() - start
-                best = {"loss": total, "eta": eta, "sigma": sigma, "seconds": seconds, "curve": curve.tolist()}
+                best = {
+                    "loss": total,
+                    "eta": eta,
+                    "sigma": sigma,
+                    "seconds": seconds,
+                    "curve": curve.tolist(),
+                }
     return best
 
 
@@ -91,10 +106,26 @@ def _figure_1(results: list[tuple[Job, Result]]) -> Outcome:
         mean = float(np.mean([result["loss"] for _, result in mine]))
         losses[method] = mean
         size = f"{job.arguments['rounds']} × {job.arguments['d']}"
-        rows.append([method, size, f"{mean:.1f}", f"{first.get('seconds', 0):.2f}", f"{first.get('eta', 0):g}", f"{first.get('sigma', 0):g}"])
+        rows.append(
+            [
+                method,
+                size,
+                f"{mean:.1f}",
+                f"{first.get('seconds', 0):.2f}",
+                f"{first.get('eta', 0):g}",
+                f"{first.get('sigma', 0):g}",
+            ]
+        )
         step = max(1, job.arguments["rounds"] // 50)
-        curves[method] = ([float(step * i) for i in range(len(first.get("curve", [])))], first.get("curve", []))
-    table = Table("Total absolute loss, mean over permutations", ["method", "rows × features", "loss", "seconds", "η", "σ"], rows)
+        curves[method] = (
+            [float(step * i) for i in range(len(first.get("curve", [])))],
+            first.get("curve", []),
+        )
+    table = Table(
+        "Total absolute loss, mean over permutations",
+        ["method", "rows × features", "loss", "seconds", "η", "σ"],
+        rows,
+    )
     table.note = (
         "ADA-FULL runs on fewer rows and features, as every row takes an eigendecomposition. Published order, best "
         "first: ADA-FULL, ADA-GP, ADA-DP, RADAGRAD, RP-SON, ADA-DIAG."
@@ -145,8 +176,12 @@ def _table_3(results: list[tuple[Job, Result]]) -> Outcome:
         if any(job.arguments["method"] == method for job, _ in results)
     }
     rows = [[method, f"{TABLE_3[method]:.2f}", f"{value:.2f}"] for method, value in means.items()]
-    verdicts = ["ok" if value >= TABLE_3[method] - 1.0 else "lower than published" for method, value in means.items()]
-    table = Table("usps: test accuracy after one pass, %", ["method", "published", "measured"], rows, verdicts)
+    verdicts = [
+        "ok" if value >= TABLE_3[method] - 1.0 else "lower than published" for method, value in means.items()
+    ]
+    table = Table(
+        "usps: test accuracy after one pass, %", ["method", "published", "measured"], rows, verdicts
+    )
     return Outcome([table], verdict=f"{verdicts.count('ok')} of {len(rows)} methods within a point, or above")
 
 
@@ -159,5 +194,7 @@ EXPERIMENTS = (
         _figure_1,
         "Absolute loss, τ = 10, best η and σ of the grid.",
     ),
-    Experiment("ada-table3", "ADA", "Table 3: usps", _table_3_jobs, _table_3, "τ = 15, cross-entropy, one pass."),
+    Experiment(
+        "ada-table3", "ADA", "Table 3: usps", _table_3_jobs, _table_3, "τ = 15, cross-entropy, one pass."
+    ),
 )

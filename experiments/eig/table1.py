@@ -33,19 +33,41 @@ def _jobs(folder: Path, quick: bool) -> tuple[list[Job], list[str]]:
 
 
 def _outcome(results: list[tuple[Job, Result]]) -> Outcome:
-    found = {(j.arguments["method"], j.arguments["n"], j.arguments["rounds"]): result for j, result in results}
+    found = {
+        (j.arguments["method"], j.arguments["n"], j.arguments["rounds"]): result for j, result in results
+    }
     rows, in_rounds, in_n = [], {}, {}
     for method in METHODS:
-        by_rounds = sorted((T, r[0]) for (name, n, T), r in found.items() if name == method.name and n == DIMENSION)
+        by_rounds = sorted(
+            (T, r[0]) for (name, n, T), r in found.items() if name == method.name and n == DIMENSION
+        )
         by_n = sorted((n, r[0]) for (name, n, T), r in found.items() if name == method.name and T == ROUNDS)
         slopes = [exponent(*zip(*line, strict=True)) for line in (by_rounds, by_n)]
         cost = found[method.name, max(n for n, _ in by_n), ROUNDS][1]
-        rows.append([method.name, method.regret, f"T^{slopes[0]:.2f}", f"n^{slopes[1]:.2f}", method.cost, f"{cost:.0f}"])
+        rows.append(
+            [
+                method.name,
+                method.regret,
+                f"T^{slopes[0]:.2f}",
+                f"n^{slopes[1]:.2f}",
+                method.cost,
+                f"{cost:.0f}",
+            ]
+        )
         in_rounds[method.name] = ([float(T) for T, _ in by_rounds], [r for _, r in by_rounds])
         in_n[method.name] = ([float(n) for n, _ in by_n], [r for _, r in by_n])
-    columns = ["method", "regret, published", "in T, measured", "in n, measured", "cost, published", "µs per round"]
+    columns = [
+        "method",
+        "regret, published",
+        "in T, measured",
+        "in n, measured",
+        "cost, published",
+        "µs per round",
+    ]
     table = Table("Growth of regret", columns, rows)
-    table.note = "Exponents of lines through the logarithms. The paper's are upper bounds for the worst sequence."
+    table.note = (
+        "Exponents of lines through the logarithms. The paper's are upper bounds for the worst sequence."
+    )
     figures = [
         Figure(f"Regret against T, n = {DIMENSION}", "T", "regret", in_rounds, log_x=True, log_y=True),
         Figure(f"Regret against n, T = {ROUNDS}", "n", "regret", in_n, log_x=True, log_y=True),

@@ -52,7 +52,13 @@ def _jobs(folder: Path, quick: bool) -> tuple[list[Job], list[str]]:
         methods += [{"kind": "adagrad", "eta": eta} for eta in (0.01, 0.1, 1.0, 10.0)]
         for method in methods:
             for seed in seeds:
-                arguments = {"folder": str(folder), "data": name, "method": method, "seed": seed, "limit": None}
+                arguments = {
+                    "folder": str(folder),
+                    "data": name,
+                    "method": method,
+                    "seed": seed,
+                    "limit": None,
+                }
                 jobs.append(Job("experiments.learning:split_accuracy", arguments))
     return jobs, missing
 
@@ -76,7 +82,9 @@ def _outcome(results: list[tuple[Job, Result]]) -> Outcome:
         measured = (tuned, free, adagrad)
         rows.append([name, *(f"{p:.2f} / {v:.2f}" for p, v in zip(published, measured, strict=True))])
         counted, kept = counted + 1, kept + (tuned - free <= 2.0)
-        verdicts.append("ok" if tuned - free <= 2.0 else f"RFD₀ is {tuned - free:.1f} points below the best tuned")
+        verdicts.append(
+            "ok" if tuned - free <= 2.0 else f"RFD₀ is {tuned - free:.1f} points below the best tuned"
+        )
         curves = {}
         for sketch in METHODS:
             line = sorted((a, v) for (s, size, a), v in mine.items() if s == sketch and size == m and a)
@@ -91,9 +99,15 @@ def _outcome(results: list[tuple[Job, Result]]) -> Outcome:
             verdicts,
             "ok: RFD₀ within 2 points of the best tuned method.",
         ),
-        Table("Sensitivity: accuracy lost over the whole range of α₀, points", ["set", "sketch", "m", "spread"], flat),
+        Table(
+            "Sensitivity: accuracy lost over the whole range of α₀, points",
+            ["set", "sketch", "m", "spread"],
+            flat,
+        ),
     ]
-    return Outcome(tables, figures, f"RFD₀ within 2 points of the best tuned method on {kept} of {counted} sets")
+    return Outcome(
+        tables, figures, f"RFD₀ within 2 points of the best tuned method on {kept} of {counted} sets"
+    )
 
 
 EXPERIMENTS = (

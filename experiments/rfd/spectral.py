@@ -39,7 +39,11 @@ def spectral_errors(folder: str, data: str, sizes: list[int]) -> dict[str, list[
     def make(kind: str, m: int) -> Any:
         if kind == "FD":
             return FrequentDirections(m)
-        return RobustFrequentDirections(m) if kind == "RFD" else ParameterizedFrequentDirections(m, float(kind[4:]))
+        return (
+            RobustFrequentDirections(m)
+            if kind == "RFD"
+            else ParameterizedFrequentDirections(m, float(kind[4:]))
+        )
 
     return {
         kind: [float(np.linalg.norm(exact - make(kind, m).update(A).covariance(), 2) / scale) for m in sizes]
@@ -83,5 +87,7 @@ def _outcome(results: list[tuple[Job, Result]]) -> Outcome:
 
 
 EXPERIMENTS = (
-    Experiment("rfd-figure1", "RFD", "Figures 1 and 2: spectral errors", _jobs, _outcome, "Rows in random order."),
+    Experiment(
+        "rfd-figure1", "RFD", "Figures 1 and 2: spectral errors", _jobs, _outcome, "Rows in random order."
+    ),
 )

@@ -68,13 +68,19 @@ def _figure_1(results: list[tuple[Job, Result]]) -> Outcome:
     kappas = sorted({kappa for _, kappa in sums})
     means = {method: [float(np.mean(sums[method, kappa])) for kappa in kappas] for method in METHODS}
     figure = Figure(
-        "Error against the condition number", "κ", "error", {name: (kappas, line) for name, line in means.items()}
+        "Error against the condition number",
+        "κ",
+        "error",
+        {name: (kappas, line) for name, line in means.items()},
     )
     rows = [
-        [name, f"{line[0]:.3f}", f"{line[-1]:.3f}", f"{line[-1] / line[0]:.2f}"] for name, line in means.items()
+        [name, f"{line[0]:.3f}", f"{line[-1]:.3f}", f"{line[-1] / line[0]:.2f}"]
+        for name, line in means.items()
     ]
     table = Table(
-        "Growth with the condition number", ["method", f"κ = {kappas[0]:g}", f"κ = {kappas[-1]:g}", "ratio"], rows
+        "Growth with the condition number",
+        ["method", f"κ = {kappas[0]:g}", f"κ = {kappas[-1]:g}", "ratio"],
+        rows,
     )
     table.note = "Published: the errors of AdaGrad and of m = 0 grow with κ, those of the sketches hardly."
     growth = {name: line[-1] / line[0] for name, line in means.items()}

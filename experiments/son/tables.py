@@ -83,7 +83,9 @@ def _table_3_jobs(folder: Path, quick: bool) -> tuple[list[Job], list[str]]:
                 ]
         for eta in ETAS[::2] if quick else ETAS:
             jobs.append(
-                progressive_job(folder, name, {"kind": "adagrad", "eta": eta, "intercept": True, "clip": 1.0}, limit)
+                progressive_job(
+                    folder, name, {"kind": "adagrad", "eta": eta, "intercept": True, "clip": 1.0}, limit
+                )
             )
     return jobs, missing
 
@@ -111,7 +113,9 @@ def _table_3(results: list[tuple[Job, Result]]) -> Outcome:
         verdicts.append("ok" if fits else UNLIKE.get(name, "higher than published"))
     columns = ["set", "m = 0", "m = 10", "diagonal, m = 0", "diagonal, m = 10", "AdaGrad"]
     table = Table("Published / measured error", columns, rows, verdicts)
-    table.note = "ok: the two columns with diagonal adaptation within 10% or 0.5 points of the published, or lower."
+    table.note = (
+        "ok: the two columns with diagonal adaptation within 10% or 0.5 points of the published, or lower."
+    )
     return Outcome([table], verdict=f"{kept} of {counted} sets within 10% or 0.5 points, or lower")
 
 
@@ -132,7 +136,9 @@ def _table_2(results: list[tuple[Job, Result]]) -> Outcome:
         measured = [best(results, data=name, sketch=sketch) for sketch in ("fd", "oja")]
         if None in measured:
             continue
-        rows.append([name, *(f"{p:.1f} / {100 * (m or 0.0):.1f}" for p, m in zip(published, measured, strict=True))])
+        rows.append(
+            [name, *(f"{p:.1f} / {100 * (m or 0.0):.1f}" for p, m in zip(published, measured, strict=True))]
+        )
         fits = all(_close(m or 0.0, p / 100) for p, m in zip(published, measured, strict=True))
         verdicts.append("ok" if fits else "higher than published")
     table = Table("Published / measured error, %", ["set", "FD-SON", "Oja-SON"], rows, verdicts)
