@@ -111,10 +111,13 @@ def bank(
         N_new, M2_new = np.maximum(N, abs(x)), M2 + x * x
         s = np.sqrt(N_new * np.sqrt(M2_new / (T + 1)))
         xs = np.where(present, x / np.where(s > 0, s, 1.0), 0.0)
-        length = xs @ xs
-        if signs and T > 0 and length > 0:  # classes do not depend on how long a row is: halfway to the typical
-            xs[: d - intercept] *= (R / T / length) ** 0.25
-        scores = W @ xs + offset
+        # Classes do not depend on how long a row is: the experts of the falling schedule see it halfway to the
+        # typical length. The constant stays 1.
+        even = xs.copy()
+        if signs and T > 0 and xs @ xs > 0:
+            even[: d - intercept] *= (R / T / (xs @ xs)) ** 0.25
+        seen_by = [even if schedule == "root" else xs for schedule, _ in experts]
+        scores = np.array([w @ row for w, row in zip(W, seen_by, strict=True)]) + offset
         if loss == "logistic":
             p = np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
         else:
@@ -142,7 +145,7 @@ def bank(
             following = t + stands_for
         if abs(r) >= 1e-9 and xs @ xs > 0:
             T, N, M2 = T + 1, N_new, M2_new
-            R += length
+            R += xs @ xs
             if m > 0 and stands_for > 0:
                 buffer.append(np.sqrt(h * stands_for) * abs(r) * xs)
             if buffer and len(buffer) >= min(4 * m, 1 + t // 16):
@@ -154,15 +157,15 @@ def bank(
                 rho += delta
                 kept = values[:m] - delta > least
                 U, lam, buffer = V[:m][kept], (values[:m] - delta)[kept], []
-            c = U @ xs
-            outside = max(0.0, xs @ xs - c @ c)
             for k, (schedule, multiplier) in enumerate(experts):
+                row = seen_by[k]
+                c = U @ row
                 f = 1 / 8 if schedule == "constant" else 2 / np.sqrt(max(clock, 1.0))
                 a = R / T + f * rho / 2
                 g = 1 / (a + f * lam)
-                q = outside / a + c**2 @ g
+                q = max(0.0, row @ row - c @ c) / a + c**2 @ g
                 step = half * travel(loss, tau, p[k], Y, h * multiplier * q) / q
-                W[k] += step * (xs / a + (c * (g - 1 / a)) @ U)
+                W[k] += step * (row / a + (c * (g - 1 / a)) @ U)
 
         if loss != "logistic" and not (signs and abs(label) == 1):
             # The range grows to the labels seen; past the first rows at most twofold.

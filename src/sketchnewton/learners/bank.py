@@ -15,15 +15,15 @@ from sketchnewton.learners.sketch import padded4
 from sketchnewton.learners.table import TableLearner, table_dtype
 from sketchnewton.losses import Loss
 
-# Name, then the numbers of `Expert` in native/bank.hpp: f = constant + root/√t, and the step's multiplier.
-# Experts of one schedule stand together.
-EXPERTS: dict[str, tuple[float, float, float]] = {
-    "steady 0.5": (0.125, 0.0, 0.5),
-    "steady 2": (0.125, 0.0, 2.0),
-    "steady 8": (0.125, 0.0, 8.0),
-    "falling 0.5": (0.0, 2.0, 0.5),
-    "falling 8": (0.0, 2.0, 8.0),
-    "falling 1e6": (0.0, 2.0, 1e6),
+# Name, then the numbers of `Expert` in native/bank.hpp: f = constant + root/√t, the step's multiplier, and whether
+# rows of classes are brought halfway to the typical length. Experts of one kind stand together.
+EXPERTS: dict[str, tuple[float, float, float, float]] = {
+    "steady 0.5": (0.125, 0.0, 0.5, 0.0),
+    "steady 2": (0.125, 0.0, 2.0, 0.0),
+    "steady 8": (0.125, 0.0, 8.0, 0.0),
+    "falling 0.5": (0.0, 2.0, 0.5, 1.0),
+    "falling 8": (0.0, 2.0, 8.0, 1.0),
+    "falling 1e6": (0.0, 2.0, 1e6, 1.0),
 }
 BUFFER = 4  # times m rows wait for an update of the sketch
 LOSSES = ("squared", "logistic", "absolute", "quantile")
@@ -116,7 +116,7 @@ class NewtonBank(TableLearner):
 
     @property
     def expert_names(self) -> tuple[str, ...]:
-        """The experts: how their steps fall, and how long they are."""
+        """The experts: whether their curvature counts the same for ever or falls like 1/√t, and the length of steps."""
         return tuple(EXPERTS)
 
     @property
