@@ -6,8 +6,8 @@
 with `--coin`, and against our own AdaGrad and sketched Newton learners with the best of their settings in
 hindsight (`untuned_peers.py` runs them once and keeps the results). A gap is the error minus the least of *all*
 these runs. Files that are grouped by class are shuffled, as the notes that come with them ask for; text sets are
-also run in the order of such files, for the text promises alone. Sets are in two halves (`untuned_data.py`): choices were made on the first, and confirmed on the
-second.
+also run in the order of such files, for the text promises alone. Sets are in two halves (`untuned_data.py`):
+choices were made on the first, and confirmed on the second.
 
 The exit code is 1 if a promise is broken, on the sets of the half that is asked for (default: both): the mean
 gap is at most 0.003; at least 80% of the sets of 2,000 rows or more, 85% / 75% of all sets, are not worse than
@@ -65,7 +65,8 @@ def measure(name: str, peers: dict[str, float]) -> Row:
     X, y = SETS[name].load()
     learner = NewtonBank()
     wrong = error(learner.learn(X, y), y)
-    return Row(name, SETS[name].half, SETS[name].text, SETS[name].grouped, len(y), wrong, learner.leading_expert, peers)
+    data = SETS[name]
+    return Row(name, data.half, data.text, data.grouped, len(y), wrong, learner.leading_expert, peers)
 
 
 def share(values: Iterable[bool]) -> float:
@@ -85,7 +86,11 @@ def promises(rows: list[Row]) -> list[tuple[str, float, float, bool]]:
     ]
     at_least = [
         (f"sets of {LARGE}+ rows not above any tuned run", share(row.gap <= 0 for row in large), LARGE_WINS),
-        ("sets not above vw default", share(row.bank <= row.best("vw default") for row in rows), DEFAULT_WINS),
+        (
+            "sets not above vw default",
+            share(row.bank <= row.best("vw default") for row in rows),
+            DEFAULT_WINS,
+        ),
         ("sets not above vw tuned", share(row.bank <= row.best("vw -l") for row in rows), TUNED_WINS),
     ]
     return [(*promise, promise[1] <= promise[2]) for promise in at_most] + [
@@ -132,9 +137,10 @@ def draw(rows: list[Row], path: Path) -> None:
     for i, row in enumerate(ordered):
         axes.plot([row.best(), max(row.peers["vw default"], row.bank)], [i, i], color="0.85", lw=4, zorder=0)
     names = {"vw default": "vw", "vw -l": "vw, best of ten -l", "": "best of all tuned runs"}
+    places = range(len(ordered))
     for prefix, marker in zip(names, ("x", "+", "|"), strict=True):
-        axes.scatter([row.best(prefix) for row in ordered], range(len(ordered)), marker=marker, label=names[prefix])
-    axes.scatter([row.bank for row in ordered], range(len(ordered)), s=18, color="k", label="NewtonBank(), untuned")
+        axes.scatter([row.best(prefix) for row in ordered], places, marker=marker, label=names[prefix])
+    axes.scatter([row.bank for row in ordered], places, s=18, color="k", label="NewtonBank(), untuned")
     axes.set_yticks(range(len(ordered)), [row.name for row in ordered], fontsize=7)
     axes.set_xscale("log")
     axes.set_xlabel("progressive error, one pass")

@@ -35,8 +35,11 @@ def ours() -> Iterator[tuple[str, Callable[[], Learner]]]:
         for diagonal in (False, True):
             for alpha in (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0):
                 name = f"son {sketch}{' diagonal' if diagonal else ''} {alpha:g}"
-                yield name, lambda s=sketch, d=diagonal, a=alpha: SketchedNewton(
-                    s, 10, a, diagonal=d, intercept=True
+                yield (
+                    name,
+                    lambda s=sketch, d=diagonal, a=alpha: SketchedNewton(
+                        s, 10, a, diagonal=d, intercept=True
+                    ),
                 )
 
 

@@ -22,13 +22,13 @@ struct Aggregate {
   static constexpr double kLogisticPace = 8;  // steps in logits that match those of the squared loss
   static constexpr double kSlope = 4;         // and slopes: both losses' then lie in [−4, 4]
 
-  static constexpr double kReached = 1e-9;    // a quantile's distance to the label that is rounding
+  static constexpr double kReached = 1e-9;  // a quantile's distance to the label that is rounding
 
   bool logistic() const { return loss.code == LossCode::logistic; }
   bool squared() const { return loss.code == LossCode::squared; }
 
-  // The prediction that is played for experts p with shares v. up and down become v_k e^{−rate·ℓ_k} for the labels
-  // 1 and −1, if the loss is mixable.
+  // The prediction that is played for experts p with shares v. up and down become v_k e^{−rate·ℓ_k} for the
+  // labels 1 and −1, if the loss is mixable.
   double mix(const double* p, const double* v, std::int64_t n, double* up, double* down) const {
     double above = 0, below = 0, least = p[0], most = p[0];
     for (std::int64_t k = 0; k < n; ++k) {
@@ -60,7 +60,8 @@ struct Aggregate {
     return std::abs(y - p) < kReached ? 0.0 : kSlope * (y > p ? -tau() : 1.0 - tau());
   }
 
-  // v_k ← v_k e^{−h·rate·ℓ_k}, then the share: a fraction `share` is dealt out anew. up and down are those of mix().
+  // v_k ← v_k e^{−h·rate·ℓ_k}, then the share: a fraction `share` is dealt out anew. up and down are those of
+  // mix().
   void charge(const double* p, double y, double h, double rate, double share, double* v, std::int64_t n,
               const double* up, const double* down) const {
     double sum = 0;

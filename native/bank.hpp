@@ -1,12 +1,12 @@
 // A bank of online Newton learners that needs no tuning, in sparse time (docs/untuned.md).
 //
-// The experts share features' scales and one Robust Frequent Directions sketch U, λ of the rows; each takes its
-// own steps. During an epoch U is fixed, rows for the sketch wait in a buffer, and expert k's weights are
-// W_k = w̄_k + Uᵀb_k. At an epoch's end U ← N₁U + N₂·buffer, and Uᵀb_k joins w̄_k: a linear map that features go
-// through when they are touched next (EpochMaps).
+// The experts share features' scales and one Robust Frequent Directions sketch U, λ of the rows; each takes
+// its own steps. During an epoch U is fixed, rows for the sketch wait in a buffer, and expert k's weights are
+// W_k = w̄_k + Uᵀb_k. At an epoch's end U ← N₁U + N₂·buffer, and Uᵀb_k joins w̄_k: a linear map that features
+// go through when they are touched next (EpochMaps).
 //
-// A table row: K weights w̄, m sketch coordinates, padding, then max|x|, √Σx² and the epoch up to which the row
-// has been brought (−1: no coordinates yet, nothing to bring).
+// A table row: K weights w̄, m sketch coordinates, padding, then the number of rows that had the feature, √Σx²
+// and the epoch up to which the row has been brought (−1: no coordinates yet, nothing to bring).
 #pragma once
 
 #include <algorithm>
@@ -70,8 +70,8 @@ class Bank {
         m_(state.m),
         ldm_(padded4(std::max<std::int64_t>(state.m, 1))),
         ldn_(padded4(std::max<std::int64_t>(state.n, 1))),
-        shape_{std::max<std::int64_t>(state.m, 1), padded4(state.experts + std::max<std::int64_t>(state.m, 1)),
-               state.experts},
+        shape_{std::max<std::int64_t>(state.m, 1),
+               padded4(state.experts + std::max<std::int64_t>(state.m, 1)), state.experts},
         epochs_(shape_, state.epochs),
         sums_(table.stride),
         c_(ldm_),
@@ -124,8 +124,8 @@ class Bank {
   // Rows taken into the sketch: all of the first 30m, then every 8th, later one in t/64.
   static constexpr std::int64_t kOften = 30, kEvery = 8, kPace = 64;
   static constexpr std::int64_t kAmortise = 16;  // a sweep costs this share of the work since the last
-  static constexpr std::int64_t kFree = 8;                 // rows in which the range of labels grows at will
-  static constexpr double kNoStep = 1e-9;                  // slopes below this teach nothing
+  static constexpr std::int64_t kFree = 8;       // rows in which the range of labels grows at will
+  static constexpr double kNoStep = 1e-9;        // slopes below this teach nothing
   static constexpr double kInside = sizeof(T) == 4 ? 1e-5 : 1e-11;  // share of ‖x‖² that is rounding
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
 
@@ -142,9 +142,8 @@ class Bank {
     if (h == 0) return peek(row, std::numeric_limits<std::int64_t>::max());
     for (std::int64_t i = 0; i < row.size(); ++i) settle(table_.row(row.index()[i]));
     const double played = look(table_, row.index(), row.value(), row.size());
-    const double prediction = s_.bank_counts[kLabels] == kNone && !aggregate_.logistic()
-                                  ? 0.0
-                                  : middle() + half() * played;
+    const double prediction =
+        s_.bank_counts[kLabels] == kNone && !aggregate_.logistic() ? 0.0 : middle() + half() * played;
     if (s_.bank_counts[kLabels] == kNone) meet(label);
     const auto t = ++s_.counts[kRounds];
     const double clock = s_.scalars[kClock] += h;
@@ -247,9 +246,8 @@ class Bank {
       if (aggregate_.logistic())
         p_[k] = std::clamp(score, -Aggregate::kLargestLogit, Aggregate::kLargestLogit);
       else
-        p_[k] = half() > 0
-                    ? (std::clamp(score, s_.scalars[kLow], s_.scalars[kHigh]) - middle()) / half()
-                    : 0.0;
+        p_[k] =
+            half() > 0 ? (std::clamp(score, s_.scalars[kLow], s_.scalars[kHigh]) - middle()) / half() : 0.0;
     }
     return aggregate_.mix(p_.data(), s_.shares, K_, up_.data(), down_.data());
   }
@@ -272,33 +270,36 @@ class Bank {
     return middle() + half() * played;
   }
 
-  // x_i/√(N_i·√(M_i/T)): between the largest and the root mean square of all values so far, this row's included.
-  // Only relative quantities are formed, which stay in range whatever the unit of a feature.
+  // x_i divided by the geometric mean of its root mean squares over the rows that have it and over all rows,
+  // this one included: √Σx²/(nT)^¼. Only relative quantities are formed, which stay in range whatever the
+  // unit of x_i.
   void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     x_.resize(static_cast<std::size_t>(n));
-    largest_.resize(static_cast<std::size_t>(n));
+    count_.resize(static_cast<std::size_t>(n));
     root_.resize(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < n; ++i) {
       const T* tail = table.row(index[i]) + table_.stride - kTail;
       x_[i] = static_cast<T>(value[i]);
-      largest_[i] = tail[kLargest];
+      count_[i] = tail[kCount];
       root_[i] = tail[kRoot];
     }
-    const T mean = static_cast<T>(1.0 / std::sqrt(static_cast<double>(s_.bank_counts[kLearned] + 1)));
+    const T rows = static_cast<T>(s_.bank_counts[kLearned] + 1);
     T* __restrict x = x_.data();
-    T* __restrict largest = largest_.data();
+    T* __restrict count = count_.data();
     T* __restrict root = root_.data();
     for (std::int64_t i = 0; i < n; ++i) {
-      const T size = std::abs(x[i]), most = std::max(std::max(largest[i], size), std::numeric_limits<T>::min());
-      const T before = root[i] / most, now = x[i] / most, relative = std::sqrt(before * before + now * now);
-      largest[i] = most;
+      const T most = std::max(std::max(root[i], std::abs(x[i])), std::numeric_limits<T>::min());
+      const T before = root[i] / most, now = x[i] / most,
+              relative = std::max(std::sqrt(before * before + now * now), T(1e-30));
       root[i] = most * relative;
-      x[i] = now / std::max(std::sqrt(relative * mean), T(1e-30));
+      count[i] += T(1);
+      x[i] = now / relative * std::sqrt(std::sqrt(count[i] * rows));
     }
     xx_ = s_.intercept ? 1.0 : 0.0;
     for (std::int64_t i = 0; i < n; ++i) xx_ += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-    // Classes hardly depend on how long a row is (a long text is not more of its class): some experts see rows
-    // halfway to the typical length. Numbers to be predicted may well, so there all see rows as they are.
+    // Classes hardly depend on how long a row is (a long text is not more of its class): some experts see
+    // rows halfway to the typical length. Numbers to be predicted may well, so there all see rows as they
+    // are.
     factor_ = 1;
     if (s_.bank_counts[kLabels] == kSigns && s_.bank_counts[kLearned] > 0 && xx_ > 0)
       factor_ = std::sqrt(std::sqrt(typical() / xx_));
@@ -322,11 +323,11 @@ class Bank {
     s_.bank_counts[kTouched] += row.size();
     for (std::int64_t i = 0; i < row.size(); ++i) {
       T* tail = table_.row(row.index()[i]) + table_.stride - kTail;
-      if (tail[kLargest] == T(0)) {
+      if (tail[kCount] == T(0)) {
         table_.active[s_.counts[kActive]++] = row.index()[i];
         tail[kEpoch] = T(-1);
       }
-      tail[kLargest] = largest_[i];
+      tail[kCount] = count_[i];
       tail[kRoot] = root_[i];
     }
     if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
@@ -335,7 +336,7 @@ class Bank {
 
   void settle(T* row) {
     T* tail = row + table_.stride - kTail;
-    if (tail[kLargest] == T(0) || tail[kEpoch] < T(0)) return;
+    if (tail[kCount] == T(0) || tail[kEpoch] < T(0)) return;
     epochs_.apply(static_cast<std::int64_t>(tail[kEpoch]), row, row + K_);
     tail[kEpoch] = static_cast<T>(epochs_.now());
   }
@@ -367,8 +368,8 @@ class Bank {
     for (std::int64_t k = 0; k < K_; ++k) s_.shares[k] /= sum;
   }
 
-  // The range of labels grows after the row that showed it has been learned, as the nearest label within; past the
-  // first rows at most twofold, so that one wild label does not take the measure from all others.
+  // The range of labels grows after the row that showed it has been learned, as the nearest label within;
+  // past the first rows at most twofold, so that one wild label does not take the measure from all others.
   void widen(double label) {
     double &low = s_.scalars[kLow], &high = s_.scalars[kHigh];
     s_.scalars[kSeenLow] = std::min(s_.scalars[kSeenLow], label);
@@ -532,8 +533,8 @@ class Bank {
     s_.bank_counts[kFilled] = s_.bank_counts[kEntries] = 0;
   }
 
-  // All features are brought up to date, and the count of epochs starts again. What rounding did to U is mended
-  // by one more map: UUᵀ = LLᵀ, U ← L⁻¹U.
+  // All features are brought up to date, and the count of epochs starts again. What rounding did to U is
+  // mended by one more map: UUᵀ = LLᵀ, U ← L⁻¹U.
   void sweep() {
     s_.bank_counts[kTouched] = 0;
     std::vector<double> G(m_ * ldm_, 0.0), I(m_ * ldm_, 0.0), z(ldm_, 0.0);
@@ -560,8 +561,7 @@ class Bank {
     solve_lower(L, rank(), N);
     std::fill(map_.begin(), map_.end(), T(0));
     for (std::int64_t i = 0; i < rank(); ++i)
-      for (std::int64_t j = 0; j <= i; ++j)
-        map_[j * shape_.width + K_ + i] = static_cast<T>(N.at(i, j));
+      for (std::int64_t j = 0; j <= i; ++j) map_[j * shape_.width + K_ + i] = static_cast<T>(N.at(i, j));
     epochs_.push(map_.data());
     if (!s_.intercept) return;
     std::fill(z.begin(), z.end(), 0.0);
@@ -571,7 +571,7 @@ class Bank {
     std::copy_n(z.data(), m_, s_.constant + K_);
   }
 
-  enum { kLargest, kRoot, kEpoch, kTail };  // the last columns of a table row
+  enum { kCount, kRoot, kEpoch, kTail };  // the last columns of a table row
 
   Aggregate aggregate_;
   BankState<T> s_;
@@ -581,7 +581,7 @@ class Bank {
   EpochMaps<T> epochs_;
   SymmetricEigen eigen_;
   std::vector<double> sums_, c_, even_c_, p_, up_, down_, step_, direction_, gain_;
-  std::vector<T> map_, x_, largest_, root_, copies_;
+  std::vector<T> map_, x_, count_, root_, copies_;
   std::vector<std::int64_t> places_;
   double xx_ = 0, factor_ = 1;
 };

@@ -224,8 +224,9 @@ BankState<T> bank_view(const State& s, bool intercept) {
   const std::int64_t n = s.rows("buffer_length"), K = s.rows("experts"), m = s.rows("constant") - K;
   const std::int64_t q = std::max<std::int64_t>(m, 1);
   const std::int64_t ld = padded4(q), stride = s.columns("table");
-  require(K > 0 && K <= Aggregate::kMost && m >= 0 && n >= m && stride >= std::max<std::int64_t>(K + m + 3, 8),
-          "the table is too narrow");
+  require(
+      K > 0 && K <= Aggregate::kMost && m >= 0 && n >= m && stride >= std::max<std::int64_t>(K + m + 3, 8),
+      "the table is too narrow");
   static_assert(sizeof(Expert) == 4 * sizeof(double));
   return {m,
           n,
@@ -322,8 +323,8 @@ void bind_for(nb::module_& m, const std::string& bits) {
         [](int loss, double parameter, bool intercept, nb::dict arrays) {
           const State s(arrays);
           const Aggregate aggregate{make_loss(loss, parameter)};
-          return BankKernel{{aggregate, bank_view<T>(s, intercept), table_view<T>(s)}, s.rows("table"),
-                            s.owner()};
+          return BankKernel{
+              {aggregate, bank_view<T>(s, intercept), table_view<T>(s)}, s.rows("table"), s.owner()};
         },
         "loss"_a, "parameter"_a, "intercept"_a, "arrays"_a);
   m.def(("adagrad" + bits).c_str(),

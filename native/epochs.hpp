@@ -1,10 +1,10 @@
 // Linear maps that every feature must go through, applied to a feature only when it is needed.
 //
-// At the end of an epoch the sketch changes its basis: each feature's weights (one, or one per expert of a bank)
-// and sketch coordinates become w + Rz and Nz. Doing that for the whole table would cost its size; instead a feature carries the number of
-// maps it has gone through, and the rest are made up for when it is touched. Products of runs of maps are
-// kept on `levels` of groups of kGroup, so that making up for any delay takes a few small matrix–vector
-// products.
+// At the end of an epoch the sketch changes its basis: each feature's weights (one, or one per expert of a
+// bank) and sketch coordinates become w + Rz and Nz. Doing that for the whole table would cost its size;
+// instead a feature carries the number of maps it has gone through, and the rest are made up for when it is
+// touched. Products of runs of maps are kept on `levels` of groups of kGroup, so that making up for any delay
+// takes a few small matrix–vector products.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace skn {
 
-// One map as q rows of `width` numbers: row k is (R_0k, …, N_0k, …, N_{q−1,k}), what z_k contributes to (w, z),
-// where w is `weights` numbers.
+// One map as q rows of `width` numbers: row k is (R_0k, …, N_0k, …, N_{q−1,k}), what z_k contributes to (w,
+// z), where w is `weights` numbers.
 struct EpochShape {
   std::int64_t q, width, weights = 1;
   std::int64_t size() const { return q * width; }

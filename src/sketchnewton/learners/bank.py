@@ -116,7 +116,7 @@ class NewtonBank(TableLearner):
 
     @property
     def expert_names(self) -> tuple[str, ...]:
-        """The experts: whether their curvature counts the same for ever or falls like 1/√t, and the length of steps."""
+        """How curvature counts (the same for ever, or falling like 1/√t), and the length of the steps."""
         return tuple(EXPERTS)
 
     @property
@@ -143,8 +143,9 @@ class NewtonBank(TableLearner):
     def expert_intercepts(self) -> Floats:
         """The constant that each expert adds to its scores."""
         with self._lock:
-            constant, offset = self._arrays["constant"], self._arrays["scalars"][_OFFSET]
-            return np.asarray(offset + constant[: self._K] + self._arrays["b"][:, : self._m] @ constant[self._K :])
+            its, constant = self._arrays, self._arrays["constant"]
+            own = constant[: self._K] + its["b"][:, : self._m] @ constant[self._K :]
+            return np.asarray(its["scalars"][_OFFSET] + own)
 
     @property
     def intercept_(self) -> float:
@@ -165,7 +166,10 @@ class NewtonBank(TableLearner):
 
     @property
     def scales(self) -> Floats:
-        """What each feature is divided by, between its largest size and its root mean square; 0: never seen."""
+        """What features are divided by: between their root mean squares over all rows and over rows that have them.
+
+        0 for features never seen.
+        """
         with self._lock:
             scales = np.zeros(self.dimension)
             scales[self._seen] = self._scales_of_seen()
@@ -189,9 +193,9 @@ class NewtonBank(TableLearner):
     # -- for learners
 
     def _scales_of_seen(self) -> Floats:
-        largest, root = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
-        mean = root / np.sqrt(max(int(self._arrays["bank_counts"][_LEARNED]), 1))
-        return np.asarray(np.sqrt(largest) * np.sqrt(mean))
+        count, root = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
+        rows = max(int(self._arrays["bank_counts"][_LEARNED]), 1)
+        return np.asarray(root / (count * rows) ** 0.25)
 
     def _settled_weights(self) -> Floats:
         """Features seen × experts, in the unit of the features."""
