@@ -166,7 +166,7 @@ class NewtonBank(TableLearner):
 
     @property
     def scales(self) -> Floats:
-        """What features are divided by: between their root mean squares over all rows and over rows that have them.
+        """What features are divided by, between their root mean squares over all rows and rows that have them.
 
         0 for features never seen.
         """
