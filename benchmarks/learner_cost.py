@@ -11,7 +11,8 @@ Contenders take turns; numbers are medians of the processor time of the thread t
 on the machine does not lengthen, except through caches shared with it.
 
 The exit code is 1 if a promise is broken: m = 10 costs at most 4 times m = 0; a row among 10⁷ features costs
-at most 3 times a row among 10⁴, in the steady state; the default learner costs at most 1.5 times m = 10; and all predictions are finite, without which the time
+at most 3 times a row among 10⁴, in the steady state; the default learner
+costs at most 1.5 times m = 10; and all predictions are finite, without which the time
 of a step says nothing.
 """
 

@@ -4,7 +4,9 @@
 
 Progressive squared error of one pass, in units of the target's variance: scikit-learn's diabetes (scaled and raw
 features) and rows made after the California housing data (incomes, ages, rooms, coordinates; capped prices), with
-targets multiplied by 1, 10⁻⁶ and 10⁶. Vowpal Wabbit has the best of ten `-l` in hindsight. Needs the extra `bench`.
+targets multiplied by 1, 10⁻⁶ and 10⁶. Vowpal Wabbit has the best of ten `-l` in hindsight.
+
+Needs the extra `bench`.
 
 The exit code is 1 if the default is worse on any of them.
 """

@@ -151,7 +151,7 @@ class Bank {
                      : half() > 0
                          ? (std::clamp(label, s_.scalars[kLow], s_.scalars[kHigh]) - middle()) / half()
                          : 0.0;
-    if (half() > 0) {
+    if (half() > 0 && !wild(label)) {
       charge(y, h, clock);
       const double r = aggregate_.slope(played, y);
       const std::int64_t rows = stands_for(t);
@@ -352,6 +352,13 @@ class Bank {
       s_.scalars[kOffset] = s_.scalars[kLow] = s_.scalars[kHigh] = label;
       s_.scalars[kSeenLow] = s_.scalars[kSeenHigh] = label;
     }
+  }
+
+  // Farther from the range than it is wide: taken into the range, up to a point, but not learned.
+  bool wild(double label) const {
+    const double low = s_.scalars[kLow], high = s_.scalars[kHigh];
+    return s_.bank_counts[kLabels] == kRange && s_.counts[kRounds] > kFree &&
+           (label > high + (high - low) || label < low - (high - low));
   }
 
   void charge(double y, double h, double clock) {

@@ -155,14 +155,18 @@ def bank(
 
         # A label beyond the range of those before it is learned as the nearest one within.
         Y = label if loss == "logistic" else (np.clip(label, low, high) - middle) / half if half > 0 else 0.0
+        # If it is farther away than the range is wide, not at all.
+        wild = not (signs or low - 2 * half <= label <= high + 2 * half) and t > 8 and half > 0
         clock += h
-        now = rate(loss, clock, K)
-        v = charged(v ** (now / eta), now * h * losses(loss, tau, p, Y), 1 / (clock + 1))
+        now = eta if wild else rate(loss, clock, K)
+        v = v if wild else charged(v ** (now / eta), now * h * losses(loss, tau, p, Y), 1 / (clock + 1))
         eta = now
-        r = slope(loss, tau, P, Y)
+        r = 0.0 if wild else slope(loss, tau, P, Y)
 
         stands_for = 0
-        if half > 0 and t >= following:  # this row goes into the sketch, for all up to the next that does
+        if (
+            half > 0 and t >= following and not wild
+        ):  # this row goes into the sketch, for all up to the next that does
             stands_for = 1 if t <= 30 * m else max(8, t // 64)
             following = t + stands_for
         if abs(r) >= 1e-9 and xs @ xs > 0:

@@ -49,8 +49,8 @@ class NewtonBank(TableLearner):
 
     Features may have any scale: predictions do not change if a feature is multiplied by a constant. The range of
     the labels is learned as they come; predictions stay within the labels seen. While all labels are -1 or +1
-    that range is taken to be [-1, 1]. A label beyond the range is learned as the nearest one within, and then
-    becomes part of it, so that a single wild one does no damage.
+    that range is taken to be [-1, 1]. A label beyond the range is learned as the nearest one within (not at all
+    if it is farther away than the range is wide), and then becomes part of it: a single wild one does no damage.
 
     A row of weight h is learned like h rows: steps are h times as long, along a path that does not pass the
     label.
