@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 SOURCES := $(shell find src -name '*.py' -o -name py.typed 2>/dev/null)
-FORMATTED := $(wildcard native/*.hpp native/*.cpp tests/native/*.cpp)
+FORMATTED := $(wildcard native/*.hpp native/*.cpp tests/native/*.hpp tests/native/*.cpp)
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,7 +17,12 @@ demo: $(VENV)/.installed ## install into .venv, train on ill-conditioned and rea
 	$(BIN)/skn demo --output demo.png
 
 test: check fuzz ## install into .venv, lint, type-check, fuzz the parser, run all tests
-	$(BIN)/python -m pytest --doctest-modules --pyargs tests sketchnewton
+	$(BIN)/python -m pytest --doctest-modules --ignore-glob='*/sketchnewton/torch.py' --pyargs tests sketchnewton
+
+# This very version: wherever its build for processors alone is at hand, others bring gigabytes for graphics cards.
+test-torch: $(VENV)/.installed ## install PyTorch into .venv, run the tests of its optimizers
+	$(PIP) install --no-build-isolation '.[torch]' 'torch==2.13.0'
+	$(BIN)/python -m pytest --doctest-modules --pyargs tests/torch sketchnewton.torch
 
 check: $(VENV)/.installed ## lint, format, types, layers
 	$(BIN)/ruff check .
@@ -31,13 +36,16 @@ format: $(VENV)/.tools ## rewrite the sources in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(FORMATTED)
 
-fuzz: build/fuzz_svmlight ## parse mutated inputs under AddressSanitizer and UBSan (bounded to a minute)
-	build/fuzz_svmlight --inputs 100000 --seconds 60
+fuzz: build/fuzz_svmlight build/fuzz_vw build/fuzz_csv ## parse mutated inputs under AddressSanitizer and UBSan (bounded to a minute each)
+	for parser in svmlight vw csv; do build/fuzz_$$parser --inputs 100000 --seconds 60 || exit 1; done
 
 bench: $(VENV)/.installed ## time training against Vowpal Wabbit, and the learner alone; fails if a promise is broken
 	$(PIP) install --no-build-isolation '.[bench]'
 	status=0; for script in vowpal_wabbit learner_cost; do \
 	  $(BIN)/python benchmarks/$$script.py || status=1; done; exit $$status
+
+long-stream: $(VENV)/.installed ## ten million drifting rows for each sketch; fails if a promise is broken
+	$(BIN)/python benchmarks/long_stream.py
 
 clean: ## remove everything that the targets above made
 	rm -rf $(VENV) build dist demo.png .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
@@ -53,8 +61,8 @@ $(VENV)/.installed: $(VENV)/.tools $(NATIVE) $(SOURCES)
 	$(PIP) install --no-build-isolation '.[plot]'
 	touch $@
 
-build/fuzz_svmlight: tests/native/fuzz_svmlight.cpp $(wildcard native/svmlight*.hpp)
+build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native/*.hpp)
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 
-.PHONY: help demo test check format fuzz bench clean
+.PHONY: help demo test test-torch check format fuzz bench long-stream clean

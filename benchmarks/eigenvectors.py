@@ -2,6 +2,7 @@
 
     python benchmarks/eigenvectors.py bounds      mean regret against every stated bound on a grid (~20 min)
     python benchmarks/eigenvectors.py growth      exponents of T and n for the three noises (~10 min)
+    python benchmarks/eigenvectors.py rate        rank-one noise up to T = 64,000, from many draws (~2 min)
     python benchmarks/eigenvectors.py large       n = 100,000, T = 10,000 rows of 50 non-zeros (~5 min)
     python benchmarks/eigenvectors.py non-zeros   time per round against the non-zeros of a row
 
@@ -21,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from sketchnewton.cli.eigen_games import METHODS, compare, exponent
 from sketchnewton.eigen import EpochPowerMethod, FollowPerturbedLeader, OjaLearner, play
+from sketchnewton.eigen.noise import scale_for
 from sketchnewton.eigen.sequences import SEQUENCES
 
 BOUNDED = [method for method in METHODS if method.regret != "-"]
@@ -48,16 +50,22 @@ def bounds(seeds: int, sequences: Sequence[str], sizes: Sequence[int]) -> None:
 
 
 def growth(seeds: int) -> None:
-    """Exponents with a bootstrap standard error over seeds, on alternating directions."""
-    rounds, sizes = (250, 1000, 4000), (4, 8, 16, 32)
+    """Exponents with a bootstrap standard error over seeds, on alternating directions.
+
+    Of all T and of those that are at least 100n: in shorter games the noise leads for so many rounds that the
+    regret is near T/2, the largest possible, and not yet near its rate.
+    """
+    rounds, sizes = (250, 1000, 4000, 16_000), (4, 8, 16, 32)
     rng = np.random.default_rng(0)
     for method in NOISES:
         for n in (4, 10):
             regrets = _regrets(method, [(n, T) for T in rounds], seeds)
             logarithms = np.sqrt([max(1.0, np.log(T / n)) for T in rounds])
+            long = slice(1, None)
             print(
-                f"{method.name}, n={n}, T={rounds}: {_line(regrets)}; T^{_fit(rounds, regrets, rng)}"
-                f", after division by √ln(T/n) T^{_fit(rounds, regrets / logarithms, rng)}",
+                f"{method.name}, n={n}, T={rounds}: {_line(regrets)}; T^{_fit(rounds, regrets, rng)}, "
+                f"from T={rounds[1]} T^{_fit(rounds[long], regrets[:, long], rng)}, there divided by √ln(T/n) "
+                f"T^{_fit(rounds[long], (regrets / logarithms)[:, long], rng)}",
                 flush=True,
             )
         regrets = _regrets(method, [(n, 4000) for n in sizes], max(1, seeds // 2))
@@ -67,6 +75,35 @@ def growth(seeds: int) -> None:
     regrets = _regrets(leader, [(10, T) for T in rounds], 1)
     slope = exponent(rounds, regrets.mean(axis=0))
     print(f"{leader.name}, n=10, T={rounds}: {_line(regrets)}; T^{slope:.2f}")
+
+
+def rate(seeds: int) -> None:
+    """Regret of rank-one noise on alternating directions, over its rate √(nT ln(T/n)), and its exponent of T."""
+    rounds = np.array([250, 1000, 4000, 16_000, 64_000])
+    rng = np.random.default_rng(0)
+    for n in (4, 10, 40):
+        regrets = np.array([_in_three_dimensions(n, int(T), seeds) for T in rounds]).T
+        scale = np.sqrt(n * rounds * np.maximum(1.0, np.log(rounds / n)))
+        ratios = ", ".join(f"{ratio:.3f}" for ratio in regrets.mean(axis=0) / scale)
+        fits = ", ".join(
+            f"{rounds[k]}-{rounds[k + 2]}: T^{_fit(rounds[k : k + 3], regrets[:, k : k + 3], rng)}"
+            f" (rate T^{exponent(rounds[k : k + 3], scale[k : k + 3]):.2f})"
+            for k in range(3)
+        )
+        print(f"n={n}, T={rounds.tolist()}: {_line(regrets)}; over the rate {ratios}; {fits}", flush=True)
+
+
+def _in_three_dimensions(n: int, rounds: int, seeds: int) -> np.ndarray:
+    """The game of all seeds at once: sum, noise and best vector live in the span of two axes and v."""
+    v = np.random.default_rng(n).standard_normal((seeds, n))
+    u = np.column_stack([v[:, :2], np.linalg.norm(v[:, 2:], axis=1)])
+    noise = scale_for("rank_one", n, rounds) * u[:, :, None] * u[:, None, :]
+    total, gained = np.zeros((3, 3)), np.zeros(seeds)
+    for t in range(rounds):
+        axis, weight = t % 2, 0.5 if t == 0 else 1.0  # as sequences.alternating
+        gained += weight * np.linalg.eigh(total + noise)[1][:, axis, -1] ** 2
+        total[axis, axis] += weight
+    return total.max() - gained
 
 
 def _regrets(method, cases, seeds):
@@ -158,7 +195,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=("bounds", "growth", "large", "non-zeros"))
+    parser.add_argument("part", choices=("bounds", "growth", "rate", "large", "non-zeros"))
     parser.add_argument("--seeds", type=int)
     parser.add_argument(
         "--sequences", nargs="+", choices=SEQUENCES, default=list(SEQUENCES), help="of bounds"
@@ -174,5 +211,7 @@ if __name__ == "__main__":
             by_non_zeros()
         elif args.part == "bounds":
             bounds(args.seeds or 5, args.sequences, args.sizes)
+        elif args.part == "rate":
+            rate(args.seeds or 100)
         else:
             growth(args.seeds or 20)

@@ -1,19 +1,21 @@
 """What does curvature cost? The learner alone: rows in memory, no text, no files.
 
-    python benchmarks/learner_cost.py [--rows 100000] [--repeat 7] [--json]
+    python benchmarks/learner_cost.py [--rows 100000] [--repeat 7] [--part kinds] [--json]
 
 * Sketch sizes m against m = 0 (online gradient) on the Zipf rows of `zipf.py`.
-* Dimension: rows of 60 non-zeros whose features are drawn uniformly from 10⁴ to 10⁷, the worst case for
-  caches. The first pass meets memory that was never touched before, the second is the steady state.
+* Kinds of sketches at m = 10: Frequent Directions and its robust form against Oja, on the same rows.
+* Dimension, for each kind: rows of 60 non-zeros whose features are drawn uniformly from 10⁴ to 10⁷, the worst
+  case for caches. The first pass meets memory that was never touched before, the second is the steady state.
+* Non-zeros, for each kind: 15 to 240 of them per row among 10⁵ features.
 * One dense row of 50 features per call, as a Python loop over a stream has it.
 
 Contenders take turns; numbers are medians of the processor time of the thread that learns, which other load
 on the machine does not lengthen, except through caches shared with it.
 
-The exit code is 1 if a promise is broken: m = 10 costs at most 4 times m = 0; a row among 10⁷ features costs
-at most 3 times a row among 10⁴, in the steady state; the default learner
-costs at most 1.5 times m = 10; and all predictions are finite, without which the time
-of a step says nothing.
+The exit code is 1 if a promise is broken: m = 10 costs at most 4 times m = 0; Frequent Directions and the default
+learner cost at most 1.5 times Oja; a row among 10⁷ features costs at most 3 times a row among 10⁴, in the steady
+state; four times the non-zeros cost at most five times as much; and all predictions are finite, without which the
+time of a step says nothing.
 """
 
 from __future__ import annotations
@@ -33,15 +35,18 @@ from sketchnewton import Learner, NewtonBank, SketchedNewton
 SKETCH_SIZES = (0, 5, 10, 14, 20)
 DIMENSIONS = (10**4, 10**5, 10**6, 10**7)
 DENSE_FEATURES, DENSE_CALLS = 50, 10_000
-SKETCH_COST, DIMENSION_COST, BANK_COST = 4.0, 3.0, 1.5
+SKETCHES, NON_ZEROS = ("oja", "fd", "rfd"), (15, 30, 60, 120, 240)
+SKETCH_COST, KIND_COST, BANK_COST, DIMENSION_COST, NON_ZERO_COST = 4.0, 1.5, 1.5, 3.0, 5.0
+PARTS = ("sizes", "kinds", "bank", "dimension", "non-zeros", "dense")
 
 Times = dict[int, list[float]]
+Promise = tuple[str, float, float]  # what, the ratio measured, and at most
 
 diverged: set[str] = set()  # where predictions were not finite
 
 
-def learner_of(m: int) -> SketchedNewton:
-    return SketchedNewton("oja" if m else "none", m, intercept=True)
+def learner_of(m: int, sketch: str = "oja") -> SketchedNewton:
+    return SketchedNewton(sketch if m else "none", m, intercept=True)
 
 
 def learn(learner: Learner, rows: zipf.SparseRows, name: str) -> float:
@@ -64,6 +69,30 @@ def by_sketch_size(count: int, repeat: int) -> Times:
     return times
 
 
+def by_kind(count: int, repeat: int) -> Times:
+    rows = zipf.zipf_rows(count)
+    times: Times = defaultdict(list)
+    for turn in range(repeat):
+        for place in range(len(SKETCHES)):
+            kind = (turn + place) % len(SKETCHES)
+            times[kind].append(learn(learner_of(10, SKETCHES[kind]), rows, SKETCHES[kind]))
+    return times
+
+
+def by_dimension(count: int, repeat: int, sketch: str) -> tuple[Times, Times]:
+    """First and second pass over the same rows."""
+    first: Times = defaultdict(list)
+    second: Times = defaultdict(list)
+    data = {d: zipf.uniform_rows(count, d) for d in DIMENSIONS}
+    for turn in range(repeat):
+        for place in range(len(DIMENSIONS)):
+            d = DIMENSIONS[(turn + place) % len(DIMENSIONS)]
+            learner = learner_of(10, sketch)
+            first[d].append(learn(learner, data[d], f"{sketch}, d = {d:,}"))
+            second[d].append(learn(learner, data[d], f"{sketch}, d = {d:,}"))
+    return first, second
+
+
 def bank_ratio(count: int, repeat: int) -> float:
     """Cost of the default learner on the Zipf rows, relative to m = 10."""
     rows = zipf.zipf_rows(count)
@@ -74,18 +103,13 @@ def bank_ratio(count: int, repeat: int) -> float:
     return bank / oja
 
 
-def by_dimension(count: int, repeat: int, m: int = 10) -> tuple[Times, Times]:
-    """First and second pass over the same rows."""
-    data = {d: zipf.uniform_rows(count, d) for d in DIMENSIONS}
-    first: Times = defaultdict(list)
-    second: Times = defaultdict(list)
-    for turn in range(repeat):
-        for place in range(len(DIMENSIONS)):
-            d = DIMENSIONS[(turn + place) % len(DIMENSIONS)]
-            learner = learner_of(m)
-            first[d].append(learn(learner, data[d], f"d = {d:,}"))
-            second[d].append(learn(learner, data[d], f"d = {d:,}"))
-    return first, second
+def by_non_zeros(count: int, repeat: int, sketch: str) -> Times:
+    data = {s: zipf.uniform_rows(count // 4, 10**5, s) for s in NON_ZEROS}
+    times: Times = defaultdict(list)
+    for _ in range(repeat):
+        for s, rows in data.items():
+            times[s].append(learn(learner_of(10, sketch), rows, f"{sketch}, {s} non-zeros"))
+    return times
 
 
 def dense_calls(repeat: int) -> Times:
@@ -119,31 +143,63 @@ def table(title: str, names: dict[int, str], columns: dict[str, dict[int, float]
     print()
 
 
+def measure(parts: list[str], rows: int, repeat: int) -> tuple[dict[str, dict[int, float]], list[Promise]]:
+    """Medians by name of what was measured, and the promises that they keep or break."""
+    results: dict[str, dict[int, float]] = {}
+    promises: list[Promise] = []
+    if "sizes" in parts:
+        results["sketch_size"] = sizes = medians(by_sketch_size(rows, repeat))
+        promises.append(("m = 10 / m = 0", sizes[10] / sizes[0], SKETCH_COST))
+    if "kinds" in parts:
+        results["kind"] = kinds = medians(by_kind(rows, repeat))
+        promises += [(f"{SKETCHES[kind]} / oja", kinds[kind] / kinds[0], KIND_COST) for kind in kinds if kind]
+    if "bank" in parts:
+        promises.append(("NewtonBank / m = 10", bank_ratio(rows, repeat), BANK_COST))
+    for sketch in SKETCHES:
+        if "dimension" in parts:
+            first, second = (medians(times) for times in by_dimension(rows, repeat, sketch))
+            results |= {f"first_pass_{sketch}": first, f"second_pass_{sketch}": second}
+            promises.append((f"{sketch}, d = 10⁷ / d = 10⁴", second[10**7] / second[10**4], DIMENSION_COST))
+        if "non-zeros" in parts:
+            results[f"non_zeros_{sketch}"] = wide = medians(by_non_zeros(rows, repeat, sketch))
+            promises.append((f"{sketch}, 240 / 60 non-zeros", wide[240] / wide[60], NON_ZERO_COST))
+    if "dense" in parts:
+        results["dense_call"] = medians(dense_calls(repeat))
+    return results, promises
+
+
+def show(results: dict[str, dict[int, float]]) -> None:
+    if "sketch_size" in results:
+        table("Zipf rows", {m: f"m = {m}" for m in SKETCH_SIZES}, {"per row": results["sketch_size"]})
+    if "kind" in results:
+        table("Zipf rows, m = 10", dict(enumerate(SKETCHES)), {"per row": results["kind"]})
+    for sketch in SKETCHES:
+        if f"first_pass_{sketch}" in results:
+            passes = {f"{name} pass": results[f"{name}_pass_{sketch}"] for name in ("first", "second")}
+            table(f"uniform rows, {sketch}, m = 10", {d: f"d = {d:,}" for d in DIMENSIONS}, passes)
+        if f"non_zeros_{sketch}" in results:
+            names = {s: f"{s} non-zeros" for s in NON_ZEROS}
+            table(f"d = 100,000, {sketch}, m = 10", names, {"per row": results[f"non_zeros_{sketch}"]})
+    if "dense_call" in results:
+        names = {m: f"m = {m}" for m in results["dense_call"]}
+        table(f"dense, {DENSE_FEATURES} features", names, {"per call": results["dense_call"]})
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=zipf.ROWS, help="rows of each data set")
     parser.add_argument("--repeat", type=int, default=7, help="times that each is run")
+    parser.add_argument("--part", choices=PARTS, action="append", help="measure this only; may be repeated")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the tables")
     args = parser.parse_args()
-    sizes = medians(by_sketch_size(args.rows, args.repeat))
-    first, second = (medians(times) for times in by_dimension(args.rows, args.repeat))
-    dense = medians(dense_calls(args.repeat))
-    promises = [
-        ("m = 10 / m = 0", sizes[10] / sizes[0], SKETCH_COST),
-        ("d = 10⁷ / d = 10⁴", second[10**7] / second[10**4], DIMENSION_COST),
-        ("NewtonBank / m = 10", bank_ratio(args.rows, args.repeat), BANK_COST),
-    ]
+    results, promises = measure(args.part or list(PARTS), args.rows, args.repeat)
     if args.json:
         kept = [{"name": n, "ratio": r, "at_most": most, "kept": r <= most} for n, r, most in promises]
-        result = {"sketch_size": sizes, "first_pass": first, "second_pass": second, "dense_call": dense}
         run = {"rows": args.rows, "repeat": args.repeat, "diverged": sorted(diverged)}
-        print(json.dumps({**run, **result, "promises": kept}))
+        print(json.dumps({**run, **results, "promises": kept}))
     else:
         print(f"{args.rows} rows, medians of {args.repeat}, processor time of the learning thread\n")
-        table("Zipf rows", {m: f"m = {m}" for m in sizes}, {"per row": sizes})
-        names = {d: f"d = {d:,}" for d in DIMENSIONS}
-        table("uniform rows, m = 10", names, {"first pass": first, "second pass": second})
-        table(f"dense, {DENSE_FEATURES} features", {m: f"m = {m}" for m in dense}, {"per call": dense})
+        show(results)
         for name, ratio, most in promises:
             verdict = "kept" if ratio <= most else "BROKEN"
             print(f"{verdict:<8}{name}: {ratio:.2f} (promised: at most {most:g})")

@@ -3,7 +3,7 @@
 // The experts share features' scales and one Robust Frequent Directions sketch U, λ of the rows; each takes
 // its own steps. During an epoch U is fixed, rows for the sketch wait in a buffer, and expert k's weights are
 // W_k = w̄_k + Uᵀb_k. At an epoch's end U ← N₁U + N₂·buffer, and Uᵀb_k joins w̄_k: a linear map that features
-// go through when they are touched next (EpochMaps).
+// go through when they are touched next (DelayedMaps).
 //
 // A table row: K weights w̄, m sketch coordinates, padding, then the number of rows that had the feature, √Σx²
 // and the epoch up to which the row has been brought (−1: no coordinates yet, nothing to bring).
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "aggregate.hpp"
+#include "delayed_maps.hpp"
 #include "eigen.hpp"
-#include "epochs.hpp"
 #include "rows.hpp"
 #include "small.hpp"
 #include "table.hpp"
@@ -49,7 +49,7 @@ struct BankState {
   double* buffer_length;       // n: what the values are to be multiplied with
   double* buffer_c;            // n × ldm: U times the buffer's values
   double* buffer_gram;         // n × ldn: products of the buffer's values
-  EpochState<T> epochs;
+  MapState<T> epochs;
   bool intercept;
 };
 
@@ -584,8 +584,8 @@ class Bank {
   BankState<T> s_;
   Table<T> table_;
   std::int64_t K_, m_, ldm_, ldn_;
-  EpochShape shape_;
-  EpochMaps<T> epochs_;
+  MapShape shape_;
+  DelayedMaps<T> epochs_;
   SymmetricEigen eigen_;
   std::vector<double> sums_, c_, even_c_, p_, up_, down_, step_, direction_, gain_;
   std::vector<T> map_, x_, count_, root_, copies_;

@@ -3,6 +3,7 @@
 
 namespace nb = nanobind;
 
+void bind_dicts(nb::module_& m);
 void bind_learners(nb::module_& m);
 void bind_streams(nb::module_& m);
 
@@ -10,5 +11,6 @@ NB_MODULE(_native, m) {
   m.doc() = "Compiled kernels. State is plain NumPy arrays owned by Python; a kernel works on views of them.";
   nb::set_leak_warnings(false);  // learners that are alive when Python exits are no leak
   bind_learners(m);
+  bind_dicts(m);
   bind_streams(m);
 }

@@ -14,8 +14,10 @@
 
 #include "adagrad.hpp"
 #include "bank.hpp"
+#include "bindings_rows.hpp"
 #include "frequent.hpp"
 #include "full_newton.hpp"
+#include "invariant_newton.hpp"
 #include "newton.hpp"
 #include "oja.hpp"
 #include "projection.hpp"
@@ -49,14 +51,6 @@ struct Vector {
   }
 };
 
-// A batch of rows; `owner` keeps the arrays alive.
-struct PyRows {
-  std::unique_ptr<Rows> rows;
-  nb::object owner;
-  std::int64_t largest = -1;  // feature index, known once scanned
-  bool scanned = false;
-};
-
 template <class Index, class Value>
 PyRows csr_rows(Array1<const std::int64_t> indptr, Array1<const Index> indices, Array1<const Value> values) {
   require(indptr.size() > 0, "indptr is empty");
@@ -75,8 +69,9 @@ PyRows dense_rows(Array2<const Value> values) {
           nb::cast(values)};
 }
 
-Problem problem(int loss, double parameter, double clip, double curvature, double eta, double power) {
-  return {make_loss(loss, parameter), clip, curvature, eta, power};
+Problem problem(int loss, double parameter, double clip, double curvature, double eta, double power,
+                bool by_dimension) {
+  return {make_loss(loss, parameter), clip, curvature, eta, power, by_dimension};
 }
 
 void check_batch(const PyRows& x, std::int64_t features, const ConstDoubles& labels,
@@ -108,6 +103,15 @@ struct TableKernel {
     nb::gil_scoped_release release;
     kernel.predict(*x.rows, features, out.data());
   }
+
+  // A single row, without the cost of arrays.
+  double learn_one(const PyRows& x, double label) {
+    require(x.scanned && x.largest < features && x.rows->count() == 1,
+            "one row, scanned, and the table must have room for it");
+    double prediction = 0;
+    kernel.learn(*x.rows, &label, nullptr, &prediction);
+    return prediction;
+  }
 };
 
 template <class Kernel, class T>
@@ -115,6 +119,7 @@ nb::class_<TableKernel<Kernel, T>> bind_table_kernel(nb::module_& m, const char*
   using K = TableKernel<Kernel, T>;
   return nb::class_<K>(m, name)
       .def("learn", &K::learn, "rows"_a, "labels"_a, "weights"_a.none(), "out"_a)
+      .def("learn_one", &K::learn_one, "row"_a, "label"_a)
       .def("predict", &K::predict, "rows"_a, "out"_a);
 }
 
@@ -123,7 +128,7 @@ void bind_newton(nb::module_& m, const std::string& name) {
   using K = TableKernel<Kernel, T>;
   bind_table_kernel<Kernel, T>(m, name.c_str())
       .def(
-          "settled", [](K& k, Array2<T> out) { k.kernel.settled(out.data()); }, "out"_a,
+          "settled", [](K& k, Array2<T> out) { k.kernel.settled(out.data(), extent(out.shape(1))); }, "out"_a,
           "Copies of the rows of all active features, with all work done that was put off.");
 }
 
@@ -192,31 +197,41 @@ OjaState oja_view(const State& s, std::int64_t block) {
 }
 
 template <class T>
-EpochState<T> epochs_view(const State& s, std::int64_t q, std::int64_t width) {
-  using Epochs = EpochState<T>;
-  return {s.get<std::int64_t>("items", {Epochs::kLevels}),
-          s.get<T>("suffix", {Epochs::kLevels * Epochs::kGroup, q, width}),
-          {s.get<T>("archive0", {Epochs::archived(0), q, width}),
-           s.get<T>("archive1", {Epochs::archived(1), q, width}),
-           s.get<T>("archive2", {Epochs::archived(2), q, width})}};
+MapState<T> maps_view(const State& s, std::int64_t q, std::int64_t width) {
+  using Maps = MapState<T>;
+  return {s.get<std::int64_t>("items", {Maps::kLevels}),
+          s.get<T>("suffix", {Maps::kLevels * Maps::kGroup, q, width}),
+          {s.get<T>("archive0", {Maps::archived(0), q, width}),
+           s.get<T>("archive1", {Maps::archived(1), q, width}),
+           s.get<T>("archive2", {Maps::archived(2), q, width})}};
 }
 
 template <class T>
 FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule& rule) {
   const std::int64_t n = 2 * m - 1, ld = padded4(n), q = std::max<std::int64_t>(m - 1, 1);
   const std::int64_t width = padded4(1 + q);
-  require(m > 0 && s.columns("table") >= 3 + q + m, "the table is too narrow");
+  require(m > 0 && s.columns("table") >= 2 + Frequent<T>::columns(m), "the table is too narrow");
+  using Epochs = EpochState<T>;
+  const Epochs epochs{s.get<std::int64_t>("items", {1 + Epochs::kLevels}),
+                      s.get<T>("open", {Epochs::kGroup, q + m, width}),
+                      s.get<T>("suffix", {Epochs::kLevels * Epochs::kGroup, q, width}),
+                      {s.get<T>("archive0", {Epochs::archived(0), q, width}),
+                       s.get<T>("archive1", {Epochs::archived(1), q, width})}};
+  const std::int64_t slots = s.rows("recent");
   return {m,
           rule,
-          s.get<std::int64_t>("sketch_counts", {4}),
+          s.get<std::int64_t>("sketch_counts", {6}),
           s.get<double>("shrunk", {1}),
+          s.get<double>("doubt", {1}),
           s.get<double>("M", {n, ld}),
-          s.get<double>("U", {n, ld}),
+          s.get<double>("H", {n, ld}),
           s.get<double>("C", {m, padded4(q)}),
           s.get<double>("T", {m, padded4(m)}),
           s.get<double>("c", {ld}),
-          s.get<std::int64_t>("recent", {-1}),
-          epochs_view<T>(s, q, width)};
+          s.get<std::int64_t>("recent", {slots}),
+          s.get<T>("slots", {slots, padded4(m)}),
+          s.get<std::int64_t>("group", {-1}),
+          epochs};
 }
 
 template <class T>
@@ -245,7 +260,7 @@ BankState<T> bank_view(const State& s, bool intercept) {
           s.get<double>("buffer_length", {n}),
           s.get<double>("buffer_c", {n, ld}),
           s.get<double>("buffer_gram", {n, padded4(std::max<std::int64_t>(n, 1))}),
-          epochs_view<T>(s, q, padded4(K + q)),
+          maps_view<T>(s, q, padded4(K + q)),
           intercept};
 }
 
@@ -337,15 +352,42 @@ void bind_for(nb::module_& m, const std::string& bits) {
         "problem"_a, "eta"_a, "sigma"_a, "intercept"_a, "arrays"_a);
 }
 
-struct PyFullNewton {
-  FullNewton kernel;
+// Kernels of learners that keep whole matrices.
+template <class Kernel>
+struct MatrixKernel {
+  Kernel kernel;
   std::int64_t features;
   nb::object owner;
 };
 
+template <class Kernel>
+void bind_matrix_kernel(nb::module_& m, const char* name) {
+  using K = MatrixKernel<Kernel>;
+  nb::class_<K>(m, name)
+      .def(
+          "learn",
+          [](K& k, const PyRows& x, ConstDoubles labels, std::optional<ConstDoubles> weights, Doubles out) {
+            check_batch(x, k.features, labels, weights, out);
+            nb::gil_scoped_release release;
+            k.kernel.learn(*x.rows, labels.data(), data_or_null(weights), out.data());
+          },
+          "rows"_a, "labels"_a, "weights"_a.none(), "out"_a)
+      .def(
+          "predict",
+          [](K& k, const PyRows& x, Doubles out) {
+            require(extent(out.size()) == x.rows->count(), "lengths differ");
+            nb::gil_scoped_release release;
+            k.kernel.predict(*x.rows, out.data());
+          },
+          "rows"_a, "out"_a);
+}
+
 }  // namespace
 
+#include "bindings_adaptive.hpp"
+
 void bind_learners(nb::module_& m) {
+  bind_adaptive(m);
   nb::class_<PyRows>(m, "Rows")
       .def("__len__", [](const PyRows& x) { return x.rows->count(); })
       .def(
@@ -360,7 +402,27 @@ void bind_learners(nb::module_& m) {
             x.largest = s.largest_index;
             return std::make_tuple(s.largest_index, s.widest_row, s.bad_row, s.bad_index, s.bad_value);
           },
-          "limit"_a, "(largest index, widest row, first bad row or -1, its feature, its value)");
+          "limit"_a, "(largest index, widest row, first bad row or -1, its feature, its value)")
+      .def(
+          "part",
+          [](const PyRows& x, std::int64_t begin, std::int64_t end) {
+            require(0 <= begin && begin <= end && end <= x.rows->count(), "no such rows");
+            return PyRows{x.rows->part(begin, end), x.owner, x.largest, x.scanned};
+          },
+          "begin"_a, "end"_a, "A view of the rows [begin, end).");
+  m.def(
+      "spread_row",
+      [](const PyRows& x, std::int64_t r, Doubles out) {
+        require(r >= 0 && r < x.rows->count(), "no such row");
+        Row row;
+        x.rows->load(r, row);
+        std::fill_n(out.data(), out.size(), 0.0);
+        for (std::int64_t k = 0; k < row.size() && row.index()[k] < extent(out.size()); ++k)
+          out.data()[row.index()[k]] = row.value()[k];
+        return row.size() > 0 ? row.index()[row.size() - 1] : -1;
+      },
+      "rows"_a, "r"_a, "out"_a,
+      "Writes one row as a dense vector, cut off at its length; returns its last index.");
   m.def("csr_rows", &csr_rows<std::int32_t, float>, "indptr"_a, "indices"_a, "values"_a);
   m.def("csr_rows", &csr_rows<std::int32_t, double>, "indptr"_a, "indices"_a, "values"_a);
   m.def("csr_rows", &csr_rows<std::int64_t, float>, "indptr"_a, "indices"_a, "values"_a);
@@ -369,7 +431,8 @@ void bind_learners(nb::module_& m) {
   m.def("dense_rows", &dense_rows<double>, "values"_a);
 
   nb::class_<Problem>(m, "Problem");
-  m.def("problem", &problem, "loss"_a, "parameter"_a, "clip"_a, "curvature"_a, "eta"_a, "power"_a);
+  m.def("problem", &problem, "loss"_a, "parameter"_a, "clip"_a, "curvature"_a, "eta"_a, "power"_a,
+        "by_dimension"_a = false);
   m.def(
       "loss_values",
       [](int code, double parameter, ConstDoubles predictions, ConstDoubles labels) {
@@ -396,24 +459,7 @@ void bind_learners(nb::module_& m) {
   bind_for<float>(m, "32");
   bind_for<double>(m, "64");
 
-  nb::class_<PyFullNewton>(m, "FullNewton")
-      .def(
-          "learn",
-          [](PyFullNewton& k, const PyRows& x, ConstDoubles labels, std::optional<ConstDoubles> weights,
-             Doubles out) {
-            check_batch(x, k.features, labels, weights, out);
-            nb::gil_scoped_release release;
-            k.kernel.learn(*x.rows, labels.data(), data_or_null(weights), out.data());
-          },
-          "rows"_a, "labels"_a, "weights"_a.none(), "out"_a)
-      .def(
-          "predict",
-          [](PyFullNewton& k, const PyRows& x, Doubles out) {
-            require(extent(out.size()) == x.rows->count(), "lengths differ");
-            nb::gil_scoped_release release;
-            k.kernel.predict(*x.rows, out.data());
-          },
-          "rows"_a, "out"_a);
+  bind_matrix_kernel<FullNewton>(m, "FullNewton");
   m.def(
       "full_newton",
       [](const Problem& p, bool intercept, nb::dict arrays) {
@@ -421,7 +467,25 @@ void bind_learners(nb::module_& m) {
         const std::int64_t n = s.rows("w");
         const FullNewtonState state{s.get<std::int64_t>("counts", {2}), s.get<double>("w", {n}),
                                     s.get<double>("U", {n, n}), n, intercept};
-        return PyFullNewton{FullNewton(p, state), n - 1, s.owner()};
+        return MatrixKernel<FullNewton>{FullNewton(p, state), n - 1, s.owner()};
+      },
+      "problem"_a, "intercept"_a, "arrays"_a);
+  bind_matrix_kernel<InvariantNewton>(m, "InvariantNewton");
+  m.def(
+      "invariant_newton",
+      [](const Problem& p, bool intercept, nb::dict arrays) {
+        const State s(arrays);
+        const std::int64_t n = s.rows("v");
+        const InvariantNewtonState state{s.get<std::int64_t>("counts", {3}),
+                                         s.get<double>("unit", {n}),
+                                         s.get<double>("Q", {n, n}),
+                                         s.get<double>("U", {n, n}),
+                                         s.get<double>("R", {n, n}),
+                                         s.get<double>("length", {n}),
+                                         s.get<double>("v", {n}),
+                                         n,
+                                         intercept};
+        return MatrixKernel<InvariantNewton>{InvariantNewton(p, state), n - 1, s.owner()};
       },
       "problem"_a, "intercept"_a, "arrays"_a);
 }

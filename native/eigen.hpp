@@ -110,8 +110,9 @@ class SymmetricEigen {
             e_[k] = 0;
             break;
           }
-          s = f / r;
-          c = g / r;
+          const double inverse = 1.0 / r;
+          s = f * inverse;
+          c = g * inverse;
           g = d_[i + 1] - p;
           r = (d_[i] - g) * s + 2.0 * c * b;
           p = s * r;

@@ -1,20 +1,22 @@
 // Frequent Directions and its kin in sparse time (SON Algorithms 6–10, RFD Algorithms 3 and 6).
 //
 // The sketch is S = [diag(D) V; G]: V has up to m − 1 orthonormal rows from the last shrink, G the gradients
-// since then, up to m of them, which wait in the table's columns (at unit length: only their directions
-// matter there). All small computation is done in an orthonormal basis W of their span, which G extends row
-// by row: W = [V; C V + T G]. There SᵀS is a small matrix M = W SᵀS Wᵀ, kept beside the Cholesky factor U of
-// αI + M, and the weights are w̄ + Wᵀc.
+// since then, up to m of them (at unit length: only their directions matter). All small computation is done
+// in an orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is a
+// small matrix M = W SᵀS Wᵀ, kept beside H = (αI + M)⁻¹, and the weights are w̄ + Wᵀc.
 //
 // When G is full, M is diagonalised, the shrink rule is applied, and V ← N₁V + N₂G. SON represents V as FZ to
 // avoid writing all of it, but N₁ is nearly singular whenever a direction is replaced, so F cannot be
 // inverted. Here features go through N₁ when they are touched next (EpochMaps); the weights' part Vᵀc takes
-// the same way into w̄.
+// the same way into w̄. So does a gradient: a feature that one gradient of an epoch has touched keeps its
+// value in its row of the table until then. Those that several have touched get a slot for all their values,
+// and move on at the epoch's end.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "eigen.hpp"
@@ -44,12 +46,15 @@ template <class T>
 struct FrequentState {
   std::int64_t m;
   ShrinkRule rule;
-  std::int64_t* counts;  // rank of V, directions that G has opened, rows in G, recent
+  std::int64_t* counts;  // see the enum in Frequent
   double* shrunk;        // Σρ: a certificate of the error
-  double *M, *U;         // (2m − 1) × ld each
+  double* doubt;         // how many times rounding V may be off from orthonormal
+  double *M, *H;         // (2m − 1) × ld each
   double *C, *Tm;        // m × ldq and m × ldm: the opened directions in terms of V and of G
   double* c;             // ld
-  std::int64_t* recent;  // features touched since the last shrink, repeats included
+  std::int64_t* recent;  // the features that have slots
+  T* slots;              // ldm each: their columns of G
+  std::int64_t* group;   // the features that gradients of the open group of epochs have touched
   EpochState<T> epochs;
 };
 
@@ -65,61 +70,93 @@ class Frequent {
         ld_(padded4(2 * s.m - 1)),
         ldq_(padded4(q_)),
         ldm_(padded4(s.m)),
-        shape_{q_, padded4(1 + q_)},
+        shape_{q_, s.m, padded4(1 + q_)},
         epochs_(shape_, s.epochs),
         xhat_(ld_),
         y_(ld_),
         v_(ld_),
-        map_(shape_.size()),
-        gain_(s.m * shape_.width) {}
-
-  // Brings the features of a row up to date.
-  void prepare(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) settle(table.row(index[i]));
+        z_(ldq_),
+        g_(ldm_),
+        run_(ldm_),
+        map_(shape_.whole()),
+        spread_(s.m) {
+    for (std::int64_t k = 0; k < s.counts[kOpened]; ++k) spread_[k] = spread(k);
   }
 
+  static std::int64_t columns(std::int64_t m) { return kV + std::max<std::int64_t>(m - 1, 1); }
+
+  // Brings the features of a row to the start of the open group of epochs, or up to now where gradients of
+  // earlier epochs wait, and notes which have gradients of this epoch.
+  void prepare(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
+    touched_.clear();
+    early_.clear();
+    late_.clear();
+    const T now = static_cast<T>(epochs_.now()), start = static_cast<T>(epochs_.group_start());
+    const T waiting = static_cast<T>(first_kind());  // kinds from here on are of this epoch
+    for (std::int64_t i = 0; i < n; ++i) {
+      T *row = table.row(index[i]), *columns = row + Table<T>::kSketch;
+      if (columns[kEpoch] < start) wake(row);
+      if (columns[kKind] >= waiting)
+        touched_.push_back({i, static_cast<std::int64_t>(columns[kKind] - waiting), columns[kValue]});
+      else if (columns[kKind] != T(0) || (columns[kEpoch] != now && columns[kEpoch] != start))
+        catch_up(row);
+      (columns[kEpoch] == now ? late_ : early_).push_back(i);
+    }
+  }
+
+  // Σ x_i row_i of the features prepared, as if all were up to date.
+  void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t, double* out) {
+    table_ = table;
+    index_ = index;
+    x_ = x;
+    gather<false>(out);
+  }
+
+  // All that was put off, for one feature.
   void settle(T* row) {
     T* columns = row + Table<T>::kSketch;
-    if (row[Table<T>::kScale] != T(0))
-      epochs_.apply(static_cast<std::int64_t>(columns[0]), row + Table<T>::kWeight, columns + 1);
-    columns[0] = static_cast<T>(epochs_.now());
+    if (columns[kEpoch] < static_cast<T>(epochs_.group_start())) wake(row);
+    catch_up(row);
   }
 
-  double begin(const double* columns, double xx) {
+  double begin(const double* columns, double xx, const T*) {
     xx_ = xx;
-    z_ = columns + 1;
-    g_ = z_ + q_;
-    double score = 0;
-    inside_ = 0;
-    for (std::int64_t j = 0; j < size(); ++j) {
-      if (j < rank()) {
-        xhat_[j] = z_[j];
-      } else {
-        const double *C = s_.C + (j - rank()) * ldq_, *Tm = s_.Tm + (j - rank()) * ldm_;
-        double sum = 0;
-        for (std::int64_t k = 0; k < rank(); ++k) sum += C[k] * z_[k];
-        for (std::int64_t k = 0; k < filled(); ++k) sum += Tm[k] * g_[k];
-        xhat_[j] = sum;
-      }
-      score += s_.c[j] * xhat_[j];
-      inside_ += xhat_[j] * xhat_[j];
+    products();
+    express(columns + kV);
+    if (sizeof(T) == 4 && xx_ - inside_ < kDoubtful * xx_) {  // sums in T will not tell how far x reaches out
+      exact_.resize(static_cast<std::size_t>(table_.stride));
+      gather<true>(exact_.data());
+      products_exactly();
+      express(exact_.data() + Table<T>::kSketch + kV);
     }
+    outside_ = reaches_out();
     solved_ = false;
-    return score;
+    return dot(s_.c, xhat_.data(), ld_);
+  }
+
+  // What the table does not show of a feature: its column of G.
+  void extra(const T* row, T* out) const {
+    std::fill(out, out + s_.m, T(0));
+    const T* columns = row + Table<T>::kSketch;
+    const std::int64_t kind = static_cast<std::int64_t>(columns[kKind]) - first_kind();
+    if (kind == s_.m)
+      std::copy_n(slot(columns[kValue]), s_.m, out);
+    else if (kind >= 0)
+      out[kind] = columns[kValue];
   }
 
   // α = 0 and x has a part outside the range of A, where moving costs nothing (SON Lemma 2).
-  bool free() const { return *alpha_ == 0 && xx_ - inside_ > kInside * xx_; }
+  bool free() const { return *alpha_ == 0 && outside_; }
 
   double quadratic() {
-    const double outside = *alpha_ > 0 ? std::max(xx_ - inside_, 0.0) / *alpha_ : 0.0;
+    const double outside = steps_out() ? std::max(xx_ - inside_, 0.0) / *alpha_ : 0.0;
     solve();
     return outside + quadratic_;
   }
 
   double move(double step) {
     solve();
-    const double outside = *alpha_ > 0 ? step / *alpha_ : 0.0;
+    const double outside = steps_out() ? step / *alpha_ : 0.0;
     for (std::int64_t j = 0; j < size(); ++j) s_.c[j] += outside * xhat_[j] - step * y_[j];
     return -outside;
   }
@@ -130,16 +167,23 @@ class Frequent {
     return -step;
   }
 
-  double update(double r, double* columns, const Table<T>&, std::int64_t, const std::int64_t* index,
+  double update(double r, double*, const Table<T>& table, std::int64_t active, const std::int64_t* index,
                 std::int64_t n) {
     const std::int64_t row = s_.counts[kFilled]++;
-    columns[1 + q_ + row] = 1.0 / std::sqrt(xx_);  // x/‖x‖: products with long rows stay in range
-    for (std::int64_t i = 0; i < n; ++i) s_.recent[s_.counts[kRecent]++] = index[i];
-    if (xx_ - inside_ > kInside * xx_ && size() < 2 * s_.m - 1) open(row);
-    for (std::int64_t j = 0; j < size(); ++j) v_[j] = r * xhat_[j];
-    for (std::int64_t i = 0; i < size(); ++i)
-      for (std::int64_t j = 0; j < size(); ++j) s_.M[i * ld_ + j] += v_[i] * v_[j];
-    update_factor();
+    s_.counts[kMet] += n;
+    record(row, table, index, n);
+    solve();
+    const double rr = r * r, damping = 1.0 + rr * quadratic_;
+    // What is outside of a span that has as many directions as there are features is rounding.
+    const bool opens = outside_ && size() < std::min(2 * s_.m - 1, active);
+    if (opens) {
+      open(row);
+      grow_inverse(rr / damping);
+    } else {
+      rank_one(s_.H, -rr / damping, y_);
+    }
+    rank_one(s_.M, rr, xhat_);
+    if (!(damping < kIllConditioned)) invert();
     solved_ = false;
     if (filled() == s_.m) shrink();
     return 0.0;
@@ -149,24 +193,193 @@ class Frequent {
     if (!ended_) return;
     ended_ = false;
     end_epoch(table);
-    if (epochs_.full()) sweep(table, active);
+    // A sweep now and then costs little, keeps V orthonormal, and spares features long delays.
+    if (epochs_.full() || s_.counts[kMet] > kSweep * active) sweep(table, active);
   }
 
  private:
-  enum { kRank, kOpened, kFilled, kRecent };
-  // Share of ‖x‖² outside the span below which it is rounding.
-  static constexpr double kInside = sizeof(T) == 4 ? 5e-7 : 1e-12;
+  // Rank of V, directions that G has opened, rows in G, entries met since the last sweep, features of the
+  // group, slots in use.
+  enum { kRank, kOpened, kFilled, kMet, kMembers, kRecent };
+  // Columns of the table. Kind 0: nothing waits. 1 + (m + 1)e + k: the value in gradient k of epoch e of the
+  // open group; k = m stands for all gradients of the epoch, and the value is the number of a slot.
+  enum { kEpoch, kKind, kValue, kV };
+  struct Touched {
+    std::int64_t at, gradient;
+    T value;
+  };
+  // Share of ‖x‖² outside the span below which it is rounding; what rounding a vector of length one gains.
+  static constexpr double kInside = sizeof(T) == 4 ? 3e-7 : 1e-12;
+  static constexpr double kDoubtful = 1e-4;
+  static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
+  static constexpr double kIllConditioned =
+      1e6;  // an update that takes this many digits from H: start afresh
+  static constexpr std::int64_t kSweep = 16;
+  static constexpr std::int64_t kAhead = 8;
+  static constexpr std::int64_t kRun = 32;  // short sums in T, long ones in double, as in the table
+
+  // Does x reach out of the span by more than rounding? A direction that was opened by little of a gradient
+  // is a difference of long vectors, and so less sure than others; V inherits that until a sweep mends it.
+  bool reaches_out() const {
+    const double length = std::sqrt(xx_);
+    double unsure = length * (*s_.doubt - 1.0);
+    for (std::int64_t k = 0; k < s_.counts[kOpened]; ++k)
+      unsure += std::abs(xhat_[rank() + k]) * (spread_[k] - 1.0);
+    return xx_ - inside_ > kInside * xx_ + kNoise * length * unsure;
+  }
+
+  // A step along x − Wᵀx̂, unless that is rounding and a small α would make much of it.
+  bool steps_out() const { return *alpha_ > 0 && (outside_ || *alpha_ > kInside * xx_); }
+
+  double spread(std::int64_t k) const {  // how long the vectors are that direction k is a difference of
+    const double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
+    return std::max(1.0, std::sqrt(dot(C, C, ldq_) + dot(Tm, Tm, ldm_)));
+  }
 
   std::int64_t rank() const { return s_.counts[kRank]; }
   std::int64_t filled() const { return s_.counts[kFilled]; }
   std::int64_t size() const { return s_.counts[kRank] + s_.counts[kOpened]; }
-  double* U(std::int64_t i) const { return s_.U + i * ld_; }
+  double* H(std::int64_t i) const { return s_.H + i * ld_; }
+  T* slot(T number) const { return s_.slots + static_cast<std::int64_t>(number) * ldm_; }
 
-  // W gains the part of ĝ = r·x that is outside its span.
+  // The kind of gradient 0 of this epoch.
+  std::int64_t first_kind() const { return 1 + (s_.m + 1) * (epochs_.now() - epochs_.group_start()); }
+
+  void wake(T* row) {
+    T* columns = row + Table<T>::kSketch;
+    if (row[Table<T>::kScale] != T(0))
+      epochs_.wake(static_cast<std::int64_t>(columns[kEpoch]), row[Table<T>::kWeight], columns + kV);
+    columns[kEpoch] = static_cast<T>(epochs_.group_start());
+  }
+
+  void catch_up(T* row) {
+    T* columns = row + Table<T>::kSketch;
+    const auto since = static_cast<std::int64_t>(columns[kEpoch]);
+    const std::int64_t kind = static_cast<std::int64_t>(columns[kKind]) - 1;
+    const std::int64_t epoch = epochs_.group_start() + kind / (s_.m + 1), gradient = kind % (s_.m + 1);
+    const bool joins = kind >= 0 && epoch < epochs_.now();
+    if (since < epochs_.now()) {
+      if (joins && gradient == s_.m)
+        epochs_.catch_up(since, epoch, 0, slot(columns[kValue]), s_.m, row[Table<T>::kWeight], columns + kV);
+      else
+        epochs_.catch_up(since, epoch, gradient, &columns[kValue], joins, row[Table<T>::kWeight],
+                         columns + kV);
+    }
+    columns[kEpoch] = static_cast<T>(epochs_.now());
+    if (joins) columns[kKind] = columns[kValue] = T(0);
+  }
+
+  // Features that stand at the start of the group move on together.
+  template <bool kExactly>
+  void gather(double* out) {
+    gather<kExactly>(late_, out);
+    if (early_.empty()) return;
+    sum_.resize(static_cast<std::size_t>(table_.stride));
+    gather<kExactly>(early_, sum_.data());
+    out[Table<T>::kWeight] += sum_[Table<T>::kWeight];
+    const T* map = epochs_.since_group_start();
+    for (std::int64_t k = 0; k < q_; ++k, map += shape_.width) {
+      const double zk = sum_[Table<T>::kSketch + kV + k];
+      out[Table<T>::kWeight] += zk * static_cast<double>(map[0]);
+      for (std::int64_t j = 0; j < q_; ++j)
+        out[Table<T>::kSketch + kV + j] += zk * static_cast<double>(map[1 + j]);
+    }
+  }
+
+  template <bool kExactly>
+  void gather(const std::vector<std::int64_t>& places, double* out) {
+    chosen_index_.clear();
+    chosen_x_.clear();
+    for (std::int64_t i : places) {
+      chosen_index_.push_back(index_[i]);
+      chosen_x_.push_back(x_[i]);
+    }
+    const auto n = static_cast<std::int64_t>(places.size());
+    if constexpr (kExactly)
+      table_.gather_exactly(chosen_index_.data(), chosen_x_.data(), n, out);
+    else
+      table_.gather(chosen_index_.data(), chosen_x_.data(), n, out);
+  }
+
+  void express(const double* z) {  // x̂ = Wx, from z = Vx and g = Gx
+    std::copy_n(z, q_, z_.begin());
+    for (std::int64_t j = 0; j < size(); ++j) {
+      const std::int64_t k = j - rank();
+      xhat_[j] =
+          k < 0 ? z_[j] : dot(s_.C + k * ldq_, z_.data(), ldq_) + dot(s_.Tm + k * ldm_, g_.data(), ldm_);
+    }
+    std::fill(xhat_.begin() + size(), xhat_.end(), 0.0);
+    inside_ = dot(xhat_.data(), xhat_.data(), ld_);
+  }
+
+  void products() {  // g = Gx
+    std::fill(g_.begin(), g_.end(), 0.0);
+    std::fill(run_.begin(), run_.end(), T(0));
+    std::int64_t length = 0;
+    for (const Touched& t : touched_) {
+      if (t.gradient < s_.m) {
+        g_[t.gradient] += static_cast<double>(x_[t.at]) * static_cast<double>(t.value);
+        continue;
+      }
+      const T* G = slot(t.value);
+      for (std::int64_t b = 0; b < ldm_; ++b) run_[b] += x_[t.at] * G[b];
+      if (++length % kRun == 0) flush();
+    }
+    flush();
+    double sum = 0;
+    for (double product : g_) sum += product - product;
+    if (sum != 0) products_exactly();
+  }
+
+  void flush() {
+    for (std::int64_t b = 0; b < ldm_; ++b) g_[b] += static_cast<double>(run_[b]);
+    std::fill(run_.begin(), run_.end(), T(0));
+  }
+
+  void products_exactly() {
+    std::fill(g_.begin(), g_.end(), 0.0);
+    for (const Touched& t : touched_) {
+      if (t.gradient < s_.m)
+        g_[t.gradient] += static_cast<double>(x_[t.at]) * static_cast<double>(t.value);
+      else
+        for (std::int64_t b = 0; b < s_.m; ++b)
+          g_[b] += static_cast<double>(x_[t.at]) * static_cast<double>(slot(t.value)[b]);
+    }
+  }
+
+  // The row becomes gradient number `k`, as x/‖x‖: products with long rows stay in range.
+  void record(std::int64_t k, const Table<T>& table, const std::int64_t* index, std::int64_t n) {
+    const double scale = 1.0 / std::sqrt(xx_);
+    const T start = static_cast<T>(epochs_.group_start());
+    const std::int64_t first = first_kind();
+    for (std::int64_t i = 0; i < n; ++i) {
+      T* columns = table.row(index[i]) + Table<T>::kSketch;
+      const T value = static_cast<T>(scale * static_cast<double>(x_[i]));
+      if (columns[kKind] == T(0)) {
+        if (columns[kEpoch] == start) s_.group[s_.counts[kMembers]++] = index[i];
+        columns[kKind] = static_cast<T>(first + k);
+        columns[kValue] = value;
+        continue;
+      }
+      const std::int64_t gradient = static_cast<std::int64_t>(columns[kKind]) - first;
+      if (gradient < s_.m) {
+        const std::int64_t number = s_.counts[kRecent]++;
+        s_.recent[number] = index[i];
+        T* G = slot(static_cast<T>(number));
+        std::fill(G, G + ldm_, T(0));
+        G[gradient] = columns[kValue];
+        columns[kKind] = static_cast<T>(first + s_.m);
+        columns[kValue] = static_cast<T>(number);
+      }
+      slot(columns[kValue])[k] = value;
+    }
+  }
+
+  // W gains the part of gradient `row` outside its span.
   void open(std::int64_t row) {
+    const std::int64_t n = size(), k = s_.counts[kOpened];
     const double length = std::sqrt(xx_ - inside_);
-    const std::int64_t k = s_.counts[kOpened], n = size();
     double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
     std::fill(C, C + ldq_, 0.0);
     std::fill(Tm, Tm + ldm_, 0.0);
@@ -176,47 +389,54 @@ class Frequent {
       axpy(-xhat_[rank() + i] / length, s_.C + i * ldq_, C, ldq_);
       axpy(-xhat_[rank() + i] / length, s_.Tm + i * ldm_, Tm, ldm_);
     }
+    spread_[k] = spread(k);
     for (std::int64_t j = 0; j <= n; ++j) s_.M[n * ld_ + j] = s_.M[j * ld_ + n] = 0;
-    for (std::int64_t j = 0; j <= n; ++j) U(j)[n] = 0;
-    U(n)[n] = std::sqrt(*alpha_);
     s_.c[n] = 0;
     xhat_[n] = length;
     inside_ = xx_;
+    outside_ = false;
     ++s_.counts[kOpened];
   }
 
-  void solve() {  // y = (αI + M)⁻¹x̂
+  void solve() {  // y = Hx̂
     if (solved_) return;
-    const std::int64_t n = size();
     quadratic_ = 0;
-    for (std::int64_t k = 0; k < n; ++k) v_[k] = xhat_[k];
-    for (std::int64_t k = 0; k < n; ++k) {
-      v_[k] /= U(k)[k];
-      quadratic_ += v_[k] * v_[k];
-      for (std::int64_t j = k + 1; j < n; ++j) v_[j] -= v_[k] * U(k)[j];
+    for (std::int64_t k = 0; k < size(); ++k) {
+      y_[k] = dot(H(k), xhat_.data(), ld_);
+      quadratic_ += xhat_[k] * y_[k];
     }
-    for (std::int64_t k = n - 1; k >= 0; --k) {
-      double sum = v_[k];
-      for (std::int64_t j = k + 1; j < n; ++j) sum -= U(k)[j] * y_[j];
-      y_[k] = sum / U(k)[k];
-    }
+    std::fill(y_.begin() + size(), y_.end(), 0.0);
     solved_ = true;
   }
 
-  void update_factor() {  // UᵀU ← UᵀU + vvᵀ
+  void rank_one(double* matrix, double scale, const std::vector<double>& v) {  // += scale·vvᵀ
+    for (std::int64_t i = 0; i < size(); ++i) axpy(scale * v[i], v.data(), matrix + i * ld_, ld_);
+  }
+
+  // H after W has gained a direction and A the gradient (x̂, ℓ), beta = r²/(1 + r²x̂ᵀHx̂): in blocks, with S the
+  // new direction's Schur complement. Nothing is subtracted that is close, so that α = 0 needs no other case.
+  void grow_inverse(double beta) {
+    const std::int64_t n = size() - 1;
+    const double length = xhat_[n], S = *alpha_ + beta * length * length, inverse = S > 0 ? 1.0 / S : 0.0;
+    rank_one(s_.H, -beta * *alpha_ * inverse, y_);
+    for (std::int64_t j = 0; j < n; ++j) H(n)[j] = H(j)[n] = -beta * length * inverse * y_[j];
+    H(n)[n] = inverse;
+  }
+
+  void invert() {  // H from M
     const std::int64_t n = size();
-    for (std::int64_t k = 0; k < n; ++k) {
-      if (v_[k] == 0) continue;
-      double* u = U(k);
-      const double length = std::sqrt(u[k] * u[k] + v_[k] * v_[k]), cosine = u[k] / length,
-                   sine = v_[k] / length;
-      u[k] = length;
-      for (std::int64_t j = k + 1; j < n; ++j) {
-        const double old = u[j];
-        u[j] = cosine * old + sine * v_[j];
-        v_[j] = cosine * v_[j] - sine * old;
-      }
+    std::vector<double> factor(n * ld_), inverse(n * ld_, 0.0);
+    const Small L{factor.data(), ld_}, X{inverse.data(), ld_};
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::copy_n(s_.M + i * ld_, ld_, L.row(i));
+      L.at(i, i) += *alpha_;
+      X.at(i, i) = 1.0;
     }
+    cholesky(L, n);
+    solve_lower(L, n, X);
+    std::fill(s_.H, s_.H + n * ld_, 0.0);
+    for (std::int64_t k = 0; k < n; ++k)
+      for (std::int64_t i = 0; i <= k; ++i) axpy(X.at(k, i), X.row(k), H(i), ld_);
   }
 
   // The small part of an epoch's end. The current row moves on in the new basis.
@@ -231,36 +451,41 @@ class Frequent {
 
     // Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e)
     std::fill(map_.begin(), map_.end(), T(0));
-    std::fill(gain_.begin(), gain_.end(), T(0));
+    T* const gain = map_.data() + shape_.small();
     for (std::int64_t k = 0; k < old; ++k) {
       double r = s_.c[k];
       for (std::int64_t i = 0; i < opened; ++i) r += s_.c[old + i] * s_.C[i * ldq_ + k];
       map_[k * shape_.width] = static_cast<T>(r);
     }
-    for (std::int64_t b = 0; b < s_.m; ++b) gain_[b * shape_.width] = static_cast<T>(along(s_.c + old, b));
+    for (std::int64_t b = 0; b < s_.m; ++b) gain[b * shape_.width] = static_cast<T>(along(s_.c + old, b));
 
     std::int64_t kept = 0;
     std::fill(v_.begin(), v_.end(), 0.0);
     std::fill(s_.M, s_.M + (2 * s_.m - 1) * ld_, 0.0);
-    std::fill(s_.U, s_.U + (2 * s_.m - 1) * ld_, 0.0);
+    std::fill(s_.H, s_.H + (2 * s_.m - 1) * ld_, 0.0);
     for (std::int64_t i = 0; i < std::min(n, s_.m - 1); ++i) {
       if (!(D[i] > least)) continue;
       const double* e = &eigen_.vectors[i * n];
+      double unsure = 1.0;
+      for (std::int64_t k = 0; k < opened; ++k) unsure += std::abs(e[old + k]) * (spread_[k] - 1.0);
+      *s_.doubt = std::max(*s_.doubt, unsure);
       for (std::int64_t k = 0; k < old; ++k) {
         double N1 = e[k];
         for (std::int64_t j = 0; j < opened; ++j) N1 += e[old + j] * s_.C[j * ldq_ + k];
         map_[k * shape_.width + 1 + kept] = static_cast<T>(N1);
       }
       for (std::int64_t b = 0; b < s_.m; ++b)
-        gain_[b * shape_.width + 1 + kept] = static_cast<T>(along(e + old, b));
+        gain[b * shape_.width + 1 + kept] = static_cast<T>(along(e + old, b));
       for (std::int64_t k = 0; k < n; ++k) v_[kept] += e[k] * xhat_[k];
       s_.M[kept * ld_ + kept] = D[i];
-      U(kept)[kept] = std::sqrt(*alpha_ + D[i]);
+      H(kept)[kept] = 1.0 / (*alpha_ + D[i]);
       ++kept;
     }
     s_.counts[kRank] = kept;
     s_.counts[kOpened] = 0;
     xhat_ = v_;
+    inside_ = dot(xhat_.data(), xhat_.data(), ld_);
+    outside_ = reaches_out();
     std::fill(s_.c, s_.c + ld_, 0.0);
     ended_ = true;
   }
@@ -271,25 +496,19 @@ class Frequent {
     return sum;
   }
 
-  // Features of this epoch's gradients go through the map at once, and take their gradients along.
+  // Features with slots move on at once, all of the group when it is full.
   void end_epoch(const Table<T>& table) {
-    const std::int64_t next = epochs_.now() + 1;
-    for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) {
-      T* row = table.row(s_.recent[i]);
-      T &w = row[Table<T>::kWeight], *columns = row + Table<T>::kSketch, *z = columns + 1, *g = z + q_;
-      if (static_cast<std::int64_t>(columns[0]) == next) continue;  // met before in the list
-      columns[0] = static_cast<T>(next);
-      epochs_.multiply(map_.data(), &w, z);
-      for (std::int64_t b = 0; b < s_.m; ++b) {
-        if (g[b] == T(0)) continue;
-        const T* image = &gain_[b * shape_.width];
-        w += g[b] * image[0];
-        for (std::int64_t j = 0; j < q_; ++j) z[j] += g[b] * image[1 + j];
-        g[b] = T(0);
-      }
-    }
     epochs_.push(map_.data());
+    for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) catch_up(table.row(s_.recent[i]));
     s_.counts[kFilled] = s_.counts[kRecent] = 0;
+    if (!epochs_.group_is_full()) return;
+    const std::int64_t members = s_.counts[kMembers];
+    for (std::int64_t i = 0; i < members; ++i) {
+      if (i + kAhead < members) __builtin_prefetch(table.row(s_.group[i + kAhead]), 1);
+      catch_up(table.row(s_.group[i]));
+    }
+    s_.counts[kMembers] = 0;
+    epochs_.close_group();
   }
 
   // All features are brought up to date, and the count of maps starts again. What rounding did to V is mended
@@ -301,11 +520,13 @@ class Frequent {
     for (std::int64_t i = 0; i < active; ++i) {
       T* row = table.row(table.active[i]);
       settle(row);
-      row[Table<T>::kSketch] = T(0);
-      for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<double>(row[Table<T>::kSketch + 1 + j]);
+      row[Table<T>::kSketch + kEpoch] = T(0);
+      for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<double>(row[Table<T>::kSketch + kV + j]);
       for (std::int64_t j = 0; j < k; ++j) axpy(z[j], z.data(), L.row(j), padded4(j + 1));
     }
     epochs_.restart();
+    s_.counts[kMet] = s_.counts[kMembers] = 0;
+    *s_.doubt = 1.0;
     cholesky(L, k);
     for (std::int64_t j = 0; j < k; ++j) N.at(j, j) = 1.0;
     solve_lower(L, k, N);
@@ -322,11 +543,17 @@ class Frequent {
   EpochShape shape_;
   EpochMaps<T> epochs_;
   SymmetricEigen eigen_;
-  std::vector<double> xhat_, y_, v_;
-  std::vector<T> map_, gain_;  // of the epoch's end: what V and G contribute to (w̄, V)
-  const double *z_ = nullptr, *g_ = nullptr;
+  std::vector<Touched> touched_;                           // features of the row with gradients of this epoch
+  std::vector<std::int64_t> early_, late_, chosen_index_;  // features that stand at the group's start; at now
+  std::vector<T> chosen_x_;
+  std::vector<double> sum_, exact_, xhat_, y_, v_, z_, g_;
+  std::vector<T> run_, map_;    // map: of the epoch's end, what V and G contribute to (w̄, V)
+  std::vector<double> spread_;  // of the opened directions
+  Table<T> table_{};            // of the row that was gathered
+  const std::int64_t* index_ = nullptr;
+  const T* x_ = nullptr;
   double xx_ = 0, inside_ = 0, quadratic_ = 0;
-  bool solved_ = false, ended_ = false;
+  bool outside_ = false, solved_ = false, ended_ = false;
 };
 
 }  // namespace skn

@@ -17,12 +17,16 @@ namespace skn {
 
 // What a sketch is to the learner:
 //   prepare     brings the features of a row up to date, if the sketch puts work off (kLazy)
-//   begin       reads a row's combined columns and ‖x‖²; returns what the sketch adds to the score
+//   begin       reads a row's combined columns, ‖x‖² and x; returns what the sketch adds to the score
 //   quadratic   xᵀA⁻¹x
 //   move        w ← w − step·A⁻¹x within the sketch; returns what w̄ gains per unit of x
 //   free        does x reach out of the range of a singular A? then move_free lowers the score by `excess`
 //   update      takes in ĝ = r·x; fills what the table's columns gain per unit of x; returns what w̄ gains
 //   finish      called when the row's features have been written
+// and, if the sketch puts work off:
+//   gather      Σ x_i row_i of the features prepared
+//   settle      does all of the work for one feature
+//   extra       columns that belong to a feature but are kept elsewhere
 
 // m = 0: A = αI, online gradient descent.
 template <class T>
@@ -30,7 +34,7 @@ class NoSketch {
  public:
   static constexpr bool kLazy = false;
   explicit NoSketch(const double* alpha) : alpha_(alpha) {}
-  double begin(const double*, double xx) {
+  double begin(const double*, double xx, const T*) {
     xx_ = xx;
     return 0.0;
   }
@@ -84,13 +88,17 @@ class Newton {
     }
   }
 
-  // Copies of the rows of all active features, up to date.
-  void settled(T* out) {
+  // Copies of the rows of all active features, up to date, with the sketch's extra columns behind them.
+  void settled(T* out, std::int64_t width) {
     Table<T> table = table_;
     table.rows = out;
+    table.stride = width;
     for (std::int64_t i = 0; i < s_.counts[kActive]; ++i) {
       std::copy_n(table_.row(table_.active[i]), table_.stride, table.row(i));
-      if constexpr (Sketch::kLazy) sketch_.prepare(table, &i, 1);
+      if constexpr (Sketch::kLazy) {
+        sketch_.extra(table.row(i), table.row(i) + table_.stride);
+        sketch_.settle(table.row(i));
+      }
     }
   }
 
@@ -112,14 +120,14 @@ class Newton {
     const double slope = weight * problem_.loss.derivative(prediction, label);
     if (slope != 0) {
       if (s_.diagonal) adapt(row, slope);
-      const double r = slope * problem_.sketch_scale(t, weight);
+      const double r = slope * problem_.sketch_scale(t, weight, static_cast<double>(s_.counts[kActive]));
       if (r != 0 && xx_ > 0)
         step_[Table<T>::kWeight] += sketch_.update(r, step_.data() + Table<T>::kSketch, table_,
                                                    s_.counts[kActive], row.index(), row.size());
       s_.intercept.update(r);
       move(slope);
     }
-    table_.scatter(row.index(), x_.data(), row.size(), step_.data());
+    write(row);
     sketch_.finish(table_, s_.counts[kActive]);
     return prediction;
   }
@@ -142,23 +150,39 @@ class Newton {
       sketch_.prepare(table, index, n);
     }
     scale(table, index, row.value(), n);
-    table.gather(index, x_.data(), n, q_.data());
-    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_) + s_.intercept.value();
+    gather(table, index, n);
+    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) +
+           s_.intercept.value();
   }
 
   // Reads the row's features; returns its score.
   double look(const Row& row) {
     if constexpr (Sketch::kLazy) sketch_.prepare(table_, row.index(), row.size());
     scale(table_, row.index(), row.value(), row.size());
-    table_.gather(row.index(), x_.data(), row.size(), q_.data());
-    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_) + s_.intercept.value();
+    gather(table_, row.index(), row.size());
+    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) +
+           s_.intercept.value();
+  }
+
+  void gather(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
+    if constexpr (Sketch::kLazy)
+      sketch_.gather(table, index, x_.data(), n, q_.data());
+    else
+      table.gather(index, x_.data(), n, q_.data());
+  }
+
+  void write(const Row& row) {
+    if constexpr (Sketch::kLazy)  // only the weights change with every row
+      table_.add_weights(row.index(), x_.data(), row.size(), step_[Table<T>::kWeight]);
+    else
+      table_.scatter(row.index(), x_.data(), row.size(), step_.data());
   }
 
   // The gradient joins D before the step is taken, as in AdaGrad: a feature's first step then has its scale
   // right, whatever its unit. (With D of the past alone, SON §5.2 taken literally, SON's Table 3 is out of
   // reach.)
   void adapt(const Row& row, double slope) {
-    if (step_[Table<T>::kWeight] != 0) table_.scatter(row.index(), x_.data(), row.size(), step_.data());
+    if (step_[Table<T>::kWeight] != 0) write(row);
     step_[Table<T>::kWeight] = 0;
     for (std::int64_t k = 0; k < row.size(); ++k) {
       T& root = table_.row(row.index()[k])[Table<T>::kScale];
@@ -185,16 +209,17 @@ class Newton {
   // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive.
   void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     x_.resize(static_cast<std::size_t>(n));
-    xx_ = 0;
-    for (std::int64_t k = 0; k < n; ++k) {
-      double v = value[k];
-      if (s_.diagonal) {
+    if (s_.diagonal) {
+      for (std::int64_t k = 0; k < n; ++k) {
         const auto root = static_cast<double>(table.row(index[k])[Table<T>::kScale]);
-        v /= root > 0 ? root : kFirstScale;
+        x_[k] = static_cast<T>(value[k] / (root > 0 ? root : kFirstScale));
       }
-      x_[k] = static_cast<T>(v);
-      xx_ += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
+    } else {
+      for (std::int64_t k = 0; k < n; ++k) x_[k] = static_cast<T>(value[k]);
     }
+    double sum = 0;
+    for (std::int64_t k = 0; k < n; ++k) sum += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
+    xx_ = sum;
   }
 
   // Features met for the first time get a place in the list of active ones.

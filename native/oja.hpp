@@ -53,7 +53,7 @@ class Oja {
         M_(ld_ * s.m) {}
 
   // The table's columns combined with x come in; what the sketch adds to wᵀx goes out.
-  double begin(const double* columns, double xx) {
+  double begin(const double* columns, double xx, const T*) {
     xx_ = xx;
     inner_ = columns + s_.m;
     for (std::int64_t j = 0; j < s_.m; ++j) z_[j] = columns[j];

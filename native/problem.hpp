@@ -13,13 +13,14 @@ struct Problem {
   double clip;        // C; infinite for none
   double curvature;   // σ of Assumption 2
   double eta, power;  // η_t = eta / t^power
+  bool by_dimension;  // …·√d, with d the features seen so far
 
   double clipped(double score) const { return std::clamp(score, -clip, clip); }
 
   // ‖ĝ‖/‖g‖ = √(σ_t + η_t). A loss taken h times has the curvature σ/h.
-  double sketch_scale(double t, double h) const {
+  double sketch_scale(double t, double h, double d = 1.0) const {
     const double decay = power == 0 ? 1.0 : power == 0.5 ? std::sqrt(t) : power == 1 ? t : std::pow(t, power);
-    return std::sqrt(curvature / h + eta / decay);
+    return std::sqrt(curvature / h + (by_dimension ? eta * std::sqrt(d) : eta) / decay);
   }
 };
 

@@ -63,7 +63,7 @@ class Projection {
         y_(ld_),
         rho_(ld_) {}
 
-  double begin(const double* columns, double xx) {
+  double begin(const double* columns, double xx, const T*) {
     xx_ = xx;
     solved_ = false;
     double score = 0;

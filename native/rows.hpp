@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,22 @@ class Row {
     for (std::int64_t k = 0; k < n; ++k)
       add(static_cast<std::int64_t>(index[k]), static_cast<double>(value[k]));
     finish();
+  }
+
+  // A dense row: its indices are 0, 1, 2, … unless a value is zero.
+  template <class Value>
+  void assign(const Value* value, std::int64_t n) {
+    clear(n);
+    bool clean = true;
+    for (std::int64_t k = 0; k < n; ++k) {
+      index_[k] = k;
+      value_[k] = static_cast<double>(value[k]);
+      clean &= value[k] != Value(0);
+    }
+    size_ = n;
+    if (clean) return;
+    size_ = 0;
+    for (std::int64_t k = 0; k < n; ++k) add(k, static_cast<double>(value[k]));
   }
 
   // At most as often as clear() was told.
@@ -91,6 +108,7 @@ class Rows {
   virtual std::int64_t count() const = 0;
   virtual void load(std::int64_t r, Row& row) const = 0;
   virtual Scan scan(double limit) const = 0;
+  virtual std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const = 0;
 };
 
 template <class Index, class Value>
@@ -122,6 +140,10 @@ class CsrRows final : public Rows {
     return s;
   }
 
+  std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const override {
+    return std::make_unique<CsrRows>(indptr_ + begin, indices_, values_, end - begin);
+  }
+
  private:
   const std::int64_t* indptr_;
   const Index* indices_;
@@ -137,11 +159,7 @@ class DenseRows final : public Rows {
 
   std::int64_t count() const override { return count_; }
 
-  void load(std::int64_t r, Row& row) const override {
-    row.clear(width_);
-    const Value* x = values_ + r * width_;
-    for (std::int64_t i = 0; i < width_; ++i) row.add(i, static_cast<double>(x[i]));
-  }
+  void load(std::int64_t r, Row& row) const override { row.assign(values_ + r * width_, width_); }
 
   Scan scan(double limit) const override {
     Scan s;
@@ -155,6 +173,10 @@ class DenseRows final : public Rows {
       }
     }
     return s;
+  }
+
+  std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const override {
+    return std::make_unique<DenseRows>(values_ + begin * width_, end - begin, width_);
   }
 
  private:

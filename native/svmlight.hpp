@@ -10,9 +10,20 @@
 #include <cstring>
 #include <string>
 
-#include "svmlight_number.hpp"
+#include "number.hpp"
 
 namespace sketchnewton::svmlight {
+
+using text::is_digit;
+using text::names_non_finite;
+using text::NumberError;
+using text::read_digits;
+
+// What may follow a number or an index:value pair.
+struct EndsToken {
+  bool operator()(char c) const { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '#'; }
+};
+inline constexpr EndsToken ends_token;
 
 enum class Error {
   none,
@@ -94,6 +105,7 @@ struct Arrays {
 struct Outcome {
   std::size_t rows = 0, nonzeros = 0;
   std::size_t lines = 0;      // all lines before the bad one, blank ones and comments included
+  std::size_t next = 0;       // where the line after the bad one begins, or the end
   std::int64_t columns = 0;   // 1 + the largest index
   Error error = Error::none;  // on the line after `lines`; the rows before it are good
   std::size_t column = 0;     // of the error, in bytes from 1
@@ -135,6 +147,9 @@ class Parser {
 
   const Outcome& outcome() const { return result_; }
 
+  // Behind the line at which parsing stopped.
+  const char* next() const { return p_ + 1; }
+
  private:
   void skip_blanks() {
     while (*p_ == ' ' || *p_ == '\t') ++p_;
@@ -165,7 +180,7 @@ class Parser {
 
   bool parse_label() {
     const char* const start = p_;
-    const NumberError error = read_number(p_, end_, label_);
+    const NumberError error = text::read_number(p_, end_, label_, ends_token);
     if (error == NumberError::none) return true;
     if (error == NumberError::range) return fail(Error::number_range, start);
     const char* colon = start;
@@ -204,7 +219,7 @@ class Parser {
         p = p_;
       }
       const char* const number = ++p;
-      const NumberError error = read_number(p, end, *data);
+      const NumberError error = text::read_number(p, end, *data, ends_token);
       if (error != NumberError::none) [[unlikely]] {
         if (error == NumberError::range) return fail(Error::number_range, number);
         return fail(names_non_finite(number) ? Error::value_not_finite : Error::value_syntax, number);
@@ -230,17 +245,6 @@ class Parser {
     // 19 digits cannot wrap around 2^64; more exceed 2^62 anyway.
     if (p_ - leading > 19 || index > std::uint64_t{1} << 62) return fail(Error::index_too_large, start, ':');
     return true;
-  }
-
-  static bool names_non_finite(const char* p) {
-    p += *p == '-' || *p == '+';
-    const auto lower = [](char c) { return static_cast<char>(c | 0x20); };
-    const char first = lower(p[0]);
-    if (first != 'n' && first != 'i') return false;  // before looking further: the text may end here
-    const char second = lower(p[1]);
-    if (second != 'a' && second != 'n') return false;
-    return (first == 'n' && second == 'a' && lower(p[2]) == 'n') ||
-           (first == 'i' && second == 'n' && lower(p[2]) == 'f');
   }
 
   // Says what is wrong with a token that should have been index:value and has no integer before a colon.
@@ -285,12 +289,17 @@ inline Outcome parse(const char* begin, const char* end, Arrays out, std::size_t
   Parser parser(out, max_line_bytes);
   const char* tail = end;
   while (tail > begin && tail[-1] != '\n') --tail;
-  if (parser.parse(begin, tail) && tail < end) {
+  const char* next = end;
+  if (!parser.parse(begin, tail)) {
+    next = parser.next();
+  } else if (tail < end) {
     std::string last(tail, end);
     last += '\n';
     parser.parse(last.data(), last.data() + last.size());
   }
-  return parser.outcome();
+  Outcome result = parser.outcome();
+  result.next = static_cast<std::size_t>(next - begin);
+  return result;
 }
 
 }  // namespace sketchnewton::svmlight

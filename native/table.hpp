@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 namespace skn {
 
@@ -46,6 +47,14 @@ struct Table {
     if (sum != 0) gather_exactly(index, x, n, out);
   }
 
+  // Sums in double. Products that are too large for T are not for it.
+  void gather_exactly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
+    std::fill(out, out + stride, 0.0);
+    for (std::int64_t k = 0; k < n; ++k)
+      for (std::int64_t c = 0; c < stride; ++c)
+        out[c] += static_cast<double>(x[k]) * static_cast<double>(row(index[k])[c]);
+  }
+
   void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
     for (std::int64_t c = 0; c < stride; ++c)
       if (std::abs(step[c]) > kLargest) return scatter_exactly(index, x, n, step);
@@ -53,6 +62,14 @@ struct Table {
     if (stride == 4) return scatter_columns<4>(0, index, x, n, step);
     if (stride == 8) return scatter_columns<8>(0, index, x, n, step);
     for (std::int64_t c = 0; c < stride; c += 16) scatter_columns<16>(c, index, x, n, step + c);
+  }
+
+  void add_weights(const std::int64_t* index, const T* x, std::int64_t n, double step) const {
+    if (step == 0) return;
+    for (std::int64_t k = 0; k < n; ++k) {
+      T& w = row(index[k])[kWeight];
+      w = static_cast<T>(static_cast<double>(w) + static_cast<double>(x[k]) * step);
+    }
   }
 
   // 2, 4, 8 or a multiple of 16 numbers: 14 sketch coordinates in float32 fill one 64-byte line.
@@ -66,6 +83,10 @@ struct Table {
   // Short sums in T, long ones in double: the speed of float32 without its error on wide rows.
   static constexpr std::int64_t kRun = 32;
 
+  // Written out as vectors, since the compiler unrolls the loop over columns into single numbers otherwise.
+  static constexpr int kLanes = 16 / sizeof(T);
+  using Lanes [[gnu::vector_size(16), gnu::may_alias, gnu::aligned(sizeof(T))]] = T;
+
   static constexpr double kLargest = sizeof(T) == 4 ? 1e30 : 1e300;
 
   void gather_quickly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
@@ -73,14 +94,6 @@ struct Table {
     if (stride == 4) return gather_columns<4>(0, index, x, n, out);
     if (stride == 8) return gather_columns<8>(0, index, x, n, out);
     for (std::int64_t c = 0; c < stride; c += 16) gather_columns<16>(c, index, x, n, out + c);
-  }
-
-  // Products that are too large for T are not for double.
-  void gather_exactly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
-    std::fill(out, out + stride, 0.0);
-    for (std::int64_t k = 0; k < n; ++k)
-      for (std::int64_t c = 0; c < stride; ++c)
-        out[c] += static_cast<double>(x[k]) * static_cast<double>(row(index[k])[c]);
   }
 
   // Steps that are too large for T may still be fine once they are multiplied by a tiny x.
@@ -114,10 +127,20 @@ struct Table {
                        const double* step) const {
     T s[W];
     for (int j = 0; j < W; ++j) s[j] = static_cast<T>(step[j]);
-    for (std::int64_t k = 0; k < n; ++k) {
-      T* r = row(index[k]) + c;
-      const T xk = x[k];
-      for (int j = 0; j < W; ++j) r[j] += xk * s[j];
+    if constexpr (W % kLanes == 0) {
+      Lanes steps[W / kLanes];
+      std::memcpy(steps, s, sizeof s);
+      for (std::int64_t k = 0; k < n; ++k) {
+        auto* r = reinterpret_cast<Lanes*>(row(index[k]) + c);
+        const T xk = x[k];
+        for (int j = 0; j < W / kLanes; ++j) r[j] += xk * steps[j];
+      }
+    } else {
+      for (std::int64_t k = 0; k < n; ++k) {
+        T* r = row(index[k]) + c;
+        const T xk = x[k];
+        for (int j = 0; j < W; ++j) r[j] += xk * s[j];
+      }
     }
   }
 };

@@ -136,7 +136,7 @@ def test_inspect_needs_no_room_for_features_never_seen(
 
 def test_alpha_in_force_is_shown(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = data.with_name("m.skn")
-    assert main(["train", str(data), "--model", str(model), "--json"]) == 0
+    assert main(["train", str(data), "--model", str(model), "--json", "--sketch", "oja"]) == 0
     out, err = capsys.readouterr()
     alpha = sketchnewton.SketchedNewton.load(model).alpha_
     assert json.loads(out)["alpha"] == alpha > 0

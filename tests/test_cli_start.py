@@ -11,11 +11,22 @@ from pathlib import Path
 import pytest
 
 import sketchnewton
-from sketchnewton.cli import main
+from sketchnewton.cli import main, reference
 from sketchnewton.losses import LOSSES
 from tests.cli_support import SKN, skn, write_rows
 
-COMMANDS = ("train", "predict", "inspect", "demo", "eigen")
+COMMANDS = (
+    "train",
+    "predict",
+    "inspect",
+    "convert",
+    "bench",
+    "sketch",
+    "merge",
+    "demo",
+    "eigen",
+    "completion",
+)
 
 
 def modules_after(*args: str) -> set[str]:
@@ -120,3 +131,9 @@ def test_help_names_every_loss(capsys: pytest.CaptureFixture[str]) -> None:
     page = capsys.readouterr().out
     for name in LOSSES:
         assert name in page
+
+
+def test_the_page_of_all_options_is_up_to_date() -> None:
+    """`python -m sketchnewton.cli.reference > docs/command-line.md` makes it so."""
+    written = Path(__file__).parent.parent / "docs" / "command-line.md"
+    assert written.read_text(encoding="utf-8") == reference.page()

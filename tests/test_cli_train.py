@@ -14,7 +14,8 @@ from sketchnewton.streams import read_svmlight
 from tests.cli_support import skn, svmlight_lines, write_rows
 
 LEARNERS = {
-    "oja": [],
+    "default": [],
+    "oja": ["--sketch", "oja"],
     "fd": ["--sketch", "fd", "--sketch-size", "4"],
     "rfd": ["--sketch", "rfd", "--eta", "1/t"],
     "pfd": ["--sketch", "pfd", "--beta", "0.5", "--diagonal"],
@@ -22,6 +23,7 @@ LEARNERS = {
     "gradient": ["--sketch", "none"],
     "adagrad": ["--learner", "adagrad"],
     "full": ["--learner", "full"],
+    "invariant": ["--learner", "invariant", "--eta", "sqrt(d/(C^2 L^2 t))"],
 }
 
 
@@ -178,7 +180,7 @@ def test_no_error_rate_where_labels_are_not_signs(tmp_path: Path, capsys: pytest
 def test_labels_beyond_the_clip_are_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "prices.svm"
     data.write_text("1 1:1\n-4.2 1:2\n3 2:1\n")
-    assert main(["train", str(data), "--passes", "2"]) == 0
+    assert main(["train", str(data), "--passes", "2", "--learner", "newton"]) == 0
     assert (
         capsys.readouterr().err.count(
             "labels reach 4.2, but predictions are clipped to ±1: consider --clip 4.2"
@@ -255,7 +257,7 @@ def test_the_full_matrix_has_the_default_alpha_of_its_class(
 def test_counts_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "one.svm"
     data.write_text("1 1:1\n")
-    assert main(["train", str(data), "--test", str(data)]) == 0
+    assert main(["train", str(data), "--test", str(data), "--learner", "newton"]) == 0
     message = capsys.readouterr().err
     assert "1 row in" in message
     assert "1 feature," in message
@@ -265,7 +267,7 @@ def test_counts_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("options", "advice"),
     [
-        ([], "a larger --alpha or a tighter --clip"),
+        (["--learner", "newton"], "a larger --alpha or a tighter --clip"),
         (["--learner", "full"], "a larger --alpha or a tighter --clip"),
         (["--learner", "adagrad"], "a smaller --eta or a tighter --clip"),
     ],

@@ -14,7 +14,15 @@ from scipy.sparse import coo_array, csc_array, csr_array
 
 from sketchnewton import AdaGrad, FullNewton, Learner, NewtonBank, OnlineGradient, SketchedNewton, load
 from sketchnewton.archive import ModelFileError, read, write
-from tests.learner_support import LEARNERS, assert_same_state, batches, sparse_stream, state
+from tests.learner_support import (
+    DENSE,
+    LEARNERS,
+    Floats,
+    assert_same_state,
+    batches,
+    sparse_stream,
+    state,
+)
 
 
 @pytest.fixture(params=LEARNERS, name="kind")
@@ -22,9 +30,13 @@ def _kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def learned(kind: str, rows: int = 1500) -> tuple[Learner, np.ndarray[Any, Any]]:
+def stream(kind: str) -> tuple[Floats, Floats]:
+    return sparse_stream(300 if kind in DENSE else 1500, d=80, non_zeros=12)
+
+
+def learned(kind: str, rows: int | None = None) -> tuple[Learner, np.ndarray[Any, Any]]:
     learner = LEARNERS[kind]()
-    X, y = sparse_stream(rows, d=80, non_zeros=12)
+    X, y = stream(kind) if rows is None else sparse_stream(rows, d=80, non_zeros=12)
     return learner, learner.learn(csr_array(X), y)
 
 
@@ -32,7 +44,7 @@ def learned(kind: str, rows: int = 1500) -> tuple[Learner, np.ndarray[Any, Any]]
 def test_batches_do_not_matter(kind: str, size: int) -> None:
     whole, predictions = learned(kind)
     parts = LEARNERS[kind]()
-    X, y = sparse_stream(1500, d=80, non_zeros=12)
+    X, y = stream(kind)
     seen = np.concatenate([parts.learn(rows, labels) for rows, labels in batches(X, y, size)])
     np.testing.assert_array_equal(seen, predictions)
     assert_same_state(whole, parts)
@@ -40,8 +52,9 @@ def test_batches_do_not_matter(kind: str, size: int) -> None:
 
 def test_features_that_come_late_do_not_matter(kind: str) -> None:
     """A batch that holds a large index makes room early; the bits must not depend on it."""
-    X, y = sparse_stream(1300, d=1200, non_zeros=12)
-    X[:1200, 1000:] = 0
+    d = 60 if kind in DENSE else 1200
+    X, y = sparse_stream(1300, d=d, non_zeros=12)
+    X[:1200, d * 5 // 6 :] = 0
     whole, parts = LEARNERS[kind](), LEARNERS[kind]()
     predictions = whole.learn(csr_array(X), y)
     seen = np.concatenate([parts.learn(rows, labels) for rows, labels in batches(X, y, 100)])
@@ -84,7 +97,8 @@ def test_float32_rows(kind: str) -> None:
 @pytest.mark.parametrize("stop", [0, 1, 2, 3, 750])
 def test_save_load_continue(kind: str, stop: int, tmp_path: Path) -> None:
     whole, predictions = learned(kind)
-    X, y = sparse_stream(1500, d=80, non_zeros=12)
+    X, y = stream(kind)
+    stop = min(stop, len(y) // 2)
     first = LEARNERS[kind]()
     first.learn(X[:stop], y[:stop])
     first.save(tmp_path / "model.skn")

@@ -58,3 +58,31 @@ def test_float32_keeps_up_with_exact_newton() -> None:
             loss = np.mean((learner.learn(X, y) - y) ** 2)
         losses.append(loss)
     assert losses[0] == pytest.approx(losses[1], rel=0.01)
+
+
+@pytest.mark.parametrize("sketch", ["fd", "rfd", "pfd"])
+@pytest.mark.parametrize("size", [5, 20])
+def test_few_directions_in_many_features(sketch: str, size: int) -> None:
+    """Rounding must not open directions that the rows do not have: float32 ends where float64 does."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((200, 10))
+    labels = np.clip(rows[:, 0] + rng.standard_normal(200), -3, 3)
+    low = rows[:, :3] @ rng.standard_normal((3, 30))
+    for X in (rows, np.hstack([rows, rows]), low):
+        single, double = (
+            SketchedNewton(sketch, size, clip=3.0, dtype=dtype) for dtype in ("float32", "float64")
+        )
+        for _ in range(20):
+            predictions, expected = single.learn(X, labels), double.learn(X, labels)
+        np.testing.assert_allclose(predictions, expected, rtol=0, atol=1e-3)
+        assert len(single.basis) == len(double.basis) <= np.linalg.matrix_rank(X)
+        _assert_orthonormal(single)
+    wide = SketchedNewton(sketch, size, clip=3.0)  # more decades than float32 has digits
+    for _ in range(20):
+        assert np.isfinite(wide.learn(rows * np.logspace(-3, 3, 10), labels)).all()
+    _assert_orthonormal(wide)
+
+
+def _assert_orthonormal(learner: SketchedNewton) -> None:
+    V = learner.basis
+    np.testing.assert_allclose(V @ V.T, np.eye(len(V)), rtol=0, atol=1e-3)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
 
 from sketchnewton import AdaGrad, FullNewton, OnlineGradient, SketchedNewton
 from sketchnewton._native import normal_row
-from tests.learner_support import sparse_stream
+from tests.learner_support import Floats, sparse_stream
 from tests.oracles.adagrad import adagrad
 from tests.oracles.frequent import frequent_son
 from tests.oracles.full_newton import full_newton
@@ -29,7 +32,35 @@ ALPHA = {
 }
 
 
-def compare_oja(m: int, loss: str, diagonal: bool, clip: float, **options: Any) -> float:
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """The oracles' matrices are small: threads would only wait for each other."""
+    with threadpool_limits(1):
+        yield
+
+
+@cache
+def awkward_stream() -> tuple[Floats, Floats]:
+    """Rows that are repeated, zero, nearly collinear, or all that some features appear in for a long time."""
+    X, y = sparse_stream(ROUNDS)
+    X[50:60] = 0
+    X[100:130] = X[99] * (1 + 1e-5 * np.arange(30))[:, None]
+    X[100:130, 3] += 1e-4 * np.arange(30)
+    X[1000:4000, :100] = 0
+    X[4200:4400] = X[4200:4210].repeat(20, axis=0)
+    return X, y
+
+
+def assert_close(actual: Floats, expected: Floats, tolerance: float, unit: float | None = None) -> None:
+    """Relative to the largest number there is, or to `unit`; features that never came have no weight."""
+    expected = expected[: len(actual)]
+    scale = np.abs(expected).max() if unit is None else unit
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)
+
+
+def compare_oja(
+    m: int, loss: str, diagonal: bool, clip: float, unit: float | None = None, **options: Any
+) -> float:
     """Check both precisions against the oracle; return the share of rounds in which it projected."""
     X, y = sparse_stream(ROUNDS)
     alpha = ALPHA[loss, diagonal]
@@ -49,9 +80,8 @@ def compare_oja(m: int, loss: str, diagonal: bool, clip: float, **options: Any) 
     )
     for dtype, tolerance in TOLERANCE.items():
         learner = SketchedNewton("oja", m, alpha, loss, clip=clip, diagonal=diagonal, dtype=dtype, **options)
-        learned = learner.learn(csr_array(X), y)
-        np.testing.assert_allclose(learned, predictions, rtol=0, atol=tolerance)
-        np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=tolerance)
+        assert_close(learner.learn(csr_array(X), y), predictions, tolerance, unit)
+        assert_close(learner.weights, weights, tolerance, unit)
         V = learner.basis
         np.testing.assert_allclose(V @ V.T, np.eye(m), rtol=0, atol=1e-5)
     return projected
@@ -59,7 +89,7 @@ def compare_oja(m: int, loss: str, diagonal: bool, clip: float, **options: Any) 
 
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("m", [1, 5, 10, 20])
+@pytest.mark.parametrize("m", [2, 5, 10, 20])
 def test_sparse_oja_equals_dense(m: int, loss: str, diagonal: bool) -> None:
     assert compare_oja(m, loss, diagonal, clip=0.25) >= 0.1
 
@@ -78,7 +108,7 @@ def test_sparse_oja_equals_dense(m: int, loss: str, diagonal: bool) -> None:
 )
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_oja_options_equal_dense(options: dict[str, Any], diagonal: bool) -> None:
-    compare_oja(5, "squared", diagonal, clip=0.25, **options)
+    compare_oja(5, "squared", diagonal, clip=0.25, unit=1.0, **options)  # labels are ±1
 
 
 def test_oja_when_the_sketch_has_room_to_spare() -> None:
@@ -117,8 +147,16 @@ FREQUENT: dict[str, dict[str, Any]] = {"fd": {}, "rfd": {"ridge": 0.5}, "pfd": {
 
 
 def compare_frequent(
-    kind: str, m: int, alpha: float, loss: str, diagonal: bool, rows: tuple[Any, Any], clip: float = 0.4
+    kind: str,
+    m: int,
+    alpha: float,
+    loss: str,
+    diagonal: bool,
+    rows: tuple[Any, Any],
+    clip: float = 0.4,
+    unit: float | None = None,
 ) -> None:
+    """Errors are relative to the largest prediction, or to `unit`: labels are ±1."""
     X, y = rows
     options = {"loss": loss, "clip": clip, "beta": 0.4, "diagonal": diagonal}
     sigma = SketchedNewton(kind, m, **options).loss.curvature(clip)
@@ -127,10 +165,8 @@ def compare_frequent(
     )
     for dtype, tolerance in TOLERANCE.items():
         learner = SketchedNewton(kind, m, alpha, dtype=dtype, **options)
-        np.testing.assert_allclose(learner.learn(csr_array(X), y), predictions, rtol=0, atol=tolerance)
-        np.testing.assert_allclose(
-            learner.weights, weights, rtol=0, atol=tolerance * max(1, abs(weights).max())
-        )
+        assert_close(learner.learn(csr_array(X), y), predictions, tolerance, unit)
+        assert_close(learner.weights, weights, tolerance)
         assert learner.alpha_ == pytest.approx(final_alpha, rel=tolerance)
         V = learner.basis
         np.testing.assert_allclose(V @ V.T, np.eye(len(V)), rtol=0, atol=1e-5)
@@ -138,33 +174,41 @@ def compare_frequent(
 
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("m", [1, 2, 5, 10, 20])
-@pytest.mark.parametrize("kind", FREQUENT)
+@pytest.mark.parametrize(
+    ("kind", "m"), [(kind, m) for kind in FREQUENT for m in ((2, 20) if kind == "pfd" else (2, 5, 10, 20))]
+)
 def test_sparse_frequent_directions_equal_dense(kind: str, m: int, loss: str, diagonal: bool) -> None:
-    compare_frequent(kind, m, ALPHA[loss, diagonal], loss, diagonal, sparse_stream(500, d=50, non_zeros=8))
+    rows = sparse_stream(ROUNDS)
+    compare_frequent(kind, m, ALPHA[loss, diagonal], loss, diagonal, rows, clip=0.25)
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("m", [2, 5, 10])
-def test_robust_frequent_directions_without_a_parameter(m: int) -> None:
-    compare_frequent("rfd", m, 0.0, "squared", False, sparse_stream(500, d=50, non_zeros=8))
-
-
 @pytest.mark.parametrize("kind", FREQUENT)
-def test_frequent_directions_on_awkward_rows(kind: str) -> None:
-    """Rows repeated, zero, nearly collinear, and many epochs in which a feature is not seen."""
-    X, y = sparse_stream(600, d=40, non_zeros=8)
-    X[10:40] = X[9]
-    X[50:60] = 0
-    X[100:130] = X[99] * (1 + 1e-5 * np.arange(30))[:, None]
-    X[100:130, 3] += 1e-4 * np.arange(30)
-    X[150:550, :10] = 0
-    compare_frequent(kind, 4, 50.0, "squared", False, (X, y))
+def test_frequent_directions_on_awkward_rows(kind: str, m: int, loss: str) -> None:
+    """Where a row is inside the span but for 10⁻⁶ of its length, that part is lost: errors are larger here."""
+    compare_frequent(kind, m, ALPHA[loss, False], loss, False, awkward_stream(), clip=0.25, unit=1.0)
 
 
-def test_all_rows_identical() -> None:
-    X, y = np.tile([[1.0, 2.0, 0.0, -1.0]], (200, 1)), np.tile([1.0, -1.0], 100)
-    for alpha in (0.0, 3.0):
-        compare_frequent("rfd", 3, alpha, "squared", False, (X, y))
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("kind", FREQUENT)
+def test_a_sketch_of_one_row(kind: str, diagonal: bool) -> None:
+    rows = sparse_stream(500, d=50, non_zeros=8)
+    compare_frequent(kind, 1, ALPHA["squared", diagonal], "squared", diagonal, rows)
+
+
+@pytest.mark.parametrize("m", [2, 5, 10, 20])
+def test_robust_frequent_directions_without_a_parameter(m: int) -> None:
+    compare_frequent("rfd", m, 0.0, "squared", False, sparse_stream(ROUNDS))
+
+
+@pytest.mark.parametrize("m", [2, 5, 20])
+@pytest.mark.parametrize("alpha", [0.0, 3.0])
+def test_all_rows_identical(alpha: float, m: int) -> None:
+    X = np.tile(sparse_stream(1)[0], (ROUNDS, 1))
+    y = np.tile([1.0, -1.0, 1.0], ROUNDS)[:ROUNDS]
+    for kind in FREQUENT if alpha else ["rfd"]:
+        compare_frequent(kind, m, alpha, "squared", False, (X, y))
 
 
 @pytest.mark.parametrize("kind", FREQUENT)
@@ -188,9 +232,9 @@ def test_features_that_sleep_through_thousands_of_epochs() -> None:
 
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("m", [1, 5, 10])
+@pytest.mark.parametrize("m", [1, 2, 5, 10, 20])
 def test_sparse_random_projection_equals_dense(m: int, loss: str, diagonal: bool) -> None:
-    X, y = sparse_stream(1500, d=60, non_zeros=10)
+    X, y = awkward_stream()
     alpha, clip = ALPHA[loss, diagonal], 0.4
     sigma = SketchedNewton("rp", m, loss=loss).loss.curvature(clip)
     predictions, weights = projection_son(
@@ -200,10 +244,8 @@ def test_sparse_random_projection_equals_dense(m: int, loss: str, diagonal: bool
         learner = SketchedNewton(
             "rp", m, alpha, loss, clip=clip, diagonal=diagonal, dtype=dtype, random_state=7
         )
-        np.testing.assert_allclose(learner.learn(csr_array(X), y), predictions, rtol=0, atol=tolerance)
-        np.testing.assert_allclose(
-            learner.weights, weights, rtol=0, atol=tolerance * max(1, abs(weights).max())
-        )
+        assert_close(learner.learn(csr_array(X), y), predictions, tolerance)
+        assert_close(learner.weights, weights, tolerance)
 
 
 def test_random_projections_are_normal_and_independent() -> None:

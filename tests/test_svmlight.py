@@ -137,7 +137,8 @@ decimals = st.one_of(
 def test_numbers_are_rounded_as_by_python(text: str) -> None:
     _, _, data, labels, _, _, error = parse_svmlight(f"{text} 7:{text} 8:{text}".encode(), LIMIT)
     if np.isinf(float(text)):
-        assert error == (1, "number out of range", text[:80].encode())
+        assert error is not None
+        assert error[:3] == (1, "number out of range", text[:80].encode())
     else:
         assert error is None
         assert [bits(x) for x in (*labels, *data)] == [bits(float(text))] * 3

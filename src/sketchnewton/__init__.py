@@ -16,7 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchnewton.decomposition import SketchedPCA
-    from sketchnewton.learners import AdaGrad, FullNewton, Learner, NewtonBank, OnlineGradient, SketchedNewton
+    from sketchnewton.estimators import (
+        SketchedAdaGradClassifier,
+        SketchedAdaGradRegressor,
+        SketchedNewtonClassifier,
+        SketchedNewtonRegressor,
+    )
+    from sketchnewton.learners import (
+        AdaGrad,
+        AdaLR,
+        FullAdaGrad,
+        FullNewton,
+        InvariantNewton,
+        Learner,
+        NewtonBank,
+        OnlineGradient,
+        RadaGrad,
+        SketchedAdaGrad,
+        SketchedNewton,
+    )
     from sketchnewton.losses import Loss
     from sketchnewton.model_file import load
     from sketchnewton.sketches import (
@@ -36,14 +54,23 @@ __version__ = "0.1.0"
 # Imported on first use, so that `import sketchnewton` and `skn --version` stay cheap.
 _HOME = {
     "AdaGrad": "learners",
+    "AdaLR": "learners",
+    "FullAdaGrad": "learners",
     "FullNewton": "learners",
+    "InvariantNewton": "learners",
     "Learner": "learners",
     "NewtonBank": "learners",
     "OnlineGradient": "learners",
+    "RadaGrad": "learners",
+    "SketchedAdaGrad": "learners",
     "SketchedNewton": "learners",
     "Loss": "losses",
     "load": "model_file",
     "SketchedPCA": "decomposition",
+    "SketchedAdaGradClassifier": "estimators",
+    "SketchedAdaGradRegressor": "estimators",
+    "SketchedNewtonClassifier": "estimators",
+    "SketchedNewtonRegressor": "estimators",
     "CompensativeFrequentDirections": "sketches",
     "ExactCovariance": "sketches",
     "FrequentDirections": "sketches",
@@ -57,21 +84,30 @@ _HOME = {
 
 __all__ = [
     "AdaGrad",
+    "AdaLR",
     "CompensativeFrequentDirections",
     "ExactCovariance",
     "FrequentDirections",
+    "FullAdaGrad",
     "FullNewton",
     "GreedyDirections",
+    "InvariantNewton",
     "Learner",
     "Loss",
     "NewtonBank",
     "OjaSketch",
     "OnlineGradient",
     "ParameterizedFrequentDirections",
+    "RadaGrad",
     "RandomProjection",
     "RobustFrequentDirections",
     "Sketch",
+    "SketchedAdaGrad",
+    "SketchedAdaGradClassifier",
+    "SketchedAdaGradRegressor",
     "SketchedNewton",
+    "SketchedNewtonClassifier",
+    "SketchedNewtonRegressor",
     "SketchedPCA",
     "__version__",
     "load",

@@ -68,7 +68,7 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayL
     order = sorted(content, key=lambda name: (-content[name].itemsize, name))
     start = _start_of_file(header, {name: content[name] for name in order})
     target = os.path.realpath(path)
-    with _explained(path), _replacement_of(target) as file:
+    with _explained(path), replacement_of(target) as file:
         digest = hashlib.sha256(start)
         file.write(start)
         for name in order:
@@ -242,7 +242,7 @@ def _damaged(how: str) -> ModelFileError:
 
 
 @contextlib.contextmanager
-def _replacement_of(target: str) -> Iterator[BufferedWriter]:
+def replacement_of(target: str) -> Iterator[BufferedWriter]:
     """A new file beside `target` that takes its place when the block ends, or vanishes when it fails."""
     mode = _mode_of(target)
     directory, name = os.path.split(target)

@@ -29,7 +29,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """Principal components in one pass over rows that need not fit into memory, dense or sparse.
 
     What `sklearn.decomposition.IncrementalPCA` does for dense batches of at least n_components rows, for batches
-    of any size and for sparse rows too, which are made dense a few at a time. The components come from a
+    of any size and for sparse rows too, which stay sparse. The components come from a
     `ParameterizedFrequentDirections` sketch of the centered rows.
 
     Parameters

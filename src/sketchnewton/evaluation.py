@@ -9,15 +9,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchnewton.losses import Loss, get_loss
+from sketchnewton.regret import best_fixed, regret, regret_bound
 
-__all__ = ["Batch", "Learner", "ProgressiveScore", "Report", "progressive"]
+__all__ = [
+    "Batch",
+    "ClassScore",
+    "Learner",
+    "ProgressiveScore",
+    "Report",
+    "SoftmaxScore",
+    "best_fixed",
+    "progressive",
+    "regret",
+    "regret_bound",
+]
+
+
+Column = npt.NDArray[np.float64]
+
+_STATE = (
+    "rows",
+    "weight",
+    "_loss_sum",
+    "_mistakes",
+    "_labels_are_signs",
+    "_reported_loss_sum",
+    "_reported_weight",
+)
 
 
 class Batch(Protocol):
@@ -97,15 +122,14 @@ class ProgressiveScore:
         self, predictions: npt.ArrayLike, labels: npt.ArrayLike, weights: npt.ArrayLike | None = None
     ) -> None:
         """Add rows: one prediction and label each, and a weight ≥ 0 unless all weigh 1."""
-        p, y, w = _columns(predictions, labels, weights)
-        signs = np.where(p >= 0.0, 1.0, -1.0)
+        p, y, w = self.columns(predictions, labels, weights)
+        losses, wrong = self._terms(p, y)
         self.rows += len(p)
         self.weight = _add_in_order(self.weight, w)
-        self._loss_sum = _add_in_order(self._loss_sum, w * self.loss.value(p, y))
-        self._mistakes = _add_in_order(self._mistakes, w * (signs != y))
-        self._labels_are_signs &= bool((np.abs(y) == 1.0).all())
+        self._loss_sum = _add_in_order(self._loss_sum, w * losses)
+        self._mistakes = _add_in_order(self._mistakes, w * wrong)
 
-    def report(self, label: float, prediction: float) -> Report:
+    def report(self, label: float, prediction: npt.ArrayLike) -> Report:
         """The state after the last row, given its `label` and `prediction`; the next interval begins."""
         report = Report(
             examples=self.rows,
@@ -113,25 +137,111 @@ class ProgressiveScore:
             loss_since_last=self.loss_since_report,
             error_rate=self.error_rate,
             label=float(label),
-            prediction=float(prediction),
+            prediction=self._answer(np.asarray(prediction, np.float64)),
         )
         self._reported_loss_sum, self._reported_weight = self._loss_sum, self.weight
         return report
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """All sums, as JSON can hold them without losing a bit; `state = …` takes them back."""
+        return {name.lstrip("_"): getattr(self, name) for name in _STATE}
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        for name in _STATE:
+            kind = type(getattr(self, name))
+            value = state[name.lstrip("_")]
+            if type(value) is not kind or (kind is not bool and not 0 <= value < math.inf):
+                raise ValueError(f"{value!r} cannot be a score's {name.lstrip('_')}")
+            setattr(self, name, value)
+
+    def columns(
+        self, predictions: npt.ArrayLike, labels: npt.ArrayLike, weights: npt.ArrayLike | None
+    ) -> tuple[Column, Column, Column]:
+        """The three as checked arrays; weights of None are ones."""
+        p, y = np.asarray(predictions, np.float64), np.asarray(labels, np.float64)
+        w = np.ones_like(y) if weights is None else np.asarray(weights, np.float64)
+        if y.ndim != 1 or p.shape != self._shape(len(y)) or w.shape != y.shape:
+            shapes = f"predictions {p.shape}, labels {y.shape} and weights {w.shape}"
+            raise ValueError(f"{shapes} must have one dimension and the same length")
+        if not (w >= 0.0).all():  # NaN included
+            raise ValueError(f"weight {w[~(w >= 0.0)][0]:g} is invalid: must be >= 0")
+        return p, y, w
+
+    def _shape(self, rows: int) -> tuple[int, ...]:
+        return (rows,)
+
+    def _terms(self, p: Column, y: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+        """The loss of each row, and whether its sign is wrong."""
+        self._labels_are_signs &= bool((np.abs(y) == 1.0).all())
+        return self.loss.value(p, y), np.where(p >= 0.0, 1.0, -1.0) != y
+
+    def _answer(self, prediction: Column) -> float:
+        return float(prediction)
+
+
+class ClassScore(ProgressiveScore):
+    """The same for one of K classes: each row has K scores, and its label is the number 0…K − 1 of its class.
+
+    The loss is the mean of the K losses of the scores, +1 being wanted of the row's class and −1 of the others;
+    the error counts rows whose largest score is another class's.
+
+    >>> score = ClassScore("hinge", 3)
+    >>> score.update([[0.5, 0.0, -1.0], [2.0, -2.0, -2.0]], [0, 2])
+    >>> score.mean_loss, score.error_rate
+    (1.25, 0.5)
+    """
+
+    def __init__(self, loss: Loss | str, classes: int) -> None:
+        super().__init__(loss)
+        self.classes = classes
+
+    def _shape(self, rows: int) -> tuple[int, ...]:
+        return (rows, self.classes)
+
+    def _terms(self, p: Column, y: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+        wanted = np.where(np.arange(self.classes) == y[:, None], 1.0, -1.0)
+        return self.loss.value(p, wanted).mean(axis=1), p.argmax(axis=1) != y
+
+    def _answer(self, prediction: Column) -> float:
+        return float(prediction.argmax())
+
+
+class SoftmaxScore(ClassScore):
+    """The same for scores whose loss is the cross-entropy of their softmax.
+
+    >>> score = SoftmaxScore("logistic", 2)
+    >>> score.update([[0.0, 0.0], [0.0, np.log(3.0)]], [0, 1])
+    >>> round(score.mean_loss, 6)  # (log 2 + log 4/3) / 2
+    0.490415
+    """
+
+    def _terms(self, p: Column, y: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+        _, wrong = super()._terms(p, y)
+        shifted = p - p.max(axis=1, keepdims=True)
+        chosen = np.take_along_axis(shifted, y.astype(np.intp)[:, None], axis=1)[:, 0]
+        return np.log(np.exp(shifted).sum(axis=1)) - chosen, wrong
+
 
 def progressive(
-    learner: Learner, batches: Iterable[Batch], *, on_report: Callable[[Report], object] | None = None
+    learner: Learner,
+    batches: Iterable[Batch],
+    *,
+    on_report: Callable[[Report], object] | None = None,
+    score: ProgressiveScore | None = None,
 ) -> ProgressiveScore:
     """Let `learner` learn all `batches` and score the predictions it made before each update.
 
     `on_report` is called for the first 1, 2, 4, 8, … rows, also where that count falls inside a batch; the
-    learner has then gone on to the end of the batch, but the report has not.
+    learner has then gone on to the end of the batch, but the report has not. `score` goes on from one that has
+    seen earlier rows; when the next batch is asked for, it has seen all before it.
     """
-    score = ProgressiveScore(learner.loss)
-    due = 1
+    score = ProgressiveScore(learner.loss) if score is None else score
+    due = 1 << score.rows.bit_length()
     for batch in batches:
         learned = learner.learn(batch, batch.labels, batch.weights)
-        p, y, w = _columns(learned, batch.labels, batch.weights)
+        p, y, w = score.columns(learned, batch.labels, batch.weights)
         begin = 0
         while on_report is not None and due - score.rows <= len(p) - begin:
             end = begin + due - score.rows
@@ -141,22 +251,6 @@ def progressive(
             due *= 2
         score.update(p[begin:], y[begin:], w[begin:])
     return score
-
-
-Column = npt.NDArray[np.float64]
-
-
-def _columns(
-    predictions: npt.ArrayLike, labels: npt.ArrayLike, weights: npt.ArrayLike | None
-) -> tuple[Column, Column, Column]:
-    p, y = np.asarray(predictions, np.float64), np.asarray(labels, np.float64)
-    w = np.ones_like(p) if weights is None else np.asarray(weights, np.float64)
-    if p.ndim != 1 or not p.shape == y.shape == w.shape:
-        shapes = f"predictions {p.shape}, labels {y.shape} and weights {w.shape}"
-        raise ValueError(f"{shapes} must have one dimension and the same length")
-    if not (w >= 0.0).all():  # NaN included
-        raise ValueError(f"weight {w[~(w >= 0.0)][0]:g} is invalid: must be >= 0")
-    return p, y, w
 
 
 def _add_in_order(total: float, terms: Column) -> float:

@@ -93,11 +93,16 @@ class Loss(ABC):
     def check_labels(self, labels: npt.ArrayLike) -> None:
         """Raise ValueError that names the first label not fit for this loss and its position, from 0."""
         flat = np.asarray(labels, np.float64).ravel()
-        bad = ~(np.isfinite(flat) & self._accepts(flat))
+        bad = ~self.fits(flat)
         if bad.any():
             at = int(bad.argmax())
             need = f"{self.name} loss needs {self.label_rule}"
             raise ValueError(f"label {flat[at]:g} at position {at} is invalid: {need}")
+
+    def fits(self, labels: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Which of the labels are fit for this loss."""
+        y = np.asarray(labels, np.float64)
+        return np.isfinite(y) & self._accepts(y)
 
     @abstractmethod
     def _value(self, p: Floats, y: Floats) -> Floats: ...

@@ -1,26 +1,22 @@
 // Mutation fuzzing of the svmlight parser, meant to run under AddressSanitizer and UBSan.
-//
-//   fuzz_svmlight --inputs 100000 --seconds 60 [--seed 1]
-//
-// Deterministic for a seed. Exits with 1 and prints the input when a property fails, and with 2 when the
-// time ran out before all inputs were done.
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fuzzing.hpp"
 #include "svmlight.hpp"
 
 namespace svmlight = sketchnewton::svmlight;
+using fuzzing::require;
+using fuzzing::same_bits;
+using fuzzing::split_lines;
 using svmlight::Error;
 
 namespace {
@@ -80,75 +76,6 @@ const std::vector<std::string> corpus = {
     "1 1:2\v2:3\n",
 };
 
-class Mutator {
- public:
-  explicit Mutator(std::uint64_t seed) : random_(seed) {}
-
-  std::string next() {
-    std::string text;
-    for (std::size_t lines = 1 + below(4); lines > 0; --lines) text += pick();
-    for (std::size_t changes = below(6); changes > 0; --changes) change(text);
-    return text;
-  }
-
-  std::size_t below(std::size_t bound) { return static_cast<std::size_t>(random_() % bound); }
-
- private:
-  const std::string& pick() { return corpus[below(corpus.size())]; }
-
-  char byte() {
-    static const std::string_view likely = "0123456789+-.eE:# \t\r\nqidnaf";
-    return below(4) == 0 ? static_cast<char>(below(256)) : likely[below(likely.size())];
-  }
-
-  std::string number() {
-    std::string text;
-    for (std::size_t digits = 1 + below(below(8) == 0 ? 800 : 22); digits > 0; --digits) {
-      text += static_cast<char>('0' + below(10));
-      if (below(12) == 0) text += '.';
-    }
-    const int largest = below(2) == 0 ? 350 : 40;  // beyond what a double holds, or around what is exact
-    if (below(2) == 0) text += "e" + std::to_string(static_cast<int>(below(2 * largest)) - largest);
-    return text;
-  }
-
-  void change(std::string& text) {
-    const std::size_t at = below(text.size() + 1);
-    const std::size_t length = below(text.size() - at + 1);
-    switch (below(9)) {
-      case 0:
-        if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1 << below(8)));
-        break;
-      case 1:
-        text.insert(at, 1, byte());
-        break;
-      case 2:
-        text.erase(at, 1 + below(3));
-        break;
-      case 3:
-        text.erase(at, length);
-        break;
-      case 4:
-        text.insert(at, text.substr(at, length));
-        break;
-      case 5:
-        text.resize(at);
-        break;
-      case 6:
-        text = text.substr(0, at) + pick();
-        break;
-      case 7:
-        text.insert(at, number());
-        break;
-      default:
-        text.insert(at, std::to_string(below(100)) + ":" + number() + " ");
-        break;
-    }
-  }
-
-  std::mt19937_64 random_;
-};
-
 struct Parsed {
   svmlight::Outcome outcome;
   std::vector<std::int64_t> indptr, indices;
@@ -176,36 +103,6 @@ Parsed parse(std::string_view text, std::size_t max_line_bytes) {
   parsed.indices.resize(parsed.outcome.nonzeros);
   parsed.data.resize(parsed.outcome.nonzeros);
   return parsed;
-}
-
-std::vector<std::string_view> split_lines(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t newline = text.find('\n');
-    const std::size_t size = newline == text.npos ? text.size() : newline + 1;
-    lines.push_back(text.substr(0, size));
-    text.remove_prefix(size);
-  }
-  return lines;
-}
-
-[[noreturn]] void report(const char* property, std::string_view text) {
-  std::fprintf(stderr, "fuzz_svmlight: violated: %s\ninput: \"", property);
-  for (const char c : text) {
-    const unsigned char byte = static_cast<unsigned char>(c);
-    std::fprintf(stderr, byte >= 32 && byte < 127 && c != '"' && c != '\\' ? "%c" : "\\x%02x", byte);
-  }
-  std::fprintf(stderr, "\"\n");
-  std::exit(1);
-}
-
-void require(bool holds, const char* property, std::string_view text) {
-  if (!holds) report(property, text);
-}
-
-bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
 }
 
 void check_arrays(const Parsed& parsed, std::string_view text) {
@@ -239,6 +136,8 @@ void check_error(const Parsed& parsed, const std::vector<std::string_view>& line
   require(bad.substr(outcome.column - 1).substr(0, outcome.token.size()) == outcome.token,
           "the token stands at the column", text);
   require(*svmlight::describe(outcome.error) != '\0', "the error has a message", text);
+  const std::size_t behind = static_cast<std::size_t>(bad.data() + bad.size() - text.data());
+  require(outcome.next == behind, "the text goes on behind the bad line", text);
 }
 
 // The rows, and the error, do not depend on how the text is cut into chunks.
@@ -325,34 +224,12 @@ void check(std::string_view text, std::size_t max_line_bytes) {
   check_reference(parsed, lines, text);
 }
 
-std::uint64_t option(int argc, char** argv, std::string_view name, std::uint64_t fallback) {
-  for (int i = 1; i + 1 < argc; ++i) {
-    if (argv[i] == name) return std::strtoull(argv[i + 1], nullptr, 10);
-  }
-  return fallback;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::uint64_t inputs = option(argc, argv, "--inputs", 100000);
-  const std::chrono::seconds limit(option(argc, argv, "--seconds", 60));
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [&] { return std::chrono::steady_clock::now() - start; };
-  Mutator mutator(option(argc, argv, "--seed", 1));
-
-  for (const std::string& text : corpus) check(text, 1 << 20);
-  for (std::uint64_t done = 0; done < inputs; ++done) {
-    if (elapsed() > limit) {
-      std::fprintf(stderr, "fuzz_svmlight: only %llu of %llu inputs within %lld s\n",
-                   static_cast<unsigned long long>(done), static_cast<unsigned long long>(inputs),
-                   static_cast<long long>(limit.count()));
-      return 2;
-    }
-    const std::string text = mutator.next();
-    check(text, mutator.below(8) == 0 ? 1 + mutator.below(40) : 1 << 20);
-  }
-  std::printf("fuzz_svmlight: %llu inputs in %.1f s, no finding\n", static_cast<unsigned long long>(inputs),
-              std::chrono::duration<double>(elapsed()).count());
-  return 0;
+  return fuzzing::run("fuzz_svmlight", argc, argv, corpus, "0123456789+-.eE:# \t\r\nqidnaf",
+                      [](std::string_view text, fuzzing::Mutator* mutator) {
+                        const bool short_lines = mutator != nullptr && mutator->below(8) == 0;
+                        check(text, short_lines ? 1 + mutator->below(40) : 1 << 20);
+                      });
 }

@@ -1,4 +1,4 @@
-"""FD-, RFD- and PFD-SON, dense: SON Algorithms 1, 2 and 6, RFD Algorithm 6, with the metric written out."""
+"""FD-, RFD- and PFD-SON, dense: SON Algorithms 1, 2 and 6, RFD Algorithm 6, with the metric αI + BᵀB."""
 
 from __future__ import annotations
 
@@ -24,9 +24,13 @@ def shrink(B: Matrix, m: int, share: float = 1.0) -> tuple[Matrix, float]:
     return np.sqrt(squares[kept])[:, None] * V[: m - 1][kept], rho
 
 
-def pseudo_inverse(A: Matrix) -> Matrix:
-    """Of a symmetric matrix; eigenvalues that are rounding count as zero."""
-    return np.linalg.pinv(A, rcond=1e-12, hermitian=True)
+def inverse_times(alpha: float, B: Matrix, v: Vector) -> Vector:
+    """(αI + BᵀB)⁻¹v by Woodbury's formula; for α = 0 the pseudo-inverse, where rounding counts as zero."""
+    if alpha > 0:
+        return (v - B.T @ np.linalg.solve(alpha * np.eye(len(B)) + B @ B.T, B @ v)) / alpha
+    _, sigma, V = np.linalg.svd(B, full_matrices=False)
+    V, sigma = V[sigma > 1e-6 * sigma.max(initial=0)], sigma[sigma > 1e-6 * sigma.max(initial=0)]
+    return V.T @ (V @ v / sigma**2)
 
 
 def frequent_son(
@@ -55,10 +59,10 @@ def frequent_son(
         x = X[t] / np.sqrt(D) if diagonal else X[t]
         score = w @ x
         if abs(score) > C:  # Lemma 1, and Lemma 2 where A is singular
-            A = B.T @ B + alpha * np.eye(d)
-            inverse = np.linalg.inv(A) if alpha > 0 else pseudo_inverse(A)
-            outside = x - A @ (inverse @ x) if alpha == 0 else np.zeros(d)
-            direction = outside if outside @ outside > 1e-12 * (x @ x) else inverse @ x
+            direction = inverse_times(alpha, B, x)
+            outside = x - B.T @ (B @ direction) if alpha == 0 else np.zeros(d)  # (I − A†A)x
+            if outside @ outside > 1e-12 * (x @ x):
+                direction = outside
             w = w - excess(score, C) / (x @ direction) * direction
         predictions[t] = np.clip(score, -C, C)
         slope = DERIVATIVES[loss](predictions[t], y[t])
@@ -75,6 +79,5 @@ def frequent_son(
                 B, rho = shrink(B, m, share)
                 alpha += ridge * rho
                 waiting = 0
-        A = B.T @ B + alpha * np.eye(d)
-        w = w - slope * ((np.linalg.inv(A) if alpha > 0 else pseudo_inverse(A)) @ x)
+        w = w - slope * inverse_times(alpha, B, x)
     return predictions, (w / np.sqrt(D) if diagonal else w), alpha

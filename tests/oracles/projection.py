@@ -1,4 +1,4 @@
-"""RP-SON, dense: S ← S + ρĝᵀ with ρ ~ N(0, I/m), and the metric αI + SᵀS written out (SON, NIPS text, §3)."""
+"""RP-SON, dense: S ← S + ρĝᵀ with ρ ~ N(0, I/m), and the metric αI + SᵀS (SON, NIPS text, §3)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sketchnewton._native import normal_row
 
 from .common import DERIVATIVES, Vector, excess
+from .frequent import inverse_times
 
 
 def projection_son(
@@ -31,7 +32,7 @@ def projection_son(
         x = X[t] / np.sqrt(D) if diagonal else X[t]
         score = w @ x
         if abs(score) > C:
-            Px = np.linalg.solve(alpha * np.eye(d) + S.T @ S, x)
+            Px = inverse_times(alpha, S, x)
             w = w - excess(score, C) / (x @ Px) * Px
         predictions[t] = np.clip(score, -C, C)
         slope = DERIVATIVES[loss](predictions[t], y[t])
@@ -43,5 +44,5 @@ def projection_son(
         if x.any():
             S = S + np.outer(normal_row(seed, updates, m) / np.sqrt(m), np.sqrt(sigma) * slope * x)
             updates += 1
-        w = w - slope * np.linalg.solve(alpha * np.eye(d) + S.T @ S, x)
+        w = w - slope * inverse_times(alpha, S, x)
     return predictions, (w / np.sqrt(D) if diagonal else w)

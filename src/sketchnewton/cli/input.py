@@ -1,69 +1,223 @@
-"""Batches from a file or stdin, with a progress bar and a way out when a signal comes."""
+"""Batches from files or stdin, with a progress bar and a way out when a signal comes."""
 
 from __future__ import annotations
 
+import argparse
+import copy
 import dataclasses
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from sketchnewton.cli.console import Console, counted
 from sketchnewton.cli.errors import CommandError
+from sketchnewton.cli.files import check_readable
+from sketchnewton.cli.labels import Labels
+from sketchnewton.cli.options_data import COLUMN_OPTIONS, FEATURE_OPTIONS
+from sketchnewton.cli.rows import kept
 from sketchnewton.cli.signals import GracefulStop, Stopped
-from sketchnewton.losses import Loss
-from sketchnewton.streams import Batch, read_svmlight
+from sketchnewton.learners import Learner
+from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, expand_paths, open_stream
 
-__all__ = ["labelled", "read"]
+__all__ = ["CACHE_SUFFIX", "Data", "expand_data", "fit", "identity_of", "labelled", "shown_paths", "watched"]
+
+CACHE_SUFFIX = ".skn-cache"
+_OURS = re.compile(r"\.skn(-cache(\.\d+\.tmp)?|\.run)?$")
+
+_EXACT = "exact_names"  # the option, and the note that remembers it
+
+Identity = list[list[Any]]
 
 
-def read(path: str, console: Console, stop: GracefulStop) -> Iterator[Batch]:
-    """The batches of a file, up to the moment when a signal comes; `stop.signal` tells whether one came."""
+class Data:
+    """What a command reads, and how: the paths, their format, columns and features.
+
+    What `learner` remembers of it (`remembered`) holds unless the options say otherwise. With `readable` the names
+    of features are recorded. After reading,
+    `skipped` counts the rows that could not be read and `unlearnable` those without a fit label, which
+    `--on-error skip` left out; `first_error` says why it left out the first.
+    """
+
+    def __init__(
+        self,
+        paths: list[str],
+        args: argparse.Namespace,
+        learner: Learner | None = None,
+        *,
+        readable: bool = False,
+    ) -> None:
+        held = {} if learner is None else learner.notes
+        self.typed = paths
+        self.format: str | None = getattr(args, "format", None)
+        self.features = Features.from_dict({**held.get("features", {}), **_given(args, FEATURE_OPTIONS)})
+        self.columns = Columns.from_dict({**held.get("columns", {}), **_given(args, COLUMN_OPTIONS)})
+        self.names: Names | None = None
+        if held.get(_EXACT) or getattr(args, _EXACT, False):
+            held_names = {} if learner is None else learner.attached
+            self.names = Names.from_state(held_names, exact=True) if held_names else Names(exact=True)
+        elif readable:
+            self.names = Names()
+        self.on_error: str = args.on_error
+        self.prefetch: bool = args.threads > 1
+        self.types: dict[str, str] = {}  # of columns, as far as the data has told
+        self.skipped = 0
+        self.unlearnable = 0
+        self.first_error: str | None = None
+        self._paths: list[str] | None = None
+
+    def other(self, path: str) -> Data:
+        """Another file, read in the same way."""
+        data = copy.copy(self)
+        data.typed, data._paths, data.columns = [path], None, self._typed_columns()
+        data.skipped, data.unlearnable, data.first_error = 0, 0, None
+        return data
+
+    @property
+    def paths(self) -> list[str]:
+        """The files, globs and directories expanded."""
+        if self._paths is None:
+            self._paths = expand_data(self.typed)
+        return self._paths
+
+    @property
+    def name(self) -> str:
+        """What to call it in a message."""
+        return shown_paths(self.typed)
+
+    def check(self) -> None:
+        """Raise at once if a file cannot be read."""
+        for path in self.paths:
+            check_readable(path)
+
+    def remembered(self) -> dict[str, Any]:
+        """What predictions on other data need to know; what is as usual is not listed."""
+        notes: dict[str, Any] = {}
+        if self.features != Features():
+            notes["features"] = self.features.to_dict()
+        if (columns := self._typed_columns()) != Columns():
+            notes["columns"] = columns.to_dict()
+        if self.names is not None and self.names.exact:
+            notes[_EXACT] = True
+        return notes
+
+    def identity(self) -> Identity | None:
+        """Path, size and time of each file; None if one of them is a pipe, which has none."""
+        return identity_of(self.paths)
+
+    def way(self) -> dict[str, Any]:
+        """How the data is read: what a cache of it must agree with."""
+        return {
+            "format": self.format,
+            "features": self.features.to_dict(),
+            "columns": self.columns.with_types({}).to_dict(),
+            "exact_names": self.names is not None and self.names.exact,
+            "on_error": self.on_error,
+        }
+
+    def open(self) -> BatchReader:
+        """A reader of all rows, from the first."""
+        return open_stream(
+            self.paths,
+            format=self.format,
+            features=self.features,
+            columns=self.columns,
+            names=self.names,
+            on_error=self.on_error,
+            prefetch=self.prefetch,
+        )
+
+    def read(self, console: Console, stop: GracefulStop) -> Iterator[Batch]:
+        """The batches, up to the moment when a signal comes; `stop.signal` tells whether one came."""
+        try:
+            reader = stop.wait(self.open)
+        except Stopped:
+            return
+        try:
+            for batch in watched(reader, console, stop):
+                self.types = getattr(reader, "types", {})
+                yield batch
+        finally:
+            self.skipped, self.first_error = reader.skipped, reader.first_error or self.first_error
+
+    def _typed_columns(self) -> Columns:
+        return self.columns.with_types(self.types) if self.types else self.columns
+
+    def report_skipped(self, console: Console) -> None:
+        """Say what was left out."""
+        if count := self.skipped + self.unlearnable:
+            console.line(f"skn: warning: {counted(count, 'row')} skipped; the first: {self.first_error}")
+
+
+def expand_data(typed: list[str]) -> list[str]:
+    """The files that paths, globs and directories mean; models and caches that lie among them are no data."""
+    return [path for path in expand_paths(typed) if path in typed or not _OURS.search(path)]
+
+
+def identity_of(paths: list[str]) -> Identity | None:
+    """Path, size and time of each file; None if one of them is a pipe, which has none."""
+    found: Identity = []
+    for path in paths:
+        if path == "-" or not os.path.isfile(path):
+            return None
+        status = os.stat(path)
+        found.append([os.path.realpath(path), status.st_size, status.st_mtime_ns])
+    return found
+
+
+def _given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(args, name) for name in names if hasattr(args, name)}
+
+
+def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch]:
+    """The batches of a reader, with a progress bar, up to the moment when a signal comes."""
     try:
-        stream = stop.wait(read_svmlight, path)
-    except Stopped:
-        return
-    try:
-        while (batch := stop.wait(next, stream, None)) is not None:
+        while (batch := stop.wait(next, reader, None)) is not None:
             yield batch
-            known = stream.position / stream.size if stream.size else None
-            console.progress(known, counted(stream.rows, "row"))
+            known = reader.position / reader.size if reader.size else None
+            console.progress(known, counted(reader.rows, "row"))
     except Stopped:
         return
+    except ModuleNotFoundError as error:  # of an extra, which it names
+        raise CommandError(str(error)) from None
     finally:
         console.clear()
-        stream.close()
+        reader.close()
 
 
-def labelled(
-    path: str, console: Console, stop: GracefulStop, positive: float | None, loss: Loss
-) -> Iterator[Batch]:
-    """Batches with labels fit for the loss: +1 for `positive` and −1 for the others, if it is given."""
-    rows = 0
-    for batch in read(path, console, stop):
-        fit = batch
-        if positive is not None:
-            fit = dataclasses.replace(batch, labels=np.where(batch.labels == positive, 1.0, -1.0))
-        try:
-            loss.check_labels(fit.labels)
-        except ValueError:
-            raise _unfit(path, rows, fit, loss) from None
-        yield fit
-        rows += len(fit)
+def shown_paths(paths: list[str]) -> str:
+    """Paths as they were typed, in few words."""
+    first = "<stdin>" if paths[0] == "-" else paths[0]
+    return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
 
 
-def _unfit(path: str, rows: int, batch: Batch, loss: Loss) -> CommandError:
-    at = next(at for at, label in enumerate(batch.labels) if not _fits(loss, float(label)))
-    name = "<stdin>" if path == "-" else path
-    hint = ": --positive LABEL makes them" if "-1" in loss.label_rule else ""
-    return CommandError(
-        f"{name}: row {rows + at + 1} has the label {batch.labels[at]:g}, but the {loss.name} loss needs "
-        f"{loss.label_rule}{hint}"
-    )
+def labelled(data: Data, labels: Labels, console: Console, stop: GracefulStop) -> Iterator[Batch]:
+    """The batches of `data` with their labels coded, as `fit` does it."""
+    return fit(data.read(console, stop), data, labels)
 
 
-def _fits(loss: Loss, label: float) -> bool:
-    try:
-        loss.check_labels(label)
-    except ValueError:
-        return False
-    return True
+def fit(batches: Iterable[Batch], data: Data, labels: Labels) -> Generator[Batch]:
+    """Batches with their labels coded; a row whose label is unfit stops the run or is skipped, as `data` says."""
+    rows = data.unlearnable = 0
+    for batch in batches:
+        coded = labels.code(batch.labels)
+        bad = np.isnan(coded)
+        complaint = None
+        if batch.base is not None:
+            bad, complaint = (
+                batch.base != 0,
+                "has an initial prediction (base), which no learner can start from",
+            )
+        if bad.any():
+            at = int(bad.argmax())
+            why = f"row {rows + at + 1} {complaint or labels.complaint(float(batch.labels[at]))}"
+            if data.on_error == "stop":
+                raise CommandError(f"{data.name}: {why}")
+            data.unlearnable += int(bad.sum())
+            data.first_error = data.first_error or f"{data.name}: {why}"
+        rows += len(batch)
+        learnable = dataclasses.replace(batch, labels=coded) if coded is not batch.labels else batch
+        if not bad.all():
+            yield kept(learnable, ~bad) if bad.any() else learnable

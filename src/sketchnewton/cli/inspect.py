@@ -12,11 +12,21 @@ import numpy as np
 
 from sketchnewton import model_file
 from sketchnewton.cli.console import amount, number
+from sketchnewton.cli.errors import CommandError
 from sketchnewton.cli.files import check_readable
-from sketchnewton.cli.learner import alpha_in_force, automatic_alpha, label_coding, positive_label
+from sketchnewton.cli.learner import (
+    alpha_in_force,
+    automatic_alpha,
+    class_count,
+    constants,
+    label_coding,
+    labels_of,
+    positive_label,
+)
 from sketchnewton.cli.spectrum import show
 from sketchnewton.learners import Learner
 from sketchnewton.sketches import Sketch
+from sketchnewton.streams import Names
 
 __all__ = ["run"]
 
@@ -38,35 +48,67 @@ def run(args: argparse.Namespace) -> int:
 
 def _facts(learner: Learner, top: int) -> dict[str, Any]:
     features, weights = learner.largest_weights()
+    if weights.ndim > 1:  # of each feature, the class in which it weighs most
+        weights = np.take_along_axis(weights, np.abs(weights).argmax(axis=1)[:, None], axis=1)[:, 0]
     used = int(np.count_nonzero(weights))
     largest = zip(features[: min(top, used)].tolist(), weights.tolist(), strict=False)
+    labels_of(learner)  # refuses notes that make no sense
+    names = _names(learner)
     return {
         "class": type(learner).__name__,
+        "classes": class_count(learner),
         "parameters": learner.params,
         "alpha": alpha_in_force(learner),
         "positive": positive_label(learner),
         "rows_seen": learner.rows_seen,
+        "unfinished": _unfinished(learner),
         "features": learner.features_seen,
         "largest_index": learner.dimension - 1 if learner.dimension else None,
         "nonzero_weights": used,
-        "intercept": float(learner.intercept_),
-        "spectrum": [float(value) for value in learner.spectrum],
-        "largest_weights": [{"feature": feature, "weight": weight} for feature, weight in largest],
+        "intercept": learner.intercept_ if class_count(learner) is None else constants(learner).tolist(),
+        # Where each class has a sketch of its own: all their eigenvalues together.
+        "spectrum": np.sort(np.ravel(learner.spectrum))[::-1].tolist(),
+        "largest_weights": [
+            {"feature": names.get(feature, feature), "weight": weight} for feature, weight in largest
+        ],
+        "data": {name: learner.notes[name] for name in ("features", "columns") if name in learner.notes},
     }
+
+
+def _unfinished(learner: Learner) -> str | None:
+    """Of a checkpoint: where the run was."""
+    run = learner.notes.get("run")
+    if not isinstance(run, dict):
+        return None
+    where = f"row {run.get('row')} of pass {run.get('pass', 0) + 1}"
+    return f" (a checkpoint after {where}: --resume finishes the run)"
+
+
+def _names(learner: Learner) -> dict[int, str]:
+    """The names of features, if the model knows them."""
+    if not learner.attached:
+        return {}
+    try:
+        return Names.from_state(learner.attached, exact=True).readable()
+    except (KeyError, ValueError) as error:
+        raise CommandError(f"the model's names of features are damaged: {error}") from None
 
 
 def _page(path: str, facts: dict[str, Any]) -> list[str]:
     lines = [
         f"{path}: {facts['class']}",
-        f"  learned        {label_coding(facts['positive'])}",
-        f"  rows seen      {amount(facts['rows_seen'])}",
+        f"  learned        {label_coding(facts['positive'], facts['classes'])}",
+        f"  rows seen      {amount(facts['rows_seen'])}{facts['unfinished'] or ''}",
         f"  features seen  {_features(facts)}",
-        f"  intercept      {number(facts['intercept'])}",
-        "",
-        "parameters",
+        f"  intercept      {' '.join(number(value) for value in np.atleast_1d(facts['intercept']).tolist())}",
     ]
-    width = max((len(name) for name in facts["parameters"]), default=0)
-    for name, value in facts["parameters"].items():
+    lines += [f"  {name:<13}  {value}" for name, value in facts["data"].items()]
+    parameters = facts["parameters"]
+    if "make" in parameters:  # those of each class's learner
+        parameters = {"learner": parameters["make"], **parameters["parameters"]}
+    lines += ["", "parameters"]
+    width = max((len(name) for name in parameters), default=0)
+    for name, value in parameters.items():
         lines.append(f"  {name:<{width}}  {_absent(name, facts) if value is None else value}")
     if facts["spectrum"]:
         lines += ["", "curvature spectrum (eigenvalues, one per direction)"]
@@ -74,7 +116,8 @@ def _page(path: str, facts: dict[str, Any]) -> list[str]:
         if len(facts["spectrum"]) > _SPECTRUM:
             lines.append(f"  and {amount(len(facts['spectrum']) - _SPECTRUM)} smaller ones")
     if facts["largest_weights"]:
-        lines += ["", "largest weights, by feature"]
+        of = "" if facts["classes"] is None else ", each in the class where it is largest"
+        lines += ["", f"largest weights, by feature{of}"]
         lines += _bars([(str(item["feature"]), item["weight"]) for item in facts["largest_weights"]])
     return lines
 

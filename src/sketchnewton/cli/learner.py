@@ -3,58 +3,145 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from sketchnewton import learners, model_file
+import numpy as np
+import numpy.typing as npt
+
+from sketchnewton import learners
 from sketchnewton.cli.errors import CommandError, usage_error
-from sketchnewton.cli.options import LEARNER_OPTIONS
-from sketchnewton.learners import Learner
+from sketchnewton.cli.labels import Classes, Labels, label_coding
+from sketchnewton.cli.options_learner import (
+    DEFAULT_LEARNERS,
+    LEARNER_OPTIONS,
+    LEARNERS,
+    ONLY_WITH_SKETCH,
+)
+from sketchnewton.learners import Learner, OneVsAll
 from sketchnewton.losses import get_loss
 
 __all__ = [
     "alpha_in_force",
     "automatic_alpha",
+    "build",
+    "check_agreement",
+    "class_count",
+    "constants",
     "describe",
+    "has_softmax",
     "label_coding",
+    "labels_of",
+    "load_learner",
     "make_learner",
+    "parameters_of",
     "positive_label",
     "smaller_steps",
 ]
 
 _WAYS_ON = "leave the option out to go on, or --resume to start anew"
-_NEWTON, _FULL, _ADAGRAD = learners.SketchedNewton, learners.FullNewton, learners.AdaGrad
-_CLASSES: dict[str, type[Learner]] = {"newton": _NEWTON, "full": _FULL, "adagrad": _ADAGRAD}
 _POSITIVE = "positive"  # the note that remembers --positive
 _DESCRIBED = ("sketch", "sketch_size", "alpha", "eta", "loss", "clip")
-_ALL = frozenset({"loss", "clip", "intercept", "eta"})
-_TAKES = {
-    "newton": _ALL
-    | {"sketch", "sketch_size", "alpha", "diagonal", "beta", "oja_rate", "block", "dtype", "seed"},
-    "full": _ALL | {"alpha"},
-    "adagrad": _ALL | {"dtype"},
-}
 
 
 def make_learner(args: argparse.Namespace) -> Learner:
-    """A new learner, or the one of `--resume` after checking that the options given agree with it."""
-    given = {name: getattr(args, name) for name in LEARNER_OPTIONS if hasattr(args, name)}
+    """A new learner, as the options say."""
+    given = _given(args)
     kind = given.pop("learner", None)
-    if args.resume is not None:
-        return _resume(args.resume, kind, given, args.positive)
-    kind = kind or "newton"
-    for name in given:
-        if name not in _TAKES[kind]:
-            raise usage_error(f"{_option(name)} does not apply to --learner {kind}")
-    parameters = {_parameter(name): value for name, value in given.items()}
-    parameters.setdefault("intercept", True)
-    try:
-        learner = _CLASSES[kind](**parameters)
-    except (TypeError, ValueError) as error:
-        raise usage_error(str(error)) from None
+    learner = build(kind, given, args.multiclass)
     if args.positive is not None:
+        if args.multiclass is not None:
+            raise usage_error("--positive does not apply to --multiclass, which learns all classes")
         learner.notes[_POSITIVE] = args.positive
     return learner
+
+
+def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None) -> Learner:
+    """The learner called `kind` with the options `given`, once for each of the `classes` if there are any."""
+    if kind is None:
+        return _default(given, classes)
+    make = _class(kind)
+    takes = inspect.signature(make).parameters
+    parameters = {}
+    for name, value in given.items():
+        if _parameter(name) in takes:
+            parameters[_parameter(name)] = value
+        elif name != "seed":  # where nothing is random, any seed will do
+            raise usage_error(f"{_option(name)} does not apply to --learner {kind}")
+    if "sketch" in takes:
+        _check_sketch(given, parameters.get("sketch", takes["sketch"].default))
+    if "intercept" in takes:
+        parameters.setdefault("intercept", True)
+    try:
+        if classes is None:
+            return make(**parameters)
+        if "classes" in takes and parameters.get("loss", "logistic") == "logistic" and "clip" not in given:
+            return make(**{**parameters, "loss": "logistic", "classes": classes})
+        return OneVsAll(make, classes, parameters)
+    except (TypeError, ValueError) as error:
+        raise usage_error(str(error)) from None
+
+
+def load_learner(path: str) -> Learner:
+    """The learner in the model file `path`."""
+    from sketchnewton import model_file  # noqa: PLC0415 - brings all kinds of models along
+
+    return model_file.load_learner(path)
+
+
+def check_agreement(path: str, learner: Learner, args: argparse.Namespace) -> None:
+    """Refuse options that do not agree with the learner that `path` holds."""
+    given = _given(args)
+    kind = given.pop("learner", None)
+    held = parameters_of(learner)
+    name = held_class = type(learner).__name__
+    if isinstance(learner, OneVsAll):
+        held_class = learner.params["make"]
+    if args.multiclass is not None and args.multiclass != class_count(learner):
+        raise usage_error(f"--multiclass {args.multiclass} does not agree with {path}, a {name}: {_WAYS_ON}")
+    if kind is not None and LEARNERS[kind][0] != held_class:
+        raise usage_error(f"--learner {kind} does not agree with {path}, which is of class {held_class}")
+    for option, wanted in given.items():
+        parameter = _parameter(option)
+        if parameter not in held:
+            if option == "seed":
+                continue
+            raise usage_error(f"{_option(option)} does not apply to the {held_class} in {path}")
+        if not _same(parameter, wanted, held[parameter]):
+            raise usage_error(
+                f"{_option(option)} {_shown(wanted)} does not agree with {path}, which was trained with "
+                f"{_trained_with(learner, parameter)}: {_WAYS_ON}"
+            )
+    if "sketch" in held:
+        _check_sketch(given, held["sketch"])
+    _resume_positive(path, learner, args.positive)
+
+
+def labels_of(learner: Learner) -> Labels:
+    """How labels are coded for this learner."""
+    if (count := class_count(learner)) is not None:
+        if not isinstance(notes := learner.notes.setdefault("classes", {}), dict):
+            raise CommandError(f"the model's note on classes is {notes!r}: expected a table")
+        return Classes(count, notes)
+    return Labels(learner.loss, positive_label(learner))
+
+
+def class_count(learner: Learner) -> int | None:
+    """How many classes the learner tells apart; None for a learner of one number."""
+    return learner.params.get("classes")
+
+
+def constants(learner: Learner) -> npt.NDArray[np.float64]:
+    """The constant of each class, or the one of a learner of one number."""
+    many: Any = learner
+    return np.atleast_1d(learner.intercept_ if class_count(learner) is None else many.intercepts)
+
+
+def has_softmax(learner: Learner) -> bool:
+    """Whether the learner tells classes apart by itself, with the cross-entropy of a softmax."""
+    return class_count(learner) is not None and not isinstance(learner, OneVsAll)
 
 
 def positive_label(learner: Learner) -> float | None:
@@ -65,9 +152,14 @@ def positive_label(learner: Learner) -> float | None:
     return label
 
 
+def parameters_of(learner: Learner) -> dict[str, Any]:
+    """The parameters that options set; for many classes, those of each class's learner."""
+    return dict(learner.params["parameters"]) if isinstance(learner, OneVsAll) else learner.params
+
+
 def describe(learner: Learner) -> str:
     """The learner in one short line."""
-    parameters = learner.params
+    parameters = parameters_of(learner)
     if parameters.get("sketch") == "none":
         parameters.pop("sketch_size", None)
     if parameters.get("alpha") is None:
@@ -75,12 +167,21 @@ def describe(learner: Learner) -> str:
     shown = [f"{name}={_shown(parameters[name])}" for name in _DESCRIBED if parameters.get(name) is not None]
     if (label := positive_label(learner)) is not None:
         shown.append(label_coding(label))
-    return f"{type(learner).__name__}: {', '.join(shown)}"
+    name = type(learner).__name__
+    if isinstance(learner, OneVsAll):
+        name = f"{name}, {learner.classes} x {learner.params['make']}"
+    elif has_softmax(learner):
+        name = f"{name}, softmax of {class_count(learner)} classes"
+    return f"{name}: {', '.join(shown)}"
 
 
 def smaller_steps(learner: Learner) -> str:
-    """The option that makes the learner's steps smaller."""
-    return "a smaller --eta" if isinstance(learner, _ADAGRAD) else "a larger --alpha"
+    """What makes the learner's steps smaller, as advice."""
+    names = {"alpha": "a larger --alpha", "sigma": "a smaller --eta", "eta": "a larger --eta"}
+    advice = next(
+        (words for name, words in names.items() if name in parameters_of(learner)), "smaller features"
+    )
+    return f"{advice} or a tighter --clip" if "clip" in parameters_of(learner) else advice
 
 
 def alpha_in_force(learner: Learner) -> float | None:
@@ -99,38 +200,48 @@ def automatic_alpha(alpha: float | None, parameters: Mapping[str, Any]) -> str:
     )
 
 
-def label_coding(positive: float | None) -> str:
-    """What becomes of labels, in words."""
-    return "labels as they are" if positive is None else f"label {positive:.12g} as +1, others as -1"
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(args, name) for name in LEARNER_OPTIONS if hasattr(args, name)}
 
 
-def _resume(path: str, kind: str | None, given: dict[str, Any], positive: float | None) -> Learner:
-    learner = model_file.load_learner(path)
-    name = type(learner).__name__
-    if kind is not None and not isinstance(learner, _CLASSES[kind]):
-        raise usage_error(f"--learner {kind} does not agree with {path}, which is of class {name}")
-    for option, wanted in given.items():
-        parameter = _parameter(option)
-        if parameter not in learner.params:
-            raise usage_error(f"{_option(option)} does not apply to the {name} in {path}")
-        held = learner.params[parameter]
-        if not _same(parameter, wanted, held):
-            if parameter == "alpha" and held is None:
-                trained_with = f"alpha {automatic_alpha(alpha_in_force(learner), learner.params)}"
-            else:
-                trained_with = f"{parameter}={_shown(held)}"
+def _class(kind: str) -> type[Learner]:
+    found: type[Learner] = getattr(learners, LEARNERS[kind][0])
+    return found
+
+
+def _default(given: Mapping[str, Any], classes: int | None) -> Learner:
+    """The first of the default learners that takes all options given; if none does, the last complains."""
+    for kind in DEFAULT_LEARNERS[:-1]:
+        with contextlib.suppress(CommandError):
+            return build(kind, given, classes)
+    return build(DEFAULT_LEARNERS[-1], given, classes)
+
+
+def _check_sketch(given: Mapping[str, Any], sketch: str) -> None:
+    """Refuse options that the sketch has no use for."""
+    for name in given:
+        if name in ONLY_WITH_SKETCH and sketch not in ONLY_WITH_SKETCH[name]:
             raise usage_error(
-                f"{_option(option)} {_shown(wanted)} does not agree with {path}, which was trained with "
-                f"{trained_with}: {_WAYS_ON}"
+                f"{_option(name)} does not apply to --sketch {sketch}, only to {', '.join(ONLY_WITH_SKETCH[name])}"
             )
-    if positive is not None and positive != (known := positive_label(learner)):
-        if learner.rows_seen:
-            raise usage_error(
-                f"--positive {positive:.12g} does not agree with {path}, which was trained with "
-                f"{label_coding(known)}: {_WAYS_ON}"
-            )
-        learner.notes[_POSITIVE] = positive
-    return learner
+
+
+def _trained_with(learner: Learner, parameter: str) -> str:
+    held = parameters_of(learner)[parameter]
+    if parameter == "alpha" and held is None:
+        return f"alpha {automatic_alpha(alpha_in_force(learner), learner.params)}"
+    return f"{parameter}={_shown(held)}"
+
+
+def _resume_positive(path: str, learner: Learner, positive: float | None) -> None:
+    if positive is None or positive == (known := positive_label(learner)):
+        return
+    if learner.rows_seen:
+        raise usage_error(
+            f"--positive {positive:.12g} does not agree with {path}, which was trained with "
+            f"{label_coding(known, class_count(learner))}: {_WAYS_ON}"
+        )
+    learner.notes[_POSITIVE] = positive
 
 
 def _same(parameter: str, wanted: Any, held: Any) -> bool:

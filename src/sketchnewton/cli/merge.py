@@ -1,15 +1,20 @@
-"""`skn merge`: one sketch out of several."""
+"""`skn merge`: one sketch or model out of several."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from typing import Any
 
 from sketchnewton import model_file
-from sketchnewton.cli.console import Console
-from sketchnewton.cli.errors import CommandError
+from sketchnewton.cli.console import Console, amount
+from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import check_model_place, check_readable
+from sketchnewton.cli.learner import describe, label_coding, positive_label
 from sketchnewton.cli.sketch import deliver
 from sketchnewton.cli.spectrum import check_plot
+from sketchnewton.learners import Learner
+from sketchnewton.sketches import Sketch
 
 __all__ = ["run"]
 
@@ -21,15 +26,42 @@ def run(args: argparse.Namespace) -> int:
     check_model_place(args.output)
     check_plot(args.plot)
     first, *others = args.sketches
-    merged = model_file.load_sketch(first)
+    merged: Any = model_file.load(first)
     for path in others:
-        sketch = model_file.load_sketch(path)
-        width = max(merged.n_features, sketch.n_features)
+        other: Any = model_file.load(path)
         try:
-            merged.widen(width)
-            sketch.widen(width)
-            merged.merge(sketch)
+            if isinstance(merged, Sketch) and isinstance(other, Sketch):
+                width = max(merged.n_features, other.n_features)
+                merged.widen(width)
+                other.widen(width)
+            elif isinstance(merged, Learner) and isinstance(other, Learner):
+                _check_labels(merged, other)
+            merged.merge(other)
         except ValueError as error:
             raise CommandError(f"{path}: {error}") from None
-    deliver(args, args.output, merged, Console(args.quiet))
+    if isinstance(merged, Sketch):
+        deliver(args, args.output, merged, Console(args.quiet))
+    else:
+        _deliver(args, merged)
     return 0
+
+
+def _check_labels(mine: Learner, theirs: Learner) -> None:
+    codings = [label_coding(positive_label(learner)) for learner in (mine, theirs)]
+    if codings[0] != codings[1] and theirs.rows_seen:
+        if mine.rows_seen:
+            raise ValueError(f"cannot merge {codings[1]} into {codings[0]}")
+        mine.notes = theirs.notes
+
+
+def _deliver(args: argparse.Namespace, learner: Learner) -> None:
+    if args.plot is not None:
+        raise usage_error("--plot draws sketches, not models")
+    learner.save(args.output)
+    console = Console(args.quiet)
+    console.line(describe(learner))
+    console.line(f"{amount(learner.rows_seen)} rows, {amount(learner.features_seen)} features")
+    console.line(f"model saved to {args.output}")
+    if args.json:
+        facts = {"model": args.output, "rows_seen": learner.rows_seen, "features": learner.features_seen}
+        print(json.dumps(facts))

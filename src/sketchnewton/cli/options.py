@@ -3,123 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable, Sequence
 
 from sketchnewton import __version__
+from sketchnewton.cli import help_pages
+from sketchnewton.cli.option_types import at_least_one, at_least_two, at_least_zero, finite, names
+from sketchnewton.cli.options_data import DATA_HELP, WRITABLE, add_data_options, add_feature_options
+from sketchnewton.cli.options_learner import add_learner_options
 from sketchnewton.cli.parser import Parser
 
-__all__ = ["LEARNER_OPTIONS", "parse"]
-
-_HELP = """\
-skn: second-order online learning at first-order cost.
-
-A row comes in, a prediction goes out, the model learns from the answer.
-
-commands:
-  skn train DATA          learn from a file or stream, scoring every prediction first
-  skn predict MODEL DATA  predictions of a trained model, one per line
-  skn inspect MODEL       what a model is and what it has learned
-  skn sketch DATA         the principal directions of the rows, in one pass, with a certified error
-  skn merge SKETCH ...    one sketch out of several
-  skn demo                half a minute of ill-conditioned data: why curvature matters
-  skn eigen COMPARISON    online learning of eigenvectors: methods compared, regret plotted
-  skn COMMAND --help      all options of a command, with examples
-
-examples:
-  skn train clicks.svm.gz --model clicks.skn --test tomorrow.svm.gz
-  zcat more.gz | skn train - --resume clicks.skn --model clicks.skn
-  skn predict clicks.skn today.svm > scores.txt
-
-DATA is svmlight text (LABEL INDEX:VALUE ...), plain or .gz .bz2 .xz .zst; - is stdin.
-options: --version, -h, --help
-"""
-
-_TRAIN = """\
-examples:
-  skn train clicks.svm.gz --model clicks.skn            learn, watch the progressive loss, keep the model
-  skn train day1.svm --test day2.svm --loss logistic    then score another file without learning from it
-  skn train - --resume clicks.skn --model clicks.skn    go on exactly where the model stopped
-  skn train digits.svm --positive 7                     class 7 against all others
-  skn train prices.svm --clip 500                       regression with labels up to 500
-
-The progressive loss scores each prediction before its row is learned: an honest estimate from one pass.
-Ctrl-C ends the run cleanly, with the model of what was learned so far.
-"""
-
-_PREDICT = """\
-examples:
-  skn predict clicks.skn today.svm > scores.txt
-  skn predict clicks.skn today.svm.gz --link --output probabilities.txt
-
-The labels in DATA are read and ignored.
-"""
-
-_INSPECT = """\
-examples:
-  skn inspect clicks.skn
-  skn inspect clicks.skn --json | jq .spectrum
-"""
-
-_SKETCH = """\
-examples:
-  skn sketch clicks.svm.gz --kind rfd --size 50 -o clicks.skn    sketch, save, print the spectrum
-  skn sketch clicks.svm --target-error 0.01 -o clicks.skn        as large as a certified error of 1% needs
-  skn sketch clicks.svm --plot spectrum.png                      and draw it
-
-A sketch B of the rows A stands for the matrix A'A; the error bound is certified for ||A'A - (B'B + ridge I)||.
-The labels in DATA are read and ignored. --plot needs matplotlib: pip install 'sketchnewton[plot]'
-"""
-
-_MERGE = """\
-examples:
-  skn merge monday.skn tuesday.skn -o both.skn
-
-The result is a sketch of all rows, with a certified error that is as good as that of one sketch of them all.
-"""
-
-_DEMO = """\
-examples:
-  skn demo                              the full comparison, half a minute or so
-  skn demo --quick --output small.png   smaller data, a few seconds
-
-The picture needs matplotlib: pip install 'sketchnewton[plot]'
-"""
-
-_EIGEN = """\
-examples:
-  skn eigen alternating                          the sequence that defeats following the leader
-  skn eigen stochastic --n 40 --rounds 4000      independent matrices, larger
-  skn eigen table1 --output table1.png           growth of every method's regret, as table and picture
-
-Regret is what the best fixed unit vector would have gained more. The picture needs matplotlib:
-pip install 'sketchnewton[plot]'
-"""
-
-# Options that describe the learner. They have no default here: the learner has, or the resumed model.
-LEARNER_OPTIONS = (
-    "learner",
-    "sketch",
-    "sketch_size",
-    "alpha",
-    "eta",
-    "loss",
-    "clip",
-    "diagonal",
-    "intercept",
-    "beta",
-    "oja_rate",
-    "block",
-    "dtype",
-    "seed",
-)
+__all__ = ["parse", "parsers"]
 
 
 class _Main(Parser):
     """The top parser, whose help is a page written by hand."""
 
     def format_help(self) -> str:
-        return _HELP
+        return help_pages.HELP
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -131,6 +31,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         parser = commands.add_parser(name)
         if name in argv:  # the others' options cost time
             define(parser)
+    if "--config" in argv or any(text.startswith("--config=") for text in argv):
+        from sketchnewton.cli.config import with_config  # noqa: PLC0415 - seldom asked for
+
+        argv = with_config(argv, commands.choices)
     args, extras = main.parse_known_args(argv or ["--help"])
     if extras:
         chosen = commands.choices[args.command]
@@ -138,16 +42,32 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
+def parsers() -> dict[str, Parser]:
+    """The parser of every command, with all its options."""
+    defined = {}
+    for name, define in _COMMANDS.items():
+        defined[name] = Parser(prog=f"skn {name}")
+        define(defined[name])
+    return defined
+
+
 def _train(parser: Parser) -> None:
-    parser.usage = "skn train DATA [--model OUT] [options]"
+    parser.usage = "skn train DATA ... [--model OUT] [options]"
     parser.description = (
         "Learn from a stream of labelled rows, scoring each prediction before its row is learned."
     )
-    parser.epilog = _TRAIN
-    parser.add_argument("data", metavar="DATA", help="svmlight file, also .gz .bz2 .xz .zst, or - for stdin")
+    parser.epilog = help_pages.TRAIN
+    parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
     files = parser.add_argument_group("files")
     files.add_argument("--model", metavar="OUT", help="save the model here when done")
-    files.add_argument("--resume", metavar="MODEL", help="go on from this model instead of starting anew")
+    files.add_argument(
+        "--resume",
+        metavar="MODEL",
+        help="go on from this model instead of starting anew; an interrupted run over the same DATA is finished",
+    )
+    files.add_argument(
+        "--checkpoint-every", type=at_least_one, metavar="N", help="also save the model every N rows"
+    )
     files.add_argument(
         "--test", metavar="FILE", help="score this file after training, without learning from it"
     )
@@ -157,96 +77,117 @@ def _train(parser: Parser) -> None:
         help="write the prediction made before each row of DATA was learned, one per line (of the first "
         "pass; - for stdout; for the rows of --test use skn predict)",
     )
+    _scale_options(files)
+    files.add_argument("--readable", metavar="FILE", help="write features, names and weights here, as text")
+    files.add_argument(
+        "--cache", metavar="FILE", help="parsed rows for later passes (default DATA.skn-cache)"
+    )
+    files.add_argument("--no-cache", action="store_true", help="parse DATA again in every pass")
+    files.add_argument("--config", metavar="FILE", help="options from a TOML file; those typed here win")
     rows = parser.add_argument_group("rows")
+    rows.add_argument("--passes", type=at_least_one, metavar="N", help="read DATA N times (default 1)")
     rows.add_argument(
-        "--passes", type=_at_least_one, default=1, metavar="N", help="read DATA N times (default 1)"
+        "--holdout",
+        type=at_least_two,
+        metavar="N",
+        help="do not learn every Nth row, but score it; with --passes the best pass is kept, and one that is no "
+        "better than the one before it is the last",
     )
     rows.add_argument(
         "--positive",
-        type=_finite,
+        type=finite,
         metavar="LABEL",
         help="LABEL becomes +1, every other label -1; the model remembers it",
     )
-    _learner_options(parser.add_argument_group("learner (all have defaults; --alpha is the first to try)"))
+    rows.add_argument(
+        "--multiclass",
+        type=at_least_two,
+        metavar="K",
+        help="labels are classes 1..K or 0..K-1; one learner for each, against all others",
+    )
+    add_learner_options(parser.add_argument_group("learner (all have defaults)"))
+    add_data_options(parser)
+    add_feature_options(parser)
     output = parser.add_argument_group("output")
+    output.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     output.add_argument("--quiet", action="store_true", help="print nothing but errors")
     output.add_argument("--json", action="store_true", help="print a machine-readable summary on stdout")
 
 
-def _learner_options(group: argparse._ArgumentGroup) -> None:
-    def add(name: str, **settings: object) -> None:
-        group.add_argument(name, default=argparse.SUPPRESS, **settings)  # type: ignore[arg-type]
-
-    add(
-        "--learner",
-        choices=("newton", "adagrad", "full"),
-        help="sketched Newton (default), diagonal AdaGrad, or Newton with the full matrix",
+def _scale_options(group: argparse._ArgumentGroup | Parser) -> None:
+    group.add_argument(
+        "--link",
+        action="store_true",
+        help="predictions on the scale of the answer: probabilities for logistic loss, which stay within "
+        "sigmoid(-C..C) of --clip C; counts for poisson",
     )
-    add(
-        "--sketch",
-        choices=("oja", "fd", "rfd", "pfd", "rp", "none"),
-        help="curvature sketch: oja (default), Frequent Directions fd, robust rfd (--alpha 0 by default), "
-        "parameterised pfd, random projection rp; none is online gradient",
+    group.add_argument(
+        "--raw",
+        action="store_true",
+        help="predictions as scores; of --multiclass, all K instead of the class",
     )
-    add("--sketch-size", type=_at_least_zero, metavar="M", help="directions kept by the sketch (default 10)")
-    add("--alpha", type=_finite, metavar="A", help="initial curvature: larger means smaller steps")
-    add(
-        "--eta",
-        type=_eta,
-        metavar="E",
-        help="weight of curvature beyond the loss's own: a number, 1/t or 1/sqrt(t), which fall with the row t; "
-        "step size of AdaGrad: a number",
-    )
-    add(
-        "--loss",
-        metavar="LOSS",
-        help="squared (default), logistic, hinge, squared_hinge, absolute, quantile[:TAU], huber[:DELTA] or "
-        "poisson",
-    )
-    add(
-        "--clip",
-        type=_clip,
-        metavar="C",
-        help="predictions stay within -C..C, and so logistic probabilities within sigmoid(-C..C): "
-        "0.27..0.73 for C=1, 0.02..0.98 for C=4; none for no bound (default 1, AdaGrad none)",
-    )
-    add("--diagonal", action=argparse.BooleanOptionalAction, help="rescale each feature by its own gradients")
-    add("--intercept", action=argparse.BooleanOptionalAction, help="learn a constant term (default yes)")
-    add("--beta", type=_finite, metavar="B", help="share of directions that pfd shrinks (default 0.2)")
-    add(
-        "--oja-rate",
-        type=_oja_rate,
-        metavar="R",
-        help="adaptive (default), a number, or one per direction: 1,0.5",
-    )
-    add("--block", type=_at_least_one, metavar="K", help="update the Oja sketch every K rows (default 1)")
-    add("--dtype", choices=("float32", "float64"), help="precision of the feature table (default float32)")
-    add("--seed", type=_at_least_zero, metavar="S", help="seed of everything random (default 0)")
 
 
 def _predict(parser: Parser) -> None:
-    parser.usage = "skn predict MODEL DATA [--output FILE] [--link] [--quiet]"
+    parser.usage = "skn predict MODEL DATA ... [--output FILE] [--link] [--raw] [--quiet]"
     parser.description = "Write the predictions of a trained model, one per line."
-    parser.epilog = _PREDICT
+    parser.epilog = help_pages.PREDICT
     parser.add_argument("model", metavar="MODEL", help="model file written by skn train --model")
-    parser.add_argument("data", metavar="DATA", help="svmlight file, also .gz .bz2 .xz .zst, or - for stdin")
+    parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
     parser.add_argument("--output", metavar="FILE", default="-", help="write here instead of stdout")
-    parser.add_argument(
-        "--link",
-        action="store_true",
-        help="on the scale of the answer: probabilities for logistic loss, which stay within sigmoid(-C..C) "
-        "of skn train --clip C; counts for poisson",
-    )
+    _scale_options(parser)
+    add_data_options(parser)
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors and predictions")
+
+
+def _convert(parser: Parser) -> None:
+    parser.usage = "skn convert DATA ... OUT [--to FORMAT] [options]"
+    parser.description = "Write the rows of DATA in another format."
+    parser.epilog = help_pages.CONVERT
+    parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
+    parser.add_argument("output", metavar="OUT", help="file to write; - is stdout")
+    parser.add_argument(
+        "--to", choices=WRITABLE, help="format of OUT, if its name does not tell: " + ", ".join(WRITABLE)
+    )
+    add_data_options(parser)
+    add_feature_options(parser)
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
+def _bench(parser: Parser) -> None:
+    parser.usage = "skn bench DATA ... [--learners LIST] [--rows N] [--output FILE] [options]"
+    parser.description = "Compare learners on your data: one pass each, the best of a small grid."
+    parser.epilog = help_pages.BENCH
+    parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
+    parser.add_argument(
+        "--learners", type=names, metavar="LIST", help="only these, between commas: newton-oja,adagrad"
+    )
+    parser.add_argument("--rows", type=at_least_one, metavar="N", help="the first N rows alone")
+    parser.add_argument(
+        "--positive", type=finite, metavar="LABEL", help="LABEL becomes +1, every other label -1"
+    )
+    add_learner_options(parser, ("loss", "clip", "sketch_size", "seed"))
+    add_data_options(parser)
+    add_feature_options(parser)
+    parser.add_argument("--output", metavar="FILE", help="picture to write, .png .svg or .pdf")
+    parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def _completion(parser: Parser) -> None:
+    parser.usage = "skn completion bash|zsh|fish"
+    parser.description = "Print a script that completes commands and options in your shell."
+    parser.epilog = help_pages.COMPLETION
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="your shell")
 
 
 def _inspect(parser: Parser) -> None:
     parser.usage = "skn inspect MODEL [--top N] [--json]"
     parser.description = "Show what a model is: parameters, rows seen, sketch spectrum, largest weights."
-    parser.epilog = _INSPECT
+    parser.epilog = help_pages.INSPECT
     parser.add_argument("model", metavar="MODEL", help="model file written by skn train --model")
     parser.add_argument(
-        "--top", type=_at_least_zero, default=10, metavar="N", help="show N weights (default 10)"
+        "--top", type=at_least_zero, default=10, metavar="N", help="show N weights (default 10)"
     )
     parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
 
@@ -254,8 +195,8 @@ def _inspect(parser: Parser) -> None:
 def _sketch(parser: Parser) -> None:
     parser.usage = "skn sketch DATA [--kind KIND] [--size M] [-o OUT] [options]"
     parser.description = "Sketch the rows of DATA in one pass and print the spectrum."
-    parser.epilog = _SKETCH
-    parser.add_argument("data", metavar="DATA", help="svmlight file, also .gz .bz2 .xz .zst, or - for stdin")
+    parser.epilog = help_pages.SKETCH
+    parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
     parser.add_argument(
         "--kind",
         choices=("fd", "rfd", "pfd", "cfd", "greedy", "rp", "oja", "exact"),
@@ -267,29 +208,31 @@ def _sketch(parser: Parser) -> None:
     def add(name: str, **settings: object) -> None:
         parser.add_argument(name, default=argparse.SUPPRESS, **settings)  # type: ignore[arg-type]
 
-    add("--size", dest="sketch_size", type=_at_least_one, metavar="M", help="rows of the sketch (default 50)")
+    add("--size", dest="sketch_size", type=at_least_one, metavar="M", help="rows of the sketch (default 50)")
     add(
         "--target-error",
-        type=_finite,
+        type=finite,
         metavar="E",
         help="instead of a size: error at most E times ||A||_F^2",
     )
-    add("--beta", type=_finite, metavar="B", help="share of the rows that pfd shrinks (default 0.2)")
-    add("--decay", type=_finite, metavar="G", help="every row multiplies the weight of all earlier ones by G")
-    add("--window", type=_at_least_one, metavar="W", help="forget all but about the last W rows")
-    add(
-        "--buffer-size", type=_at_least_one, metavar="N", help="rows that wait for a shrink (default twice M)"
-    )
-    add("--seed", dest="random_state", type=_at_least_zero, metavar="S", help="seed of rp (default 0)")
+    add("--beta", type=finite, metavar="B", help="share of the rows that pfd shrinks (default 0.2)")
+    add("--decay", type=finite, metavar="G", help="every row multiplies the weight of all earlier ones by G")
+    add("--window", type=at_least_one, metavar="W", help="forget all but about the last W rows")
+    add("--buffer-size", type=at_least_one, metavar="N", help="rows that wait for a shrink (default twice M)")
+    add("--seed", dest="random_state", type=at_least_zero, metavar="S", help="seed of rp (default 0)")
     add("--dtype", choices=("float32", "float64"), help="precision (default float64)")
+    add_data_options(parser)
+    add_feature_options(parser)
     _sketch_output(parser, required=False)
 
 
 def _merge(parser: Parser) -> None:
-    parser.usage = "skn merge SKETCH SKETCH ... -o OUT [--plot FILE] [--json] [--quiet]"
-    parser.description = "Merge sketches of the same kind into a sketch of all their rows."
-    parser.epilog = _MERGE
-    parser.add_argument("sketches", metavar="SKETCH", nargs="+", help="file written by skn sketch -o")
+    parser.usage = "skn merge FILE FILE ... -o OUT [--plot FILE] [--json] [--quiet]"
+    parser.description = "Merge sketches or models of the same kind into one of all their rows."
+    parser.epilog = help_pages.MERGE
+    parser.add_argument(
+        "sketches", metavar="FILE", nargs="+", help="file written by skn sketch -o or skn train --model"
+    )
     _sketch_output(parser, required=True)
 
 
@@ -306,7 +249,7 @@ def _demo(parser: Parser) -> None:
         "Compare online gradient, AdaGrad, sketched and full Newton on data of growing condition number\n"
         "and on a real data set, and draw the result."
     )
-    parser.epilog = _DEMO
+    parser.epilog = help_pages.DEMO
     parser.add_argument(
         "--output",
         metavar="FILE",
@@ -321,7 +264,7 @@ def _eigen(parser: Parser) -> None:
     parser.description = (
         "Play unit vectors against symmetric matrices with every method of online learning of eigenvectors."
     )
-    parser.epilog = _EIGEN
+    parser.epilog = help_pages.EIGEN
     parser.add_argument(
         "comparison",
         metavar="COMPARISON",
@@ -329,63 +272,50 @@ def _eigen(parser: Parser) -> None:
         help="stochastic, alternating or rotating sequence, or table1: growth in T and in n",
     )
     parser.add_argument(
-        "--n", type=_at_least_one, metavar="N", help="dimension (default 10; table1: at most N, default 32)"
+        "--n", type=at_least_one, metavar="N", help="dimension (default 10; table1: at most N, default 32)"
     )
     parser.add_argument(
         "--rounds",
-        type=_at_least_one,
+        type=at_least_one,
         metavar="T",
         help="rounds (default 1,000; table1: at most T, default 16,000)",
     )
     parser.add_argument(
-        "--seeds", type=_at_least_one, metavar="S", help="games per method (default 3; table1: 10)"
+        "--seeds", type=at_least_one, metavar="S", help="games per method (default 3; table1: 10)"
     )
     parser.add_argument("--quick", action="store_true", help="table1 with small sizes, a few seconds")
     parser.add_argument("--output", metavar="FILE", help="picture to write, .png .svg or .pdf")
     parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
 
 
+def _reproduce(parser: Parser) -> None:
+    parser.usage = "skn reproduce NAME ... | --all [--quick] [--data DIR] [--output DIR] [--workers N]"
+    parser.description = (
+        "Recompute tables and figures of the papers, in a source checkout, and write a report."
+    )
+    parser.epilog = help_pages.REPRODUCE
+    parser.add_argument("names", metavar="NAME", nargs="*", help="experiment; none: list them")
+    parser.add_argument("--all", action="store_true", help="every experiment")
+    parser.add_argument("--list", action="store_true", help="list the experiments and stop")
+    parser.add_argument("--quick", action="store_true", help="fewer rows, seeds and parameters: minutes")
+    parser.add_argument("--data", metavar="DIR", help="folder of data sets (default ../shared/data)")
+    parser.add_argument(
+        "--output", metavar="DIR", default="report", help="where the report goes (default report)"
+    )
+    parser.add_argument("--workers", type=at_least_one, metavar="N", help="processes (default: all cores)")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
 _COMMANDS: dict[str, Callable[[Parser], None]] = {
     "train": _train,
     "predict": _predict,
     "inspect": _inspect,
+    "convert": _convert,
+    "bench": _bench,
     "sketch": _sketch,
     "merge": _merge,
     "demo": _demo,
     "eigen": _eigen,
+    "reproduce": _reproduce,
+    "completion": _completion,
 }
-
-
-def _number(kind: Callable[[str], float], rule: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
-    def convert(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = math.nan
-        if not fits(value):
-            raise argparse.ArgumentTypeError(f"{text!r} is invalid: must be {rule}")
-        return value
-
-    return convert
-
-
-_finite = _number(float, "a number", math.isfinite)
-_at_least_one = _number(int, "a whole number >= 1", lambda value: value >= 1)
-_at_least_zero = _number(int, "a whole number >= 0", lambda value: value >= 0)
-
-
-def _clip(text: str) -> float | None:
-    return None if text == "none" else _finite(text)
-
-
-def _eta(text: str) -> str | float:
-    if text in ("1/t", "1/sqrt(t)"):
-        return text
-    return _number(float, "a number, 1/t or 1/sqrt(t)", math.isfinite)(text)
-
-
-def _oja_rate(text: str) -> str | float | list[float]:
-    if text == "adaptive":
-        return text
-    rates = [_finite(part) for part in text.split(",")]
-    return rates[0] if len(rates) == 1 else rates

@@ -11,8 +11,8 @@ from typing import Any
 from sketchnewton import sketches
 from sketchnewton.cli.console import Console, amount
 from sketchnewton.cli.errors import usage_error
-from sketchnewton.cli.files import check_model_place, check_readable
-from sketchnewton.cli.input import read
+from sketchnewton.cli.files import check_model_place
+from sketchnewton.cli.input import Data
 from sketchnewton.cli.signals import GracefulStop
 from sketchnewton.cli.spectrum import check_plot, draw, show
 
@@ -43,21 +43,23 @@ _OPTIONS = {
 def run(args: argparse.Namespace) -> int:
     """Sketch as `args` say; a signal ends the reading, and what was read is sketched and saved."""
     sketch = _make(args)
-    check_readable(args.data)
+    data = Data(args.data, args)
+    data.check()
     check_plot(args.plot)
     if args.output is not None:
         check_model_place(args.output)
     console = Console(args.quiet)
     start = time.perf_counter()
     with GracefulStop() as stop:
-        for batch in read(args.data, console, stop):
+        for batch in data.read(console, stop):
             # Later batches may have features that no row had so far, or lack some.
             sketch.widen(max(sketch.n_features, batch.shape[1]))
             sketch.update(dataclasses.replace(batch, columns=sketch.n_features))
         seconds = time.perf_counter() - start
         stopped = "" if stop.signal is None else "stopped: "
         console.line(f"{stopped}{amount(sketch.rows_seen)} rows in {seconds:.2f} s")
-        deliver(args, args.data if args.data != "-" else "stdin", sketch, console)
+        data.report_skipped(console)
+        deliver(args, data.name, sketch, console)
     return stop.exit_code
 
 

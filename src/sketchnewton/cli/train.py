@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import math
-import signal
+import copy
 import time
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from sketchnewton import __version__
 from sketchnewton.cli import table
-from sketchnewton.cli.console import Console, amount, counted, number, percent
+from sketchnewton.cli.console import Console, amount
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import (
     check_distinct,
@@ -23,260 +18,345 @@ from sketchnewton.cli.files import (
     check_readable,
     check_writable,
     open_output,
-    write_numbers,
 )
-from sketchnewton.cli.input import labelled
-from sketchnewton.cli.labels import LabelWatch
-from sketchnewton.cli.learner import alpha_in_force, describe, make_learner, positive_label, smaller_steps
+from sketchnewton.cli.input import Data, fit, labelled
+from sketchnewton.cli.learner import (
+    class_count,
+    describe,
+    labels_of,
+    make_learner,
+    positive_label,
+)
+from sketchnewton.cli.passes import Passes, cache_place
+from sketchnewton.cli.predictions import PredictionFormat
+from sketchnewton.cli.pupil import Pupil, new_score
+from sketchnewton.cli.report import dry_run, report, scored
+from sketchnewton.cli.rows import cut
 from sketchnewton.cli.signals import GracefulStop
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
-from sketchnewton.learners import FullNewton, Learner
-from sketchnewton.losses import Loss
+from sketchnewton.learners import Learner, OneVsAll
 from sketchnewton.streams import Batch
 
-__all__ = ["run"]
-
-Floats = npt.NDArray[np.float64]
+__all__ = ["Training", "run"]
 
 
 def run(args: argparse.Namespace) -> int:
     """Train as `args` say; the exit code is 0, or 130 or 143 when a signal ended the run."""
     _check(args)
-    training = _Training(args)
+    training = Training(args)
+    if args.dry_run:
+        dry_run(training)
+        return 0
     with training.stop:
         training.learn()
         training.save()
         training.test()
-        training.report()
+        report(training)
+        training.close()
     return training.stop.exit_code
 
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse at once what would fail only after the work is done."""
-    if args.data == "-" and args.passes > 1:
-        raise usage_error(f"--passes {args.passes} needs a file: stdin can be read only once")
-    if args.data == "-" and args.test == "-":
+    if "-" in args.data and args.test == "-":
         raise usage_error("DATA and --test cannot both be stdin")
     if args.json and args.predictions == "-":
         raise usage_error("--json and --predictions - would both write to stdout")
-    for path in (args.data, args.test, args.resume):
-        if path is not None:
-            check_readable(path)
-    check_distinct(
-        {"--model": args.model, "--predictions": args.predictions}, {"DATA": args.data, "--test": args.test}
-    )
+    if args.checkpoint_every is not None and args.model is None:
+        raise usage_error("--checkpoint-every needs --model, where the checkpoints are saved")
+    if args.test is not None:
+        check_readable(args.test)
+    outputs = {"--predictions": args.predictions, "--readable": args.readable, "--cache": args.cache}
+    inputs = {f"DATA {path}" if len(args.data) > 1 else "DATA": path for path in args.data}
+    check_distinct({"--model": args.model, **outputs}, {**inputs, "--test": args.test})
     if args.resume is not None:
-        check_distinct({"--predictions": args.predictions}, {"--resume": args.resume})
+        check_distinct(outputs, {"--resume": args.resume})
     if args.model is not None:
         check_model_place(args.model)
-    if args.predictions is not None:
-        check_writable(args.predictions)
+    for path in outputs.values():
+        if path is not None:
+            check_writable(path)
 
 
-class _Training:
+class Training:
     """One run of the command: what was asked for, and what came of it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.console = Console(args.quiet)
         self.stop = GracefulStop()
-        self.learner = make_learner(args)
-        self.positive = positive_label(self.learner)
-        self.pupil = _Watched(self.learner, self.console)
+        self.begun: dict[str, Any] | None = None  # the run that is gone on with
+        self.fresh = args.resume is None
+        if args.resume is None:
+            self.learner = make_learner(args)
+        else:
+            from sketchnewton.cli.resume import resume  # noqa: PLC0415 - only where there is something to resume
+
+            self.learner, self.begun, self.fresh = resume(args)
+        self.data = Data(args.data, args, self.learner, readable=args.readable is not None)
+        self.data.check()
+        self._remember_data()
+        self._set_up_run()
+        self.labels = labels_of(self.learner)
+        if isinstance(self.learner, OneVsAll):
+            self.learner.threads = max(1, args.threads - 1)
+        form = PredictionFormat(self.learner, self.labels, link=args.link, raw=args.raw)
+        self.pupil = Pupil(self.learner, self.console, form, self.holdout)
+        self.passes = Passes(
+            self.data, cache_place(args, self.data, self.pass_count), self.console, self.stop
+        )
         self.seconds = 0.0
-        self.passes: list[ProgressiveScore] = []  # later passes have seen their rows before
+        self.scores: list[ProgressiveScore] = []  # of each pass; later ones have seen their rows before
+        self.held: list[ProgressiveScore] = []  # of each pass, on the rows held out
+        self.pass_seconds: list[float] = []
+        self.best: tuple[Learner, int] | None = None  # the learner after the best pass
         self.saved = False
         self.tested: ProgressiveScore | None = None
+        self._checkpoints: Any = None
+        if self.begun is not None:
+            self._take_up(self.begun)
+
+    def _remember_data(self) -> None:
+        notes, wanted = self.learner.notes, self.data.remembered()
+        if self.learner.rows_seen:
+            for name in ("features", "exact_names"):
+                if wanted.get(name) != notes.get(name):
+                    raise usage_error(
+                        f"the options on features do not agree with {self.args.resume}, which was trained with "
+                        f"{notes.get(name) or 'none'}: leave them out to go on, or --resume to start anew"
+                    )
+        notes.update(wanted)
+
+    def _set_up_run(self) -> None:
+        """Passes, holdout and checkpoints: as asked for, or as the interrupted run has them."""
+        args, begun = self.args, self.begun
+        if begun is not None:
+            from sketchnewton.cli.checkpoint import agree  # noqa: PLC0415
+
+            agree(
+                args.resume, begun, {"passes": args.passes, "holdout": args.holdout, "way": self.data.way()}
+            )
+            if args.predictions is not None and begun["row"] + begun["pass"]:
+                raise usage_error(
+                    f"--predictions would lack those of the {amount(begun['row'])} rows that {args.resume} has "
+                    "learned already: leave it out, or --resume to start anew"
+                )
+        begun = begun or {}
+        self.pass_count: int = args.passes or begun.get("passes", 1)
+        self.holdout: int | None = args.holdout or begun.get("holdout")
+        self.every: int | None = args.checkpoint_every or (begun.get("every") if args.model else None)
+        if self.data.typed == ["-"] and self.pass_count > 1 and args.cache is None:
+            raise usage_error(
+                f"--passes {self.pass_count} needs a file: stdin can be read only once (or --cache FILE)"
+            )
+        if self.every is not None and self.holdout is not None and self.pass_count > 1:
+            raise usage_error(
+                "--checkpoint-every does not go with --holdout and --passes, which keep the best pass in memory"
+            )
+
+    def _take_up(self, begun: dict[str, Any]) -> None:
+        """Set the scores and counters of an interrupted run."""
+        for states, scores in ((begun["scores"], self.scores), (begun["held"], self.held)):
+            for state in states:
+                score = new_score(self.learner)
+                try:
+                    score.state = state
+                except (KeyError, TypeError, ValueError) as error:
+                    raise CommandError(
+                        f"{self.args.resume}: its note on the run is damaged: {error}"
+                    ) from None
+                scores.append(score)
+        self.pupil.rows = sum(score.rows for score in self.scores)
+        self.pupil.row = begun["row"]
 
     @property
     def score(self) -> ProgressiveScore:
         """That of the first pass; of nothing, if a signal came before it."""
-        return self.passes[0] if self.passes else ProgressiveScore(self.learner.loss)
+        return self.scores[0] if self.scores else new_score(self.learner)
+
+    @property
+    def held_out(self) -> ProgressiveScore | None:
+        """The score of the pass that is kept, on the rows held out."""
+        at = len(self.held) - 1
+        if self.best is not None and self.learner is self.best[0]:
+            at = self.best[1]
+        return self.held[at] if self.held and self.held[at].rows else None
+
+    @property
+    def positive(self) -> float | None:
+        """The label that is learned as +1, if there is one."""
+        return positive_label(self.learner)
 
     def learn(self) -> None:
         """All passes over the data, or what a signal left of them."""
-        resumed = "" if self.args.resume is None else f" (going on with {self.args.resume})"
-        self.console.line(describe(self.learner) + resumed)
+        self.console.line(describe(self.learner) + self.whence())
+        if self.every is not None and self.args.model is not None:
+            from sketchnewton.cli.checkpoint import Checkpoints  # noqa: PLC0415 - only where asked for
+
+            self._checkpoints = Checkpoints(self.args.model, self.learner, self._run_note(), fresh=self.fresh)
         start = time.perf_counter()
+        first = 0 if self.begun is None else int(self.begun["pass"])
         try:
             with contextlib.ExitStack() as files:
                 if self.args.predictions is not None:
                     self.pupil.output = files.enter_context(open_output(self.args.predictions))
-                while len(self.passes) < self.args.passes and self.stop.signal is None:
-                    self._one_pass()
+                for at in range(first, self.pass_count):
+                    self._one_pass(at)
                     self.pupil.output = None
+                    if self.stop.signal is not None or not self._worth_another(at):
+                        break
         except (ValueError, MemoryError, CommandError) as error:
             raise self._failed(error) from None
         self.seconds = time.perf_counter() - start
 
-    def _one_pass(self) -> None:
-        if self.args.passes > 1:
-            self.console.line(f"pass {len(self.passes) + 1} of {self.args.passes}")
+    def whence(self) -> str:
+        """What is gone on with, if anything, for a line."""
+        if self.begun is not None:
+            if self.begun.get("over"):
+                return f" ({self.args.resume} has learned all of {self.data.name}: nothing is left to do)"
+            in_pass = f" of pass {self.begun['pass'] + 1}" if self.pass_count > 1 else ""
+            return f" (finishing {self.args.resume}, from row {amount(self.begun['row'] + 1)}{in_pass})"
+        return "" if self.args.resume is None else f" (going on with {self.args.resume})"
+
+    def _one_pass(self, at: int) -> None:
+        if self.pass_count > 1:
+            self.console.line(f"pass {at + 1} of {self.pass_count}")
+        if at == len(self.scores):  # else taken up in the middle
+            self.scores.append(new_score(self.learner))
+            self.held.append(new_score(self.learner))
+            self.pupil.row = 0
+        score, self.pupil.held = self.scores[at], self.held[at]
         start, before = time.perf_counter(), self.pupil.rows
+        headed = False
 
         def show(report: Report) -> None:
-            if report.examples == 1:
+            nonlocal headed
+            if not headed:
                 self.console.line(table.header())
+                headed = True
             self.console.line(table.row(report, (self.pupil.rows - before) / (time.perf_counter() - start)))
 
-        score = progressive(
-            self.pupil, self._batches(self.args.data), on_report=None if self.args.quiet else show
-        )
-        if score.rows & (score.rows - 1):  # not a power of two, whose line is there already
+        full = at == 0 and not self.args.quiet  # of later passes the last line is enough
+        progressive(self.pupil, self._rows(at), on_report=show if full else None, score=score)
+        if self.pupil.rows > before and (
+            score.rows & (score.rows - 1) or not full
+        ):  # a power of two has its line
             show(score.report(*self.pupil.last))
-        self.passes.append(score)
-        if len(self.passes) == 1:
+        self.pass_seconds.append(time.perf_counter() - start)
+        if self.held[at].rows:
+            self.console.line(scored("holdout", self.held[at]))
+        if at == 0:
             self._hint()
+            self.data.report_skipped(self.console)
+
+    def _rows(self, at: int) -> Iterator[Batch]:
+        """The rows of a pass that are still to be learned, cut where a checkpoint is due."""
+        seen = 0
+        for whole in fit(self.passes.batches(), self.data, self.labels):
+            begin = max(0, self.pupil.row - seen)
+            seen += len(whole)
+            while begin < len(whole):
+                room = len(whole) - begin
+                end = begin + (
+                    room if self.every is None else min(room, self.every - self.pupil.row % self.every)
+                )
+                yield cut(whole, begin, end)  # when asked for the next, it is learned and scored
+                begin = end
+                if self._checkpoints is not None and self.every and self.pupil.row % self.every == 0:
+                    self._checkpoint(at)
+
+    def _checkpoint(self, at: int) -> None:
+        self._remember()
+        self._checkpoints.save(self.learner, self._run_note(at))
+
+    def _remember(self) -> None:
+        """Let the model know what the data has told about itself so far."""
+        self.learner.notes.update(self.data.remembered())
+        if self.data.names is not None and self.data.names.exact:
+            self.learner.attached = self.data.names.state()
+
+    def _run_note(self, at: int = 0) -> dict[str, Any]:
+        """How far the run has come, for a checkpoint."""
+        return {
+            "files": self.data.identity(),
+            "way": self.data.way(),
+            "passes": self.pass_count,
+            "holdout": self.holdout,
+            "every": self.every,
+            "pass": at,
+            "row": self.pupil.row,
+            "scores": [score.state for score in self.scores],
+            "held": [score.state for score in self.held],
+        }
+
+    def _worth_another(self, at: int) -> bool:
+        """Keep the best of the passes so far; False when the last was no better on the rows held out."""
+        if self.holdout is None or self.pass_count == 1 or not self.held[at].rows:
+            return True
+        losses = [score.mean_loss for score in self.held]
+        if self.best is not None and losses[at] >= losses[self.best[1]]:
+            self.learner, kept = self.best
+            self.console.line(f"pass {at + 1} is no better on the rows held out: pass {kept + 1} is kept")
+            return False
+        if at + 1 < self.pass_count:
+            self.best = copy.deepcopy(self.learner), at
+        return True
 
     def _hint(self) -> None:
         hint = None
         if self.positive is not None:
             hint = self.pupil.labels.no_positive(self.positive)
-        elif self.learner.loss.name == "squared" and self.args.resume is None:
+        elif (
+            self.learner.loss.name == "squared" and self.args.resume is None and not class_count(self.learner)
+        ):
             hint = self.pupil.labels.two_classes()
         if hint is not None:
             self.console.line(hint)
 
     def save(self) -> None:
         """Write the model, unless nothing was learned: an older model at that place is worth more."""
-        if self.args.model is not None and self.pupil.rows:
-            self.learner.save(self.args.model)
+        over = self.begun is not None and self.begun.get("over", False)
+        if self.args.model is not None and (self.pupil.rows or over):
+            if self._checkpoints is not None and self.stop.signal is not None:
+                self._checkpoint(max(0, len(self.scores) - 1))
+            else:
+                self._remember()
+                self.learner.save(self.args.model)
             self.saved = True
+        if self.args.readable is not None and self.pupil.rows:
+            from sketchnewton.cli.readable import write_readable  # noqa: PLC0415 - only where asked for
+
+            write_readable(self.args.readable, self.learner, self.labels, self.data.names)
 
     def test(self) -> None:
         """Score the test file without learning from it."""
         if self.args.test is None or self.stop.signal is not None:
             return
-        score = ProgressiveScore(self.learner.loss)
+        score = new_score(self.learner)
+        test = self.data.other(self.args.test)
         try:
-            for batch in self._batches(self.args.test):
+            for batch in labelled(test, self.labels, self.console, self.stop):
                 score.update(self.learner.predict(batch), batch.labels, batch.weights)
         except (ValueError, CommandError) as error:
             raise CommandError(
                 f"{error} ({self.args.model} was written)" if self.saved else str(error)
             ) from None
+        test.report_skipped(self.console)
         if self.stop.signal is None:
             self.tested = score
 
-    def report(self) -> None:
-        """The closing summary, for people and for machines."""
-        summary = self._summary()
-        if self.args.json:
-            import json  # noqa: PLC0415 - slow to import, and seldom asked for
+    def close(self) -> None:
+        """The run is over, and with it the need to tell it from one that is not."""
+        if self.saved and self.stop.signal is None:
+            from sketchnewton.cli.checkpoint import forget  # noqa: PLC0415
 
-            print(json.dumps(summary))
-        line = self.console.line
-        alpha = "" if summary["alpha"] is None else f", alpha {summary['alpha']:.4g}"
-        stopped = "" if summary["stopped_by"] is None else f"stopped by {summary['stopped_by']}: "
-        line(
-            f"{stopped}{counted(self.pupil.rows, 'row')} in {self.seconds:.2f} s "
-            f"({amount(summary['rows_per_second'])} rows/s), {counted(summary['features'], 'feature')}{alpha}"
-        )
-        if self.pupil.rows:
-            line(_scored("progressive", self.score))
-            if len(self.passes) > 1:
-                line(_scored(f"pass {len(self.passes)}", self.passes[-1]))
-        if self.tested is not None:
-            line(f"{_scored('test', self.tested)} on {counted(self.tested.rows, 'row')}")
-        if self.args.model is not None:
-            line(f"model saved to {self.args.model}" if self.saved else f"{self.args.model} was not written")
-
-    def _summary(self) -> dict[str, Any]:
-        rows = self.pupil.rows
-        return {
-            "version": __version__,
-            "data": self.args.data,
-            "rows": rows,
-            "passes": len(self.passes),
-            "features": self.learner.features_seen,
-            "largest_index": self.learner.dimension - 1 if self.learner.dimension else None,
-            "progressive_loss": _loss(self.score),
-            "error_rate": self.score.error_rate,
-            "last_pass_loss": _loss(self.passes[-1]) if len(self.passes) > 1 else None,
-            "test": self.args.test,
-            "test_rows": None if self.tested is None else self.tested.rows,
-            "test_loss": None if self.tested is None else _loss(self.tested),
-            "test_error_rate": None if self.tested is None else self.tested.error_rate,
-            "seconds": self.seconds,
-            "rows_per_second": rows / self.seconds if self.seconds > 0 else 0.0,
-            "learner": type(self.learner).__name__,
-            "parameters": self.learner.params,
-            "alpha": alpha_in_force(self.learner),
-            "positive": self.positive,
-            "rows_seen": self.learner.rows_seen,
-            "model": self.args.model if self.saved else None,
-            "stopped_by": None if self.stop.signal is None else signal.Signals(self.stop.signal).name,
-        }
-
-    def _batches(self, path: str) -> Iterator[Batch]:
-        return labelled(path, self.console, self.stop, self.positive, self.learner.loss)
+            forget(self.args.model)
 
     def _failed(self, error: Exception) -> CommandError:
         """The error, and what it means for the work done."""
         notes = [f"learned {amount(self.pupil.rows)} of the rows before it"] if self.pupil.rows else []
-        if self.args.model is not None:
+        if self._checkpoints is not None and self._checkpoints.count:
+            notes.append(f"{self.args.model} holds the last checkpoint")
+        elif self.args.model is not None:
             notes.append(f"{self.args.model} was not written")
         return CommandError(f"{error} ({'; '.join(notes)})" if notes else str(error))
-
-
-class _Watched:
-    """The learner, with its predictions written down and its labels looked at."""
-
-    def __init__(self, learner: Learner, console: Console) -> None:
-        self.loss = learner.loss
-        self.rows = 0
-        self.last = (0.0, 0.0)  # label and prediction
-        self.output: TextIO | None = None
-        self.labels = LabelWatch()
-        self._learner = learner
-        self._console = console
-        # Other losses have labels of their own kind, which no bound on predictions has to reach.
-        self._clip = learner.params["clip"] if type(learner.loss).label_rule == Loss.label_rule else None
-
-    def learn(self, batch: Batch, labels: Floats, weights: Floats | None = None, /) -> Floats:
-        """Learn a batch; return the prediction made before each update."""
-        self._warn_of_clip(labels)
-        self.labels.see(labels)
-        try:
-            predictions = self._learner.learn(batch, labels, weights)
-        except MemoryError as error:
-            raise _too_large(self._learner, batch.shape[1] - 1, error) from None
-        if not np.isfinite(predictions).all():
-            row = self.rows + int(np.isfinite(predictions).argmin()) + 1
-            raise CommandError(
-                f"the learner diverged: its prediction for row {row} is {predictions[row - self.rows - 1]}: "
-                f"try {smaller_steps(self._learner)} or a tighter --clip"
-            )
-        self.rows += len(labels)
-        self.last = (float(labels[-1]), float(predictions[-1]))
-        if self.output is not None:
-            write_numbers(self.output, predictions)
-        return predictions
-
-    def _warn_of_clip(self, labels: Floats) -> None:
-        if self._clip is not None and (reach := float(np.abs(labels).max())) > self._clip:
-            self._console.line(
-                f"skn: warning: labels reach {reach:g}, but predictions are clipped to ±{self._clip:g}: "
-                f"consider --clip {reach:g}"
-            )
-            self._clip = None
-
-
-def _too_large(learner: Learner, largest: int, error: MemoryError) -> MemoryError:
-    """The error for a feature index beyond this machine."""
-    if not isinstance(learner, FullNewton):
-        return error
-    size = (largest + 1) ** 2 * 8 / 1e9
-    return MemoryError(
-        f"feature index {largest} needs a table of {size:.3g} GB with --learner full: renumber or hash the "
-        "features, or use a sketch"
-    )
-
-
-def _scored(name: str, score: ProgressiveScore) -> str:
-    error = "" if score.error_rate is None else f", error {percent(score.error_rate)}"
-    return f"{name} loss {number(score.mean_loss)}{error}"
-
-
-def _loss(score: ProgressiveScore) -> float | None:
-    return score.mean_loss if math.isfinite(score.mean_loss) else None

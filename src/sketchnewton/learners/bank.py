@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays, checked_size
-from sketchnewton.learners.epochs import EpochArrays
+from sketchnewton.learners.delayed_maps import MapArrays
 from sketchnewton.learners.rows import LARGEST_VALUE, Floats, as_rows, checked_scan
 from sketchnewton.learners.sketch import padded4
 from sketchnewton.learners.table import TableLearner, table_dtype
@@ -92,7 +92,7 @@ class NewtonBank(TableLearner):
         self._m, self._K = m, K
         n = BUFFER * m
         self._experts = np.array(list(EXPERTS.values()))
-        self._epochs = EpochArrays(q, padded4(K + q), self._params["dtype"])
+        self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
         scalars = np.zeros(9)
         scalars[_LOW], scalars[_HIGH] = -1.0, 1.0
         self._arrays |= {

@@ -21,6 +21,8 @@ from sketchnewton.losses import Loss, get_loss
 Path = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
 
+_ATTACHED = "attached/"  # before the names of attached arrays in a model file
+
 
 class Learner(ABC):
     """A linear model that learns one row at a time.
@@ -34,6 +36,8 @@ class Learner(ABC):
     loss: Loss
     notes: dict[str, Any]
     """What the owner wants to remember with the model, such as how labels were coded; anything JSON can hold."""
+    attached: Arrays
+    """Arrays that the owner wants to remember with the model, such as the names of features."""
     _arrays: Arrays  # everything but the feature table
 
     def __init__(self, **parameters: Any) -> None:
@@ -42,6 +46,7 @@ class Learner(ABC):
         self._lock = threading.RLock()  # kernels release the GIL; a learner does one thing at a time
         self._arrays = {}
         self.notes = {}
+        self.attached = {}
 
     # -- for users
 
@@ -55,9 +60,9 @@ class Learner(ABC):
         n = len(rows)
         labels = as_vector(y, "y", n)
         weights = as_weights(sample_weight, n)
-        self.loss.check_labels(labels)
+        self._check_labels(labels)
         largest, widest = checked_scan(rows)
-        predictions = np.empty(n)
+        predictions = self._empty(n)
         with self._lock:
             self._reserve(largest, widest)
             self._learn(rows, labels, weights, predictions)
@@ -67,10 +72,29 @@ class Learner(ABC):
         """Predict each row as it stands; features never seen count as zero."""
         rows = as_rows(X)
         checked_scan(rows)
-        predictions = np.empty(len(rows))
+        predictions = self._empty(len(rows))
         with self._lock:
             self._predict(rows, predictions)
         return predictions
+
+    def learn_row(self, row: _native.Rows, label: float, weight: float = 1.0) -> float:
+        """`learn` for a row that is in the kernels' form already, without the cost of checking arrays."""
+        any_number = type(self.loss).label_rule == Loss.label_rule
+        plain = (
+            math.isfinite(label)
+            if any_number
+            else label == 1.0 or (label == -1.0 and self.loss.name != "poisson")
+        )
+        if weight != 1.0 or not plain:
+            return float(self.learn(row, [label], [weight])[0])
+        largest, widest = checked_scan(row)
+        with self._lock:
+            self._reserve(largest, widest)
+            return self._learn_one(row, label)
+
+    def score(self, X: Any) -> Floats:
+        """wᵀx + b for each row: what `predict` gives before it is clipped."""
+        return self.predict(X)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -104,7 +128,8 @@ class Learner(ABC):
         """
         features, values = self._learned_weights()
         # Equal sizes in the order of their features.
-        order = np.lexsort((features, -np.abs(values)))[:n]
+        sizes = np.abs(values) if values.ndim == 1 else np.abs(values).max(axis=1)
+        order = np.lexsort((features, -sizes))[:n]
         return features[order], values[order]
 
     @property
@@ -113,15 +138,41 @@ class Learner(ABC):
         return float(self._arrays["intercept"][0])
 
     @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made now."""
+        return -math.inf, math.inf
+
+    @property
     def spectrum(self) -> Floats:
         """The eigenvalues of the sketch SᵀS, largest first; empty for a learner without one."""
         return np.empty(0)
+
+    def merge(self, other: Self) -> Self:
+        """Add what `other` has learned from other rows. Returns the learner; `other` stays as it is.
+
+        Sketches merge by their own rule, and the weights become the mean of both, weighted by the curvature that
+        each has seen in each direction. Both must be of the same class with the same parameters.
+        """
+        self._check_mergeable(other)
+        first, second = sorted(
+            (self, other), key=id
+        )  # so that two merges at a time do not wait for each other
+        with first._lock, second._lock:
+            if other.rows_seen == 0:
+                return self
+            arrays = self._merged(other) if self.rows_seen else other._all_arrays()
+            whole = type(self)(**self._params)
+            whole._restore({name: np.array(array) for name, array in arrays.items()})
+            mine = ("_lock", "notes")
+            self.__dict__.update({name: value for name, value in vars(whole).items() if name not in mine})
+        return self
 
     def save(self, path: Path) -> None:
         """Write the learner to a `.skn` file, whole or not at all."""
         header = {"class": type(self).__name__, "parameters": self._params, "notes": self.notes}
         with self._lock:
-            archive.write(path, header, self._all_arrays())
+            attached = {_ATTACHED + name: array for name, array in self.attached.items()}
+            archive.write(path, header, self._all_arrays() | attached)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -136,7 +187,9 @@ class Learner(ABC):
         """Rebuild a learner from what `archive.read` returned for `path`."""
         try:
             learner = cls(**header["parameters"])
-            learner._restore(dict(arrays))
+            own = {name: array for name, array in arrays.items() if not name.startswith(_ATTACHED)}
+            learner._restore(own)
+            learner.attached = {n.removeprefix(_ATTACHED): a for n, a in arrays.items() if n not in own}
             if not isinstance(notes := header.get("notes", {}), dict):
                 raise ValueError("its notes are not a dictionary")
             learner.notes = notes
@@ -152,14 +205,22 @@ class Learner(ABC):
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             arrays = {name: array.copy() for name, array in self._all_arrays().items()}
-        return {"parameters": self._params, "arrays": arrays, "notes": self.notes}
+        return {"parameters": self._params, "arrays": arrays, "notes": self.notes, "attached": self.attached}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state["parameters"])  # type: ignore[misc]
         self._restore({name: array.copy() for name, array in state["arrays"].items()})
         self.notes = copy.deepcopy(state["notes"])
+        self.attached = {name: array.copy() for name, array in state["attached"].items()}
 
     # -- for learners
+
+    def _check_labels(self, labels: Floats) -> None:
+        self.loss.check_labels(labels)
+
+    def _empty(self, n: int) -> Floats:
+        """Room for the predictions of n rows."""
+        return np.empty(n)
 
     @abstractmethod
     def _reserve(self, largest: int, widest: int) -> None:
@@ -168,8 +229,26 @@ class Learner(ABC):
     @abstractmethod
     def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None: ...
 
+    def _learn_one(self, row: _native.Rows, label: float) -> float:
+        prediction = np.empty(1)
+        self._learn(row, np.array([label]), None, prediction)
+        return float(prediction[0])
+
     @abstractmethod
     def _predict(self, rows: _native.Rows, out: Floats) -> None: ...
+
+    def _check_mergeable(self, other: Self) -> None:
+        if type(other) is not type(self):
+            raise ValueError(f"cannot merge a {type(other).__name__} into a {type(self).__name__}")
+        if other is self:
+            raise ValueError("cannot merge a learner into itself")
+        for name, value in self._params.items():
+            if name != "random_state" and other._params[name] != value:
+                raise ValueError(f"cannot merge {name}={other._params[name]!r} into {name}={value!r}")
+
+    def _merged(self, other: Self) -> Arrays:
+        """All arrays of a learner that knows what both know; both have learned something."""
+        raise ValueError(f"{type(self).__name__} cannot be merged")
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         """The features learned from, in any order, and the weight of each."""
@@ -212,26 +291,6 @@ def checked_clip(clip: float | None) -> float:
     if clip is None or clip == math.inf:
         return math.inf
     return checked("clip", clip, positive=True)
-
-
-# η_t = first / t^power
-_SCHEDULES = {"1/t": (1.0, 1.0), "1/sqrt(t)": (1.0, 0.5)}
-
-
-def checked_eta(eta: float | str | None, loss: Loss, clip: float, curvature: float) -> tuple[float, float]:
-    """The schedule η_t = η/t^power; None: 0 for a curved loss, else the 1/(CL√t) of SON's theory."""
-    if eta is None:
-        if curvature > 0:
-            return 0.0, 0.0
-        scale = clip * loss.lipschitz(clip) if math.isfinite(clip) else 1.0
-        return (1.0 / scale if math.isfinite(scale) else 1.0), 0.5
-    if isinstance(eta, str):
-        if eta not in _SCHEDULES:
-            raise ValueError(
-                f"eta={eta!r} is invalid: must be a number, {', '.join(map(repr, _SCHEDULES))} or None"
-            )
-        return _SCHEDULES[eta]
-    return checked("eta", eta), 0.0
 
 
 def first_metric(loss: Loss, clip: float, weight: float) -> float:

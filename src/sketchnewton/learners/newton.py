@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +13,6 @@ from sketchnewton import _native
 from sketchnewton.learners.base import (
     Arrays,
     checked,
-    checked_clip,
-    checked_eta,
     checked_size,
     first_metric,
 )
@@ -20,14 +20,17 @@ from sketchnewton.learners.frequent import FrequentState
 from sketchnewton.learners.oja import OjaSketchState
 from sketchnewton.learners.projection import ProjectionState
 from sketchnewton.learners.rows import Floats
+from sketchnewton.learners.schedule import checked_eta
 from sketchnewton.learners.sketch import LearnerSketch, NoSketch
-from sketchnewton.learners.table import TableLearner, table_dtype
-from sketchnewton.losses import Loss
+from sketchnewton.learners.table import table_dtype, union
+from sketchnewton.learners.target_range import RangedLearner
+from sketchnewton.losses import Loss, Poisson
 
+FIRST_SQUARE = 0.1  # D_1 of SON §5.2
 SKETCHES = ("none", "oja", "fd", "rfd", "pfd", "rp")
 
 
-class SketchedNewton(TableLearner):
+class SketchedNewton(RangedLearner):
     """Sketched Online Newton (SON), for streams of sparse or dense rows.
 
     The metric A = αI + SᵀS, with S a sketch of the gradients seen, tells in which directions the weights are
@@ -44,9 +47,9 @@ class SketchedNewton(TableLearner):
       largest second derivative of the loss along the first row, so that the unit of the features does not matter
       (with `diagonal`, where it never does: 1). `"rfd"`: 0, and it grows by itself.
     * `loss`: a name (`squared`, `logistic`, `hinge`, `quantile:0.9`, …) or a `Loss`.
-    * `clip` (C): bound on predictions; None for none.
-    * `curvature` (σ): None takes what the loss has on |p| ≤ C. `eta` (η_t): a number, `"1/t"`, `"1/sqrt(t)"`;
-      None is 0 where the loss is curved, else 1/(CL√t).
+    * `clip` (C): bound on predictions; None for none; `"auto"` learns the range of the targets as they come.
+    * `curvature` (σ): None takes what the loss has on |p| ≤ C. `eta` (η_t): a number, `"1/t"`, `"1/sqrt(t)"`
+      or `"sqrt(d/(C^2 L^2 t))"`, d being the features seen; None is 0 where the loss is curved, else 1/(CL√t).
     * `diagonal`: feed D^-½x instead of x, with D = 0.1 + Σg² per feature (SON §5.2).
     * `intercept`: learn a constant too; it is not penalised by α.
     * `beta` (β): the share of directions that shrink in `"pfd"`.
@@ -57,7 +60,7 @@ class SketchedNewton(TableLearner):
     * `random_state`: seed of `"rp"`; the other sketches use no randomness.
 
     Cost per row with s non-zeros: O(ms + m²); memory: one cache line per feature up to m = 14 in
-    float32 (Frequent Directions: two, up to m = 15).
+    float32 (Frequent Directions: up to m = 12).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -81,7 +84,7 @@ class SketchedNewton(TableLearner):
         sketch_size: int = 10,
         alpha: float | None = None,
         loss: str | Loss = "squared",
-        clip: float | None = 1.0,
+        clip: float | str | None = 1.0,
         curvature: float | None = None,
         eta: float | str | None = None,
         diagonal: bool = False,
@@ -117,26 +120,23 @@ class SketchedNewton(TableLearner):
         )
         robust = sketch == "rfd" and m > 0
         given = 0.0 if alpha is None else checked("alpha", alpha, positive=not robust)
-        C = checked_clip(clip)
-        sigma = self.loss.curvature(C) if curvature is None else checked("curvature", curvature)
-        first, power = checked_eta(eta, self.loss, C, sigma)
-        self._problem = _native.problem(self.loss.code, self.loss.parameter, C, sigma, first, power)
-        bend = first_metric(self.loss, C, sigma + first)
+        self._curvature, self._eta = curvature, eta
+        bend = self._problem_now()[1]
         self._arrays["intercept"] = np.array([0.0, bend if intercept else 0.0])
         # With diagonal adaptation rows have no unit, so neither has α. Robust FD grows its own.
-        self._arrays["alpha"] = np.array([1.0 if alpha is None and diagonal and not robust else given])
-        self._first_alpha = 0.0 if robust else bend
+        self._alpha_at_start = 1.0 if alpha is None and diagonal and not robust else given
+        self._arrays["alpha"] = np.array([self._alpha_at_start])
+        self._grows_alpha = robust
         self._arrays |= self._sketch.fresh()
         self._kernel = self._bind()
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
-            rows, coefficients = self._settled(), self._sketch.coefficients(self._arrays)
-            features = self._seen.copy()
-        values = rows[:, 0] + rows[:, 2 : 2 + self._sketch.columns] @ coefficients
+            (weights, scales, columns), features = self._settled(), self._seen.copy()
+            values = weights + columns @ self._sketch.coefficients(self._arrays)
         if self._params["diagonal"]:
-            values /= rows[:, 1]
-        return features, values
+            values /= scales
+        return features, values * self._unit
 
     @property
     def alpha_(self) -> float:
@@ -153,23 +153,117 @@ class SketchedNewton(TableLearner):
     def basis(self) -> Floats:
         """Orthonormal rows that span the sketch, computed from the feature table itself."""
         with self._lock:
-            columns = self._settled()[:, 2 : 2 + self._sketch.columns]
-            part = self._sketch.basis(self._arrays, columns)
+            part = self._sketch.basis(self._arrays, self._settled()[2])
             V = np.zeros((len(part), self.dimension))
             V[:, self._seen] = part
         return V
 
-    def _settled(self) -> Floats:
-        """The table's rows of the features seen, with all work done that a sketch has put off."""
-        rows = np.empty((len(self._seen), self._table.rows.shape[1]), self._table.dtype)
-        self._kernel.settled(rows)
-        return rows.astype(np.float64)
+    @property
+    def matrix(self) -> Floats:
+        """S: rows with SᵀS the sketch of Σĝĝᵀ; `matrix[:, i]` belongs to feature i."""
+        with self._lock:
+            part = self._sketch.factor(self._arrays, self._settled()[2])
+            S = np.zeros((len(part), self.dimension))
+            S[:, self._seen] = part
+        return S
 
-    def _bind(self) -> _native.NewtonKernel:
-        return self._sketch.kernel(self._problem, self._first_alpha, self._params["diagonal"], self._views())
+    @property
+    def error_bound(self) -> float | None:
+        """Certified bound of ‖Σĝĝᵀ − (SᵀS + (α − α₀)I)‖₂: the running sum of shrinks, half of it for `rfd`.
+
+        None for sketches that have no such certificate.
+        """
+        with self._lock:
+            return self._sketch.error_bound(self._arrays)
+
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        seed = self._params.get("random_state")
+        if self._params.get("sketch") == "rp" and other._params.get("random_state") == seed:
+            raise ValueError(
+                f"cannot merge two random projections of random_state={seed}: each learner needs its own"
+            )
+
+    def _merged(self, other: Self) -> Arrays:
+        """(Σ A_i') w = Σ A_i' w_i, with A_i' = S_iᵀS_i + a_i I, where α is shared out by rows seen."""
+        rounds = self.rows_seen + other.rows_seen
+        robust = self._grows_alpha  # what α has gained is curvature
+        first = (self._params.get("alpha") or 0.0) if robust else None
+        sides = [self, other]
+        known = np.array([side.rows_seen if robust or side.alpha_ > 0 else 0 for side in sides])
+        share = known / max(known.sum(), 1)
+        base = np.array([side.alpha_ if first is None else first for side in sides])
+        a = base * share + (np.array([side.alpha_ for side in sides]) - base)
+
+        features, *places = union(self._seen, other._seen)
+        scale, w, S = _aligned(sides, len(features), places)
+        _, sizes, V = np.linalg.svd(np.vstack(S), full_matrices=False)
+        rank = np.count_nonzero(sizes > 1e-13 * sizes.max(initial=0.0))
+        squares, V = sizes[:rank] ** 2, V[:rank]
+        inside = [V @ part for part in w]
+        outside = [part - known @ V for part, known in zip(w, inside, strict=True)]
+        pull = sum(
+            (a[i] * inside[i] + (S[i] @ V.T).T @ ((S[i] @ V.T) @ inside[i]) for i in range(2)), np.zeros(rank)
+        )
+        rest = a / a.sum() if a.sum() > 0 else share
+        weights = (pull / (a.sum() + squares)) @ V + rest[0] * outside[0] + rest[1] * outside[1]
+
+        merged = self._sketch.merged(self._arrays, other._arrays, S, float(a.sum()))
+        rows = np.zeros((len(features), self._table.rows.shape[1]))
+        rows[:, 0], rows[:, 1], rows[:, 2 : 2 + self._sketch.columns] = weights, scale, merged.columns
+        return {
+            "counts": np.array([rounds, len(features), max(self.dimension, other.dimension)]),
+            "intercept": self._merged_intercept(other, share),
+            "alpha": np.array([merged.alpha]),
+            **self._sketch.saved(merged.arrays),
+            "features": features,
+            "table": rows.astype(self._table.dtype),
+        }
+
+    def _merged_intercept(self, other: Self, share: Floats) -> Floats:
+        """A block of the metric of its own, one number wide."""
+        fresh = float(type(self)(**self._params)._arrays["intercept"][1])
+        if fresh == 0:
+            return np.zeros(2)
+        values, metrics = np.array([self._arrays["intercept"], other._arrays["intercept"]]).T
+        known = metrics - fresh + share * fresh
+        return np.array([known @ values / known.sum(), known.sum()])
+
+    def _settled(self) -> tuple[Floats, Floats, Floats]:
+        """Weights, scales and sketch columns of the features seen, up to date."""
+        width = self._table.rows.shape[1]
+        rows = np.empty((len(self._seen), width + self._sketch.extra), self._table.dtype)
+        self._kernel.settled(rows)
+        own = [*range(2, 2 + self._sketch.columns), *range(width, width + self._sketch.extra)]
+        return rows[:, 0].astype(np.float64), rows[:, 1].astype(np.float64), rows[:, own].astype(np.float64)
+
+    def _problem_now(self, clip: float | None = None) -> tuple[_native.Problem, float]:
+        """The loss with the constants that follow from the bound C, and the metric of a first step."""
+        C, loss = self.bound / self._unit, self._kernel_loss
+        sigma = loss.curvature(C) if self._curvature is None else checked("curvature", self._curvature)
+        schedule = checked_eta(self._eta, loss, C, sigma)
+        reach = C if clip is None else clip
+        problem = _native.problem(loss.code, loss.parameter, reach, sigma, *schedule)
+        bend = first_metric(loss, C, sigma + schedule.first)
+        if self._ranged and isinstance(self.loss, Poisson):
+            bend *= min(math.exp(C), 1e100)  # counts as large as the bound allows
+        return problem, bend
+
+    def _bind(self, clip: float | None = None) -> _native.NewtonKernel:
+        problem, bend = self._problem_now(clip)
+        first_alpha = 0.0 if self._grows_alpha else bend
+        return self._sketch.kernel(problem, first_alpha, self._params["diagonal"], self._views())
+
+    def _widen(self, bound: float) -> None:
+        first = self._arrays["range"][1] == 0
+        super()._widen(bound)
+        if first:  # all targets were the same, so nothing has moved: the metric starts at the right scale
+            bend = self._problem_now()[1]
+            self._arrays["intercept"][1] = bend if self._params["intercept"] else 0.0
+            self._arrays["alpha"][0] = self._alpha_at_start
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if self._sketch.reserve(self._arrays, widest):
+        if self._sketch.reserve(self._arrays, max(largest + 1, self._table.capacity), widest):
             self._kernel = self._bind()
         super()._reserve(largest, widest)
 
@@ -178,13 +272,34 @@ class SketchedNewton(TableLearner):
 
     def _restore(self, arrays: Arrays) -> None:
         arrays = self._sketch.restored(arrays)
-        if "recent" in self._arrays:
-            self._arrays["recent"] = np.zeros(len(arrays["recent"]), np.int64)
+        for name in ("recent", "slots", "group"):  # as long as they are needed
+            if name in self._arrays:
+                fresh = self._arrays[name]
+                self._arrays[name] = np.zeros((len(arrays[name]), *fresh.shape[1:]), fresh.dtype)
         super()._restore(arrays)
 
     def _counters_fit(self) -> bool:
         columns = self._table.rows[self._seen, 2 : 2 + self._sketch.columns]
-        return self._sketch.fits(self._arrays, self._seen, columns)
+        return super()._counters_fit() and self._sketch.fits(self._arrays, self._seen, columns)
+
+
+def _aligned(
+    sides: Sequence[SketchedNewton], count: int, places: list[NDArray[np.int64]]
+) -> tuple[Floats, list[Floats], tuple[Floats, Floats]]:
+    """The scales of the features of both, and in these scales the weights and the sketch of each."""
+    diagonal = sides[0]._params["diagonal"]
+    squares, weights, factors = np.zeros(count), [], []
+    for side, at in zip(sides, places, strict=True):
+        values, scales, columns = side._settled()
+        squares[at] += scales**2 - FIRST_SQUARE if diagonal else 0.0
+        values = values + columns @ side._sketch.coefficients(side._arrays)
+        S = side._sketch.factor(side._arrays, columns)
+        w, wide = np.zeros(count), np.zeros((len(S), count))
+        w[at], wide[:, at] = values / scales, S * scales
+        weights.append(w)
+        factors.append(wide)
+    scale = np.sqrt(squares + FIRST_SQUARE) if diagonal else np.ones(count)
+    return scale, [w * scale for w in weights], (factors[0] / scale, factors[1] / scale)
 
 
 class OnlineGradient(SketchedNewton):

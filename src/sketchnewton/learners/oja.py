@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.rows import Floats
-from sketchnewton.learners.sketch import Integers, LearnerSketch, padded4, recent_fits, reserve_recent
+from sketchnewton.learners.sketch import Integers, LearnerSketch, Merged, padded4, recent_fits, reserve_recent
 
 
 class OjaSketchState(LearnerSketch):
@@ -44,7 +44,7 @@ class OjaSketchState(LearnerSketch):
         views = views if self._rate is None else {**views, "rate": self._rate}
         return self._make(problem, first_alpha, diagonal, views, self._block)
 
-    def reserve(self, arrays: Arrays, widest: int) -> bool:
+    def reserve(self, arrays: Arrays, features: int, widest: int) -> bool:
         """Make room for the features of a block."""
         return self._block > 1 and reserve_recent(arrays, self._block * widest)
 
@@ -62,6 +62,24 @@ class OjaSketchState(LearnerSketch):
         """V = FZ."""
         V: Floats = arrays["F"][: self._rank(arrays), : self._m] @ columns[:, : self._m].T
         return V
+
+    def factor(self, arrays: Arrays, columns: Floats) -> Floats:
+        """S = (tΛ)^½ V, and the rows that wait."""
+        rank, filled = self._rank(arrays), arrays["sketch_counts"][3]
+        S = np.sqrt(arrays["energy"][:rank])[:, None] * self.basis(arrays, columns)
+        return np.vstack([S, columns[:, self._m : self._m + filled].T])
+
+    def merged(self, mine: Arrays, theirs: Arrays, S: tuple[Floats, Floats], alpha: float) -> Merged:
+        """The leading directions of both together."""
+        _, sizes, V = np.linalg.svd(np.vstack(S), full_matrices=False)
+        rank = min(self._m, int(np.count_nonzero(sizes > 1e-6 * sizes.max(initial=0.0))))
+        arrays = self.fresh()
+        arrays["sketch_counts"][:2] = mine["sketch_counts"][0] + theirs["sketch_counts"][0], rank
+        arrays["F"][:rank, :rank] = np.eye(rank)
+        arrays["energy"][:rank] = sizes[:rank] ** 2
+        columns = np.zeros((V.shape[1], self.columns))
+        columns[:, :rank] = V[:rank].T
+        return Merged(arrays, columns, alpha)
 
     def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.rows import Floats
-from sketchnewton.learners.sketch import Integers, LearnerSketch, padded4
+from sketchnewton.learners.sketch import Integers, LearnerSketch, Merged, padded4
 
 
 class ProjectionState(LearnerSketch):
@@ -49,6 +49,19 @@ class ProjectionState(LearnerSketch):
         """Orthonormal rows that span S."""
         Q: Floats = np.linalg.qr(columns)[0].T
         return Q
+
+    def factor(self, arrays: Arrays, columns: Floats) -> Floats:
+        """The columns hold S."""
+        S: Floats = columns.T
+        return S
+
+    def merged(self, mine: Arrays, theirs: Arrays, S: tuple[Floats, Floats], alpha: float) -> Merged:
+        """Projections of all gradients together, if those of both were drawn independently."""
+        whole = S[0] + S[1]
+        arrays = self.fresh()
+        arrays["G"][:, : self._m] = whole @ whole.T
+        arrays["sketch_counts"][0] = mine["sketch_counts"][0]  # numbers not drawn yet
+        return Merged(arrays, whole.T, alpha)
 
     def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""

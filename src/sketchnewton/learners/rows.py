@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 
 def as_rows(X: Any) -> _native.Rows:
     """View `X` as rows: a 2-D array, a CSR matrix, a `Batch`, or whatever numpy or `tocsr` makes into one."""
+    if isinstance(X, _native.Rows):
+        return X
     if not isinstance(X, np.ndarray):
         if getattr(X, "format", "csr") != "csr" or (hasattr(X, "tocsr") and not hasattr(X, "indptr")):
             X = X.tocsr()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,14 @@ from sketchnewton.learners.rows import Floats
 Integers = NDArray[np.int64]
 
 
+class Merged(NamedTuple):
+    """Two sketches in one: small arrays, columns of the table by feature, and α."""
+
+    arrays: Arrays
+    columns: Floats
+    alpha: float
+
+
 class LearnerSketch(ABC):
     """One kind of sketch. It has no state of its own: the learner's arrays are passed in.
 
@@ -24,6 +32,8 @@ class LearnerSketch(ABC):
 
     columns: int
     """How many of the table's columns it takes, after the weight and the scale."""
+    extra: int = 0
+    """How many more belong to a feature but are kept elsewhere."""
 
     @abstractmethod
     def fresh(self) -> Arrays:
@@ -35,21 +45,33 @@ class LearnerSketch(ABC):
     ) -> _native.NewtonKernel:
         """The compiled learner over these arrays."""
 
-    def reserve(self, arrays: Arrays, widest: int) -> bool:
-        """Make room for rows of `widest` non-zeros. True if an array was replaced."""
+    def reserve(self, arrays: Arrays, features: int, widest: int) -> bool:
+        """Make room for rows of `widest` non-zeros among so many features. True if an array was replaced."""
         return False
 
     def coefficients(self, arrays: Arrays) -> Floats:
-        """How a feature's weight depends on the sketch's columns of its row."""
-        return np.zeros(self.columns)
+        """How a feature's weight depends on the sketch's columns, the extra ones last."""
+        return np.zeros(self.columns + self.extra)
 
     def spectrum(self, arrays: Arrays) -> Floats:
         """The eigenvalues of SᵀS, largest first."""
         return np.empty(0)
 
     def basis(self, arrays: Arrays, columns: Floats) -> Floats:
-        """Orthonormal rows that span the sketch, given its columns of all features."""
+        """Orthonormal rows that span the sketch, given its columns of all features, the extra ones last."""
         return np.empty((0, len(columns)))
+
+    def factor(self, arrays: Arrays, columns: Floats) -> Floats:
+        """S itself: rows with SᵀS the sketch, given its columns of all features, the extra ones last."""
+        return np.empty((0, len(columns)))
+
+    def merged(self, mine: Arrays, theirs: Arrays, S: tuple[Floats, Floats], alpha: float) -> Merged:
+        """The state of a sketch that stands for both; S are the factors of both, over the same features."""
+        return Merged({}, np.zeros((S[0].shape[1], 0)), alpha)
+
+    def error_bound(self, arrays: Arrays) -> float | None:
+        """A certified bound of ‖Σĝĝᵀ − SᵀS‖ (plus the ridge that has grown), where there is one."""
+        return None
 
     def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""

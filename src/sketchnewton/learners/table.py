@@ -106,7 +106,7 @@ class TableLearner(Learner):
         """The weight of each feature: `weights[i]` belongs to feature i."""
         with self._lock:
             features, values = self._learned_weights()
-            weights = np.zeros(self.dimension)
+            weights = np.zeros((self.dimension, *values.shape[1:]))
         weights[features] = values
         return weights
 
@@ -138,6 +138,9 @@ class TableLearner(Learner):
     def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
         self._kernel.learn(rows, labels, weights, out)
 
+    def _learn_one(self, row: _native.Rows, label: float) -> float:
+        return self._kernel.learn_one(row, label)
+
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
         self._kernel.predict(rows, out)
 
@@ -160,6 +163,12 @@ class TableLearner(Learner):
         if not fits or not self._counters_fit():
             raise ValueError("its counters contradict its arrays")
         self._kernel = self._bind()
+
+
+def union(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """The features of two tables together, and where those of each are in it."""
+    features = np.union1d(mine, theirs)
+    return features, np.searchsorted(features, mine), np.searchsorted(features, theirs)
 
 
 def table_dtype(dtype: str) -> str:

@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from sketchnewton import archive
 from sketchnewton.sketches.parameters import checked_dtype
 from sketchnewton.sketches.rows import LARGEST_SUM_OF_SQUARES, Rows, as_rows
-from sketchnewton.sketches.spectrum import Floats, Matrix, safe_exponent, scaled
+from sketchnewton.sketches.spectrum import Floats, safe_exponent, scaled
+from sketchnewton.sketches.stack import Matrix
 
 Path = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
@@ -72,7 +73,8 @@ class Sketch(ABC):
     def update(self, rows: Any) -> Self:
         """Add rows: one or many, as an array, CSR matrix, table, or an iterator of these. Returns the sketch.
 
-        CSR rows are made dense only as they enter the sketch, a few at a time. Everything is checked before
+        CSR rows are never made dense beyond a few at a time, in Frequent Directions and its kin not at all where
+        they are sparse enough for that to pay. Everything is checked before
         anything changes; of an iterator, where this is impossible, bad rows undo the items before them.
         """
         if isinstance(rows, Iterator):

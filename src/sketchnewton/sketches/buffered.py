@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from sketchnewton.sketches.base import Arrays, expect, widened
-from sketchnewton.sketches.rows import Rows
-from sketchnewton.sketches.spectrum import Floats, Matrix, Spectrum, spectrum_of
+from sketchnewton.sketches.base import Arrays, expect
+from sketchnewton.sketches.rows import as_rows
+from sketchnewton.sketches.spectrum import Floats, Spectrum, spectrum_of
+from sketchnewton.sketches.stack import Matrix, Stack, concatenated
+from sketchnewton.sketches.threads import one_blas_thread
 
 # From squared singular values, largest first, and m to the at most m − 1 that remain, none above its old value.
 ShrinkRule = Callable[[Floats, int], Floats]
 
+_SMALL = 1e9  # multiplications of a shrink, sparse rows aside, up to which more threads have not paid
 
-_SPARSE = 0.05  # products with rows that have more non-zeros than this share are faster dense
+
+class Source(Protocol):
+    """Rows that are asked for piece by piece, in order."""
+
+    def stack(self, start: int, stop: int, dtype: DTypeLike) -> Stack:
+        """The rows `start` to `stop`."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +67,14 @@ class Rules:
         """Rows held when a shrink is due: m − 1 of the sketch, and the buffer."""
         return size - 1 + (self.buffer or 2 * size)
 
-    def reduce(self, B: Matrix, size: int, lost: Loss, tail: Any = None) -> tuple[Matrix, int, Loss]:
+    def reduce(self, B: Stack, size: int, lost: Loss) -> tuple[Matrix, int, Loss]:
         """Shrink `B` to fewer than `size` rows, or than the size that the target needs; that size; the loss."""
-        spectrum = spectrum_of(B, size, tail)
+        work = len(B.dense) ** 2 * B.width + 10 * len(B) ** 3
+        with one_blas_thread() if work < _SMALL else nullcontext():
+            return self._reduce(B, size, lost)
+
+    def _reduce(self, B: Stack, size: int, lost: Loss) -> tuple[Matrix, int, Loss]:
+        spectrum = spectrum_of(B, size)
         chosen, new, loss = size, *self._shrunk(spectrum, size)
         if self.target is not None:
             allowed = self.target * (lost.energy + float(spectrum.squares.sum()) * spectrum.unit)
@@ -67,7 +82,7 @@ class Rules:
                 chosen += 1
                 new, loss = self._shrunk(spectrum, chosen)
             if chosen > size:  # other values have become the decisive ones
-                spectrum = spectrum_of(B, chosen, tail)
+                spectrum = spectrum_of(B, chosen)
                 new, loss = self._shrunk(spectrum, chosen)
         return spectrum.rows(new), chosen, loss
 
@@ -75,138 +90,153 @@ class Rules:
         old = spectrum.squares
         # σ² − σ_m² can come out below 0 by rounding.
         new = np.maximum(self.shrink(old, size), 0.0) if len(old) >= size else old
-        return new, loss_of(old, new, spectrum.B.shape[1]) * spectrum.unit
+        return new, loss_of(old, new, spectrum.B.width) * spectrum.unit
 
 
 class BufferedRows:
-    """At most `capacity` rows. When they are that many, they are shrunk to m − 1: on row counts, on nothing else.
+    """Fewer than `capacity` rows. When they are that many, they are shrunk to m − 1: on counts, on nothing else.
 
-    With decay γ every row multiplies the weight of all earlier ones by γ. The rows before `settled` have had
-    their weight applied at that point; those after it get theirs when they are looked at.
+    `head` is what the last shrink left, `waiting` what came since. With decay γ every row multiplies the weight of
+    all earlier ones by γ: the rows of `head` have had theirs applied, the others get it when they are looked at.
     """
 
     def __init__(self, rules: Rules, size: int, n_features: int, dtype: str) -> None:
         self.rules = rules
         self.size = size
-        self.rows: Matrix = np.zeros((rules.capacity(size), n_features), dtype)
+        self.head: Matrix = np.zeros((0, n_features), dtype)
+        self.waiting: list[Stack] = []
         self.count = 0
-        self.settled = 0
         self.seen = 0  # rows that came from the stream, not from merges
         self.lost = Loss()
-        self.tail: list[Any] = []  # the last rows once more, sparse, as far as they came so
 
-    def absorb(self, rows: Rows, start: int, stop: int) -> None:
+    def absorb(self, rows: Source, start: int, stop: int) -> None:
         """Take in the rows `start` to `stop` of the stream."""
         while start < stop:
-            step = min(len(self.rows) - self.count, stop - start)
-            rows.copy_to(self.rows[self.count : self.count + step], start)
-            if rows.dense is not None:
-                self.tail = []
-            else:
-                self.tail.append(rows.csr(start, start + step, self.rows.dtype))
-            self.count += step
+            step = min(self.rules.capacity(self.size) - self.count, stop - start)
             self.seen += step
+            self._add(rows.stack(start, start + step, self.head.dtype))
             start += step
-            if self.count == len(self.rows):
-                self._shrink()
 
     def merge(self, other: BufferedRows) -> None:
         """Take in what another one holds, and what it has lost."""
-        self._settle()
-        self.tail = []
-        rows, lost = other.weighed()
+        own, lost = self.weighed()
+        self.head, self.lost, self.waiting = own.toarray(), lost, []
+        stack, lost = other.weighed()
+        rows = stack.toarray().astype(self.head.dtype, copy=False)
         self.lost += lost
         self.seen += other.seen
-        for row in rows:
-            self.rows[self.count] = row
-            self.count = self.settled = self.count + 1
-            if self.count == len(self.rows):
+        while len(rows):
+            capacity = self.rules.capacity(self.size)
+            step = capacity - self.count
+            self.head, rows = np.concatenate([self.head, rows[:step]]), rows[step:]
+            self.count = len(self.head)
+            if self.count == capacity:
                 self._shrink()
 
     def widen(self, n_features: int) -> None:
         """Add columns of zeros."""
         # What was lost spanned the old columns at most, so in the new ones nothing was.
         self.lost = replace(self.lost, least=0.0)
-        self.rows = widened(self.rows, n_features)
-        self.tail = []
+        self.head = Stack(self.head).widened(n_features).dense
+        self.waiting = [stack.widened(n_features) for stack in self.waiting]
 
-    def weighed(self) -> tuple[Matrix, Loss]:
+    def weighed(self) -> tuple[Stack, Loss]:
         """The rows with the weights that they have by now, and likewise the loss."""
-        rows = self.rows[: self.count]
-        since = self.count - self.settled
+        since = self.count - len(self.head)
         if self.rules.decay == 1.0 or since == 0:
-            return rows, self.lost
-        age = np.concatenate([np.full(self.settled, float(since)), np.arange(since - 1.0, -1.0, -1.0)])
+            return self._held(), self.lost
+        age = np.concatenate([np.full(len(self.head), float(since)), np.arange(since - 1.0, -1.0, -1.0)])
         weights = self.rules.decay ** (age / 2)
-        return rows * weights[:, None].astype(rows.dtype), self.lost * self.rules.decay**since
+        rows = self._held().toarray()
+        return Stack(rows * weights[:, None].astype(rows.dtype)), self.lost * self.rules.decay**since
 
     def compressed(self) -> tuple[Matrix, Loss]:
         """At most m rows that stand for all, and the loss with that of this last shrink; the state stays."""
-        rows, lost = self.weighed()
+        stack, lost = self.weighed()
         if self.count <= self.size:
-            return rows.copy(), lost
-        reduced, _, loss = self.rules.reduce(rows, self.size, lost, self._sparse_tail())
+            return stack.toarray(), lost
+        reduced, _, loss = self.rules.reduce(stack, self.size, lost)
         return reduced, lost + loss
 
-    def _sparse_tail(self) -> Any:
-        """The last rows as one sparse matrix, if they came so and products with it are cheaper than dense ones."""
-        cells = self._tail_rows * self.rows.shape[1]
-        if self.rules.decay < 1 or cells == 0 or sum(part.nnz for part in self.tail) > _SPARSE * cells:
-            return None
-        from scipy.sparse import vstack  # noqa: PLC0415 - dense users need not wait for it
+    def _held(self) -> Stack:
+        return concatenated([Stack(self.head), *self.waiting])
 
-        return vstack(self.tail, format="csr")
-
-    def _settle(self) -> None:
-        rows, self.lost = self.weighed()
-        self.rows[: self.count] = rows
-        self.settled = self.count
+    def _add(self, stack: Stack) -> None:
+        if stack.sparse is None and any(other.sparse is not None for other in self.waiting):
+            # In one stack dense rows come first. So that these stay last, those before them become dense, too.
+            self.waiting = [Stack(concatenated(self.waiting).toarray())]
+        self.waiting.append(stack)
+        self.count += len(stack)
+        if self.count == self.rules.capacity(self.size):
+            self._shrink()
+        else:
+            self.waiting[-1] = stack.owned()
 
     def _shrink(self) -> None:
-        rows, lost = self.weighed()
-        kept, size, loss = self.rules.reduce(rows, self.size, lost, self._sparse_tail())
+        stack, lost = self.weighed()
+        kept, self.size, loss = self.rules.reduce(stack, self.size, lost)
         self.lost = lost + loss
-        if size > self.size:
-            self.size = size
-            self.rows = np.zeros((self.rules.capacity(size), self.rows.shape[1]), self.rows.dtype)
-        self.rows[: len(kept)] = kept
-        # Where fewer directions than m − 1 are left, rows of zeros stand for them: counts alone decide when.
-        self.rows[len(kept) : self.size - 1] = 0
-        self.count = self.settled = self.size - 1
-        self.tail = []
-
-    @property
-    def _tail_rows(self) -> int:
-        return sum(part.shape[0] for part in self.tail)
+        missing = self.size - 1 - len(kept)
+        if missing:
+            # Where fewer directions than m − 1 are left, rows of zeros stand for them: counts alone decide when.
+            kept = np.concatenate([kept, np.zeros((missing, kept.shape[1]), kept.dtype)])
+        self.head, self.waiting, self.count = kept, [], len(kept)
 
     def arrays(self, name: str) -> Arrays:
         """The state, for a file."""
-        return {
-            f"{name}.rows": self.rows[: self.count],
-            f"{name}.counts": np.array([self.size, self.settled, self.seen, self._tail_rows], np.int64),
+        held = self._held()
+        arrays: Arrays = {
+            f"{name}.rows": held.dense,
+            f"{name}.counts": np.array([self.size, len(self.head), self.seen, self.count], np.int64),
             f"{name}.lost": np.array([self.lost.least, self.lost.most, self.lost.energy]),
         }
+        if held.sparse is not None:
+            arrays[f"{name}.data"] = held.sparse.data
+            arrays[f"{name}.indices"] = held.sparse.indices.astype(np.int64)
+            arrays[f"{name}.indptr"] = held.sparse.indptr.astype(np.int64)
+        if held.mix is not None:
+            arrays[f"{name}.mix"] = held.mix
+        return arrays
 
     @classmethod
     def restored(
         cls, rules: Rules, arrays: Arrays, name: str, size_limit: int, n_features: int, dtype: str
     ) -> BufferedRows:
         """Rebuild what `arrays` wrote."""
-        size, settled, seen, tail = (int(n) for n in expect(arrays, f"{name}.counts", np.int64, (4,)))
+        size, settled, seen, count = (int(n) for n in expect(arrays, f"{name}.counts", np.int64, (4,)))
         rows = expect(arrays, f"{name}.rows", dtype, (None, n_features))
         lost = expect(arrays, f"{name}.lost", np.float64, (3,))
-        held = len(rows)
-        counts_fit = 0 < size <= size_limit and 0 <= settled <= held < rules.capacity(size)
-        if not (counts_fit and seen >= 0 and 0 <= tail <= held):
+        sparse = _restored_sparse(arrays, name, n_features, dtype)
+        held = len(rows) + (0 if sparse is None else sparse.shape[0])
+        mix = None
+        if f"{name}.mix" in arrays:
+            mix = expect(arrays, f"{name}.mix", np.float64, (count, held))
+            held = count
+        counts_fit = 0 < size <= size_limit and 0 <= settled <= min(len(rows), count)
+        if not (counts_fit and seen >= 0 and held == count < rules.capacity(size)):
             raise ValueError(f"counts of {name!r} contradict each other")
         if lost.min() < 0:
             raise ValueError(f"array {name + '.lost'!r} is negative")
         state = cls(rules, size, n_features, dtype)
-        state.rows[: len(rows)] = rows
-        state.count, state.settled, state.seen = len(rows), settled, seen
+        state.head = rows[:settled].copy()
+        waiting = Stack(
+            rows[settled:].copy(), sparse, None if mix is None else mix[settled:, settled:].copy()
+        )
+        state.waiting = [waiting] if len(waiting) else []
+        state.count, state.seen = count, seen
         state.lost = Loss(*(float(value) for value in lost))
-        if tail:
-            from scipy.sparse import csr_array  # noqa: PLC0415
-
-            state.tail = [csr_array(rows[len(rows) - tail :])]
         return state
+
+
+def _restored_sparse(arrays: Arrays, name: str, n_features: int, dtype: str) -> Any:
+    """The sparse rows of a file, if it has any."""
+    if f"{name}.indptr" not in arrays:
+        return None
+    from scipy.sparse import csr_array  # noqa: PLC0415 - dense users need not wait for it
+
+    data = expect(arrays, f"{name}.data", dtype, (None,))
+    indices = expect(arrays, f"{name}.indices", np.int64, (len(data),))
+    indptr = expect(arrays, f"{name}.indptr", np.int64, (None,))
+    matrix = csr_array((data, indices, indptr), shape=(len(indptr) - 1, n_features))
+    as_rows(matrix, n_features, dtype)  # refuses indices that point outside
+    return matrix

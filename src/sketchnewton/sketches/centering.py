@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from sketchnewton.sketches.base import Sketch
-from sketchnewton.sketches.rows import as_rows
-from sketchnewton.sketches.spectrum import Floats, Matrix
-
-_BLOCK = 64
+from sketchnewton.sketches.rows import Rows, as_rows
+from sketchnewton.sketches.spectrum import Floats
+from sketchnewton.sketches.stack import Matrix, Stack
 
 
 class RunningMean:
@@ -45,11 +46,46 @@ class RunningMean:
             self.mean = self.mean + sums[-1] / self.count
         return rows
 
+    def mixture(self, block: Any) -> Stack:
+        """Take in a few CSR rows; what `center` returns for them, as a mixture of them and the mean so far."""
+        rows = int(block.shape[0])
+        number = self.count + np.arange(rows, dtype=np.float64)[:, None]
+        L = np.tril(np.broadcast_to(-1 / np.maximum(number, 1), (rows, rows + 1)), 0)
+        L[:, 0] *= self.count
+        L[np.arange(rows), np.arange(rows) + 1] = 1.0
+        L *= np.sqrt(number / (number + 1))
+        mean = self.mean.astype(block.dtype)[None]
+        self.count += rows
+        self.mean = self.mean + (np.asarray(block.sum(axis=0)).ravel() - rows * self.mean) / self.count
+        return Stack(mean, block, L)
+
+
+@dataclass(frozen=True)
+class _CenteredRows(Rows):
+    """Rows that are centered as they are asked for: each once, and in order."""
+
+    running: RunningMean
+
+    def copy_to(self, out: NDArray[Any], start: int) -> None:
+        """Write the rows from `start` on, centered, into `out`, as many as it has."""
+        rows = np.empty(out.shape)
+        super().copy_to(rows, start)
+        out[...] = self.running.center(rows)
+
+    def stack(self, start: int, stop: int, dtype: DTypeLike) -> Stack:
+        """The rows `start` to `stop`, centered; sparse ones are not made dense."""
+        if self.dense is None and stop - start > 1:
+            matrix = self.csr(start, stop, dtype)
+            if self.worth_sparse(matrix):
+                return self.running.mixture(matrix)
+        return Stack(self.block(start, stop, dtype))
+
 
 class CenteredSketch:
     """A sketch of rows about their mean, which comes to be known with them.
 
-    `sketch` is then a sketch of the centered matrix, certificate included. Rows are made dense, 64 at a time.
+    `sketch` is then a sketch of the centered matrix, certificate included. Sparse rows stay sparse in Frequent
+    Directions and its kin; other sketches make them dense a few at a time.
 
     >>> import numpy as np
     >>> from sketchnewton import FrequentDirections
@@ -79,6 +115,8 @@ class CenteredSketch:
         checked = as_rows(rows, self.sketch.n_features or None, "float64")
         if self._running is None:
             self._running = RunningMean(checked.width)
-        for start in range(0, len(checked), _BLOCK):
-            block = checked.block(start, min(start + _BLOCK, len(checked)), np.float64)
-            self.sketch.update(self._running.center(block))
+        # Twice the peak: entries less their mean.
+        rows = _CenteredRows(
+            checked.width, len(checked), 2 * checked.peak, checked.dense, checked.sparse, self._running
+        )
+        self.sketch._update(rows)

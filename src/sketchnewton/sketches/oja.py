@@ -10,7 +10,8 @@ import numpy as np
 from sketchnewton.sketches.base import Arrays, LowRank, Sketch, expect, widened
 from sketchnewton.sketches.parameters import checked_size
 from sketchnewton.sketches.rows import Rows
-from sketchnewton.sketches.spectrum import Floats, Matrix
+from sketchnewton.sketches.spectrum import Floats
+from sketchnewton.sketches.stack import Matrix
 
 # A direction is new if this share of the longest row at hand lies outside the known ones.
 _NEW = 1e-6

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sketchnewton.sketches.stack import Stack
+
 # Larger values could leave the type's range when they are summed. What squares need depends on how many there are.
 LARGEST = {"float64": 1e300, "float32": 1e30}
 LARGEST_SUM_OF_SQUARES = 1e307
 
+_SPARSE = 0.05  # products with rows that have more non-zeros than this share are faster dense
 
 _NONE = (np.zeros(1, np.int64), np.zeros(0), np.zeros(0))
 
@@ -43,6 +46,20 @@ class Rows:
         row = np.repeat(np.arange(len(out)), np.diff(indptr[start : stop + 1]))
         # Duplicate entries mean their sum, as in SciPy.
         np.add.at(out, (row, indices[begin:end]), data[begin:end].astype(out.dtype, copy=False))
+
+    def stack(self, start: int, stop: int, dtype: DTypeLike) -> Stack:
+        """The rows `start` to `stop`: sparse where products are then cheaper, dense ones perhaps not copied."""
+        if self.dense is not None:
+            return Stack(np.ascontiguousarray(self.dense[start:stop], dtype))
+        matrix = self.csr(start, stop, dtype)
+        if self.worth_sparse(matrix):
+            return Stack(np.empty((0, self.width), dtype), matrix)
+        return Stack(self.block(start, stop, dtype))
+
+    @staticmethod
+    def worth_sparse(matrix: Any) -> bool:
+        """Whether products with these CSR rows are cheaper than with dense ones."""
+        return bool(matrix.nnz <= _SPARSE * matrix.shape[0] * matrix.shape[1])
 
     def csr(self, start: int, stop: int, dtype: DTypeLike) -> Any:
         """The rows `start` to `stop` of a sparse matrix, as SciPy would make them of a dense one."""

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchnewton.sketches.stack import Matrix, Stack
+
 Floats = NDArray[np.float64]
-Matrix = NDArray[Any]
 
 # Eigenvalues of a Gram matrix are wrong by a few eps·λ₁. Where the decisive one is not this many times larger,
 # the Gram matrix does not tell, and the SVD of the rows themselves does.
 _NOISE = 100.0
+# Where the largest square is between these, neither it nor what matters beside it leaves the range of float32.
+_SMALLEST, _LARGEST = 2.0**-42, 2.0**60
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,10 @@ class Spectrum:
     """`squares` are the squared singular values of B·2⁻ᵉ, largest first; U or Vᵀ holds their vectors."""
 
     squares: Floats
-    B: Matrix
+    B: Stack
     exponent: int
     U: Matrix | None = None
     Vt: Matrix | None = None
-    tail: Any = None  # the last rows of B as a sparse matrix
 
     @property
     def unit(self) -> float:
@@ -41,49 +43,45 @@ class Spectrum:
         assert self.U is not None
         old = self.squares[:k]
         ratio = np.divide(squares, old, out=np.zeros(k), where=old > 0)
-        weights = (self.U[:, :k] * np.sqrt(ratio)).astype(self.B.dtype, copy=False)
-        if self.tail is None:
-            return weights.T @ self.B
-        head = len(self.B) - self.tail.shape[0]
-        rows = weights[:head].T @ self.B[:head]
-        rows += (self.tail.T @ weights[head:]).T
-        return rows
+        return self.B.combined(self.U[:, :k] * np.sqrt(ratio))
 
 
-def spectrum_of(B: Matrix, decisive: int, tail: Any = None) -> Spectrum:
+def spectrum_of(B: Stack, decisive: int) -> Spectrum:
     """Decompose `B` so that squared singular value number `decisive` (from 1) is right, not just rounding.
 
     The eigendecomposition of the smaller Gram matrix, BBᵀ or BᵀB, costs a fraction of the SVD. It is taken in
-    B's own precision, then in double precision, and last comes the SVD, as the decisive value requires. Where the
-    last rows are also given as a sparse matrix, `tail`, products with them cost what their non-zeros cost.
+    B's own precision, then in double precision, and last comes the SVD, as the decisive value requires.
     """
-    exponent = safe_exponent(B)
-    if 0 < decisive <= min(B.shape):
-        for dtype in dict.fromkeys((B.dtype, np.dtype(np.float64))):
-            C = scaled(B, exponent, dtype)
-            wide = C.shape[0] <= C.shape[1]
-            sparse = wide and tail is not None and exponent == 0
-            gram = _gram(C, tail.astype(dtype)) if sparse else C @ C.T if wide else C.T @ C
-            values, vectors = np.linalg.eigh(gram)
-            squares = np.maximum(values[::-1].astype(np.float64), 0.0)
+    useful = 0 < decisive <= min(len(B), B.width)
+    dtypes = dict.fromkeys((B.dtype, np.dtype(np.float64)))
+    if useful and len(B) <= B.width:
+        for dtype in dtypes:
+            with np.errstate(over="ignore", invalid="ignore"):
+                gram, largest = B.gram(dtype)
+            if not (largest == 0 or _SMALLEST <= largest <= _LARGEST):
+                break
+            squares, vectors = _eigh(gram)
+            if squares[decisive - 1] > _NOISE * np.finfo(dtype).eps * max(squares[0], largest):
+                return Spectrum(squares, B, 0, U=vectors)
+    rows = B.toarray()
+    exponent = safe_exponent(rows)
+    if useful and (len(B) > B.width or exponent != 0):
+        for dtype in dtypes:
+            C = scaled(rows, exponent, dtype)
+            wide = len(B) <= B.width
+            squares, vectors = _eigh(C @ C.T if wide else C.T @ C)
             if squares[decisive - 1] > _NOISE * np.finfo(dtype).eps * squares[0]:
-                vectors = vectors[:, ::-1]
                 if wide:
-                    return Spectrum(squares, B, exponent, U=vectors, tail=tail if sparse else None)
+                    return Spectrum(squares, Stack(rows), exponent, U=vectors)
                 return Spectrum(squares, B, exponent, Vt=vectors.T)
-    _, values, Vt = np.linalg.svd(scaled(B, exponent, np.dtype(np.float64)), full_matrices=False)
+    _, values, Vt = np.linalg.svd(scaled(rows, exponent, np.dtype(np.float64)), full_matrices=False)
     return Spectrum(values**2, B, exponent, Vt=Vt)
 
 
-def _gram(B: Matrix, tail: Any) -> Matrix:
-    """BBᵀ, where the last rows of `B` are those of `tail`."""
-    head = B[: len(B) - tail.shape[0]]
-    G: Matrix = np.empty((len(B), len(B)), B.dtype)
-    G[: len(head), : len(head)] = head @ head.T
-    G[len(head) :, : len(head)] = tail @ head.T
-    G[: len(head), len(head) :] = G[len(head) :, : len(head)].T
-    G[len(head) :, len(head) :] = (tail @ tail.T).toarray()
-    return G
+def _eigh(gram: Matrix) -> tuple[Floats, Matrix]:
+    """Eigenvalues, largest first and none below 0, with their vectors."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.maximum(values[::-1].astype(np.float64), 0.0), vectors[:, ::-1]
 
 
 def safe_exponent(B: Matrix) -> int:

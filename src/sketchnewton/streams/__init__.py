@@ -9,8 +9,50 @@
 (2, 8) [ 1. -1.] [3 7 0]
 """
 
-from sketchnewton.streams.batch import Batch, ParseError
-from sketchnewton.streams.files import Source, open_source
-from sketchnewton.streams.svmlight import SvmlightReader, read_svmlight
+from __future__ import annotations
 
-__all__ = ["Batch", "ParseError", "Source", "SvmlightReader", "open_source", "read_svmlight"]
+from typing import TYPE_CHECKING, Any
+
+from sketchnewton.streams.batch import Batch, ParseError
+from sketchnewton.streams.columns import Columns
+from sketchnewton.streams.features import Features
+from sketchnewton.streams.files import Source, open_source
+from sketchnewton.streams.formats import FORMATS, expand_paths, format_of_name, open_stream
+from sketchnewton.streams.hashing import Names, hash_feature, hash_namespace
+from sketchnewton.streams.reader import BatchReader
+from sketchnewton.streams.svmlight import read_svmlight
+from sketchnewton.streams.vw import read_vw
+
+if TYPE_CHECKING:
+    from sketchnewton.streams.writers import WRITABLE, BatchWriter, open_writer
+
+__all__ = [
+    "FORMATS",
+    "WRITABLE",
+    "Batch",
+    "BatchReader",
+    "BatchWriter",
+    "Columns",
+    "Features",
+    "Names",
+    "ParseError",
+    "Source",
+    "expand_paths",
+    "format_of_name",
+    "hash_feature",
+    "hash_namespace",
+    "open_source",
+    "open_stream",
+    "open_writer",
+    "read_svmlight",
+    "read_vw",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when they are asked for: most commands write no rows.
+    if name not in ("WRITABLE", "BatchWriter", "open_writer"):
+        raise AttributeError(f"module 'sketchnewton.streams' has no attribute {name!r}")
+    from sketchnewton.streams import writers  # noqa: PLC0415
+
+    return getattr(writers, name)

@@ -27,12 +27,17 @@ class Batch:
     indices: npt.NDArray[np.int64]
     data: npt.NDArray[np.float64] | npt.NDArray[np.float32]
     labels: npt.NDArray[np.float64]
+    """NaN for a row that has none."""
     weights: npt.NDArray[np.float64] | None = None
     """Importance of each row; None when all are 1."""
     columns: int | None = None
     """1 + the largest index, where the stream knows it already."""
     first_line: int | None = None
     """The line of the input at which the batch's text begins."""
+    tags: list[bytes] | None = None
+    """What the input calls each row; None when no row is called anything."""
+    base: npt.NDArray[np.float64] | None = None
+    """What is to be added to each row's prediction; None when nothing is."""
 
     format: ClassVar[str] = "csr"
 

@@ -29,6 +29,7 @@ class Source:
         self.size = size
         self._raw = raw
         self._bytes: _Raw | _Inflate | None = None
+        self._peeked = b""
 
     @property
     def position(self) -> int:
@@ -37,13 +38,44 @@ class Source:
 
     def readinto(self, buffer: memoryview) -> int:
         """Read at most ``len(buffer)`` bytes; 0 means the end. Damaged compression is a ``ParseError``."""
+        if self._peeked:
+            count = min(len(buffer), len(self._peeked))
+            buffer[:count] = self._peeked[:count]
+            self._peeked = self._peeked[count:]
+            return count
         if self._bytes is None:
             self._bytes = self._recognise()
         return self._bytes.readinto(buffer)
 
+    def first_line(self, limit: int) -> bytes:
+        """The beginning, up to the first line that is not blank, or ``limit`` bytes; it is still to be read."""
+        piece = bytearray(limit)
+        while len(self._peeked) < limit and b"\n" not in self._peeked.lstrip():
+            if self._bytes is None:
+                self._bytes = self._recognise()
+            with memoryview(piece) as view, view[: limit - len(self._peeked)] as free:
+                count = self._bytes.readinto(free)
+            if count == 0:
+                break
+            self._peeked += piece[:count]
+        return self._peeked
+
+    @property
+    def plain_file(self) -> str | None:
+        """The path, where the bytes are those of a regular file as it is stored and none was read yet."""
+        if self.size is None or self._peeked or self._raw.position or self.name == "<stdin>":
+            return None
+        if self._bytes is None:
+            self._bytes = self._recognise()
+        return self.name if self._bytes is self._raw else None
+
+    def advance(self, position: int) -> None:
+        """Tell how far a reader of ``plain_file`` is, which reads by itself."""
+        self._raw.position = position
+
     def ready(self, seconds: float) -> bool:
         """Whether a read need not wait for a slow producer, who is given some seconds to deliver."""
-        return (self._bytes or self._raw).ready(seconds)
+        return bool(self._peeked) or (self._bytes or self._raw).ready(seconds)
 
     def _recognise(self) -> _Raw | _Inflate:
         start = b""

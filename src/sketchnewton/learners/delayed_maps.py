@@ -1,4 +1,4 @@
-"""The arrays of `EpochMaps` (native/epochs.hpp): linear maps that features go through when they are touched."""
+"""The arrays of `DelayedMaps` (native/delayed_maps.hpp): maps that features go through when they are touched."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from sketchnewton.learners.base import Arrays
 
-GROUP, LEVELS = 16, 4  # of EpochState in native/epochs.hpp
+GROUP, LEVELS = 16, 4  # of MapState in native/delayed_maps.hpp
 
 
-class EpochArrays:
+class MapArrays:
     """Maps of `size` rows of `width` numbers: room for 65,536 epochs and for the products of their groups."""
 
     def __init__(self, size: int, width: int, dtype: str) -> None:

@@ -1,4 +1,4 @@
-// Decimal numbers from text, correctly rounded: the inner loop of the svmlight parser.
+// Decimal numbers from text, correctly rounded: the inner loop of the text parsers.
 #pragma once
 
 #include <bit>
@@ -10,14 +10,12 @@
 #include <limits>
 #include <system_error>
 
-namespace sketchnewton::svmlight {
+namespace sketchnewton::text {
 
 enum class NumberError { none, syntax, range };
 
-// What may follow a number or an index:value pair. Every text ends with '\n', so that a scan which stops
-// at the first byte of no interest needs no bounds check.
-inline bool ends_token(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '#'; }
-
+// Every text ends with '\n', so that a scan which stops at the first byte of no interest needs no bounds
+// check.
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
 // The digits (at most eight, the first in the lowest byte, as values 0..9) as one number: pairs of
@@ -84,9 +82,10 @@ inline constexpr double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1
                                            1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                            1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-// Reads [+-]digits[.digits][e[+-]digits] up to the end of its token and moves p behind it. Infinity, NaN
-// and hexadecimal numbers are syntax errors.
-inline NumberError read_number(const char*& p, const char* end, double& value) {
+// Reads [+-]digits[.digits][e[+-]digits] up to the end of its token, which `ends_token` knows and '\n' is
+// one, and moves p behind it. Infinity, NaN and hexadecimal numbers are syntax errors.
+template <class EndsToken>
+NumberError read_number(const char*& p, const char* end, double& value, EndsToken ends_token) {
   const bool negative = *p == '-';
   p += *p == '-' || *p == '+';
   const char* const first = p;
@@ -133,4 +132,16 @@ inline NumberError read_number(const char*& p, const char* end, double& value) {
   return NumberError::none;
 }
 
-}  // namespace sketchnewton::svmlight
+// Whether a token that is no number begins like a NaN or an infinity.
+inline bool names_non_finite(const char* p) {
+  p += *p == '-' || *p == '+';
+  const auto lower = [](char c) { return static_cast<char>(c | 0x20); };
+  const char first = lower(p[0]);
+  if (first != 'n' && first != 'i') return false;  // before looking further: the text may end here
+  const char second = lower(p[1]);
+  if (second != 'a' && second != 'n') return false;
+  return (first == 'n' && second == 'a' && lower(p[2]) == 'n') ||
+         (first == 'i' && second == 'n' && lower(p[2]) == 'f');
+}
+
+}  // namespace sketchnewton::text

@@ -1,0 +1,1 @@
+"""What the papers claim, recomputed: `skn reproduce` from a source checkout."""

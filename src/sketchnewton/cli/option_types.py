@@ -1,0 +1,67 @@
+"""What the values of options may be: text in, value out, or one line that says what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+
+__all__ = [
+    "at_least_one",
+    "at_least_two",
+    "at_least_zero",
+    "bits",
+    "clip",
+    "eta",
+    "finite",
+    "names",
+    "oja_rate",
+]
+
+
+def _number(kind: Callable[[str], float], rule: str, fits: Callable[[float], bool]) -> Callable[[str], float]:
+    def convert(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not fits(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is invalid: must be {rule}")
+        return value
+
+    return convert
+
+
+finite = _number(float, "a number", math.isfinite)
+at_least_zero = _number(int, "a whole number >= 0", lambda value: value >= 0)
+at_least_one = _number(int, "a whole number >= 1", lambda value: value >= 1)
+at_least_two = _number(int, "a whole number >= 2", lambda value: value >= 2)
+bits = _number(int, "a whole number from 1 to 30", lambda value: 1 <= value <= 30)
+
+
+def clip(text: str) -> str | float | None:
+    """A bound, None for `none`, or `auto`."""
+    return None if text == "none" else text if text == "auto" else finite(text)
+
+
+def eta(text: str) -> str | float:
+    """A number or a schedule."""
+    if text.replace(" ", "") in ("1/t", "1/sqrt(t)", "sqrt(d/(C^2L^2t))"):
+        return text
+    return _number(float, "a number, 1/t, 1/sqrt(t) or sqrt(d/(C^2 L^2 t))", math.isfinite)(text)
+
+
+def oja_rate(text: str) -> str | float | list[float]:
+    """`adaptive`, a number, or one number per direction."""
+    if text == "adaptive":
+        return text
+    rates = [finite(part) for part in text.split(",")]
+    return rates[0] if len(rates) == 1 else rates
+
+
+def names(text: str) -> list[str]:
+    """Names between commas."""
+    found = [name for name in text.split(",") if name]
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is invalid: must be names between commas")
+    return found

@@ -1,0 +1,66 @@
+"""From the scores of classes to probabilities."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sketchnewton.learners.rows import Floats
+from sketchnewton.losses import Loss
+
+
+def class_probabilities(loss: Loss, scores: Floats) -> Floats:
+    """The probability of each class; `scores` has a column per class, or one, of the second against the first.
+
+    Logistic loss: 1/(1 + exp(−score)); for more than two classes divided by their sum. Other losses: squared
+    loss on labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read the same
+    way; these numbers are then moved to the nearest point where they are probabilities (not negative, of sum
+    one).
+    """
+    single = scores.shape[1] == 1
+    if single:
+        scores = np.hstack([-scores, scores])
+    if loss.name != "logistic":
+        return nearest_probabilities((1.0 + scores) / 2.0)
+    positive = loss.link(scores)
+    return positive if single else positive / positive.sum(axis=1, keepdims=True)
+
+
+def class_probabilities_of_row(loss: Loss, scores: list[float]) -> list[float]:
+    """`class_probabilities` of a single row, without the cost of arrays."""
+    single = len(scores) == 1
+    if single:
+        scores = [-scores[0], scores[0]]
+    if loss.name != "logistic":
+        return _nearest_probabilities_of_row([(1.0 + score) / 2.0 for score in scores])
+    positive = [1.0 / (1.0 + math.exp(-min(max(score, -700.0), 700.0))) for score in scores]
+    total = 1.0 if single else sum(positive)
+    return [p / total for p in positive]
+
+
+def nearest_probabilities(values: Floats) -> Floats:
+    """The Euclidean projection of each row onto the simplex; it keeps the order of a row's numbers.
+
+    >>> nearest_probabilities(np.array([[0.2, 0.9, 0.1], [1.4, 1.2, -3.0]])).round(3).tolist()
+    [[0.133, 0.833, 0.033], [0.6, 0.4, 0.0]]
+    """
+    ordered = -np.sort(-values, axis=1)
+    excess = np.cumsum(ordered, axis=1) - 1.0
+    counts = np.arange(1, values.shape[1] + 1)
+    kept = (ordered * counts > excess).sum(axis=1)  # how many stay positive
+    shift = np.take_along_axis(excess, kept[:, None] - 1, axis=1) / kept[:, None]
+    projected = np.maximum(values - shift, 0.0)
+    return np.asarray(projected / projected.sum(axis=1, keepdims=True))
+
+
+def _nearest_probabilities_of_row(values: list[float]) -> list[float]:
+    total, shift = -1.0, 0.0
+    for count, value in enumerate(sorted(values, reverse=True), start=1):
+        total += value
+        if value * count <= total:
+            break
+        shift = total / count
+    projected = [max(value - shift, 0.0) for value in values]
+    scale = sum(projected)
+    return [value / scale for value in projected]

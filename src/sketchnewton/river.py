@@ -1,0 +1,300 @@
+"""The learners as River models: dictionaries in, predictions out (extra `river`).
+
+>>> from river import datasets, evaluate, metrics
+>>> from sketchnewton.river import SketchedNewtonClassifier
+>>> model = SketchedNewtonClassifier()
+>>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy()).get() > 0.88
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    from river import base
+    from river.utils import dataframe
+except ImportError as error:
+    raise ImportError(
+        f"sketchnewton.river needs River: pip install 'sketchnewton[river]' ({error})"
+    ) from error
+
+from sketchnewton import _native
+from sketchnewton.learners import Learner
+from sketchnewton.learners.choice import newton_learner
+from sketchnewton.learners.probabilities import class_probabilities, class_probabilities_of_row
+from sketchnewton.learners.rows import checked_scan
+
+Floats = NDArray[np.float64]
+
+__all__ = ["SketchedNewtonClassifier", "SketchedNewtonRegressor"]
+
+
+class _Names:
+    """Names of features into indices: hashed, or numbered as they appear."""
+
+    def __init__(self, hashing: int | None) -> None:
+        if hashing is not None and not 1 <= hashing <= 30:
+            raise ValueError(f"hashing={hashing!r} is invalid: must be None or a number of bits from 1 to 30")
+        self.bits = hashing
+        self.indices: dict[Any, int] = {}
+
+    def row(self, x: dict[Any, Any], *, learn: bool) -> _native.Rows:
+        """One dictionary as a row; without `learn` names never seen are left out: their weight is zero."""
+        if self.bits is not None:
+            return _native.hashed_row(x, self.bits)
+        row, unknown = _native.dict_row(x, self.indices)
+        if unknown and learn:
+            self._number(x)
+            row, _ = _native.dict_row(x, self.indices)
+        return row
+
+    def rows(self, frame: Any, *, learn: bool) -> _native.Rows:
+        """A DataFrame as rows."""
+        names, values = list(frame.columns), dataframe.to_numpy(frame)
+        if self.bits is not None:
+            places = [_native.hashed_index(str(name), self.bits) for name in names]
+        else:
+            if learn:
+                self._number(names)
+            places = [self.indices.get(name, -1) for name in names]
+        indices = np.array(places, np.int64)
+        order = np.argsort(indices, kind="stable")[np.count_nonzero(indices < 0) :]
+        n, width = len(values), len(order)
+        ends = np.arange(n + 1, dtype=np.int64) * width
+        return _native.csr_rows(
+            ends, np.tile(indices[order], n), np.ascontiguousarray(values[:, order]).ravel()
+        )
+
+    def _number(self, names: Any) -> None:
+        """New names get the next numbers, in an order of their own: that of a dictionary means nothing."""
+        new = [name for name in names if name not in self.indices]
+        for name in sorted(new, key=lambda name: (len(str(name)), str(name))):
+            self.indices[name] = len(self.indices)
+
+
+class _Model(base.Base):
+    """What both models share. River wants each parameter to be an attribute of its name."""
+
+    _classes: ClassVar[bool]
+
+    def __init__(
+        self,
+        sketch: str | None = None,
+        sketch_size: int | None = None,
+        alpha: float | None = None,
+        loss: str = "squared",
+        clip: float | str | None = "auto",
+        curvature: float | None = None,
+        eta: float | str | None = None,
+        diagonal: bool | None = None,
+        intercept: bool = True,
+        hashing: int | None = None,
+        dtype: str = "float32",
+        seed: int = 0,
+    ) -> None:
+        self.sketch = sketch
+        self.sketch_size = sketch_size
+        self.alpha = alpha
+        self.loss = loss
+        self.clip = clip
+        self.curvature = curvature
+        self.eta = eta
+        self.diagonal = diagonal
+        self.intercept = intercept
+        self.hashing = hashing
+        self.dtype = dtype
+        self.seed = seed
+        self._names = _Names(hashing)
+        self._new_learner()  # wrong parameters are refused now
+        self._start()
+
+    def _start(self) -> None:
+        """What a model that has seen nothing holds."""
+        raise NotImplementedError
+
+    def _new_learner(self) -> Learner:
+        return newton_learner(
+            classes=self._classes,
+            sketch=self.sketch,
+            sketch_size=self.sketch_size,
+            alpha=self.alpha,
+            loss=self.loss,
+            clip=self.clip,
+            curvature=self.curvature,
+            eta=self.eta,
+            diagonal=self.diagonal,
+            intercept=self.intercept,
+            dtype=self.dtype,
+            random_state=self.seed,
+        )
+
+
+class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
+    """Linear classification with second-order steps.
+
+    Labels may be anything that can be a dictionary's key, and new ones may appear at any time: each has a
+    learner of its own, against all others, from its first row on. Labels True and False share one learner.
+    `learn_many` gives the same model, bit for bit, as `learn_one` row by row.
+
+    Parameters
+    ----------
+    sketch, sketch_size, alpha, loss, clip, curvature, eta, diagonal, dtype
+        As those of `sketchnewton.SketchedNewtonClassifier`.
+    intercept
+        Learn a constant for each class.
+    hashing
+        None numbers the names of features as they appear and keeps them in a dictionary, which grows with new
+        names. A number of bits hashes names (as strings, as Vowpal Wabbit does): constant memory, and names may
+        collide.
+    seed
+        For the sketch "rp".
+
+    Examples
+    --------
+    >>> from sketchnewton.river import SketchedNewtonClassifier
+    >>> model = SketchedNewtonClassifier(sketch="oja", loss="logistic")
+    >>> for _ in range(20):
+    ...     model.learn_one({"cloudy": 1.0, "wind": 3.0}, "rain")
+    ...     model.learn_one({"wind": 4.0}, "sun")
+    >>> model.predict_one({"cloudy": 1.0, "pressure": 990})
+    'rain'
+    """
+
+    _classes = True
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn one example."""
+        row = self._names.row(x, learn=True)
+        self._enter(y)
+        for label, learner in self._learners.items():
+            learner.learn_row(row, 1.0 if y == label else -1.0)
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn the rows of a DataFrame, in order."""
+        rows = self._names.rows(dataframe.into_frame(X), learn=True)
+        checked_scan(rows)
+        labels = list(y)
+        starts = dict.fromkeys(self._learners, 0)  # a label is learned from its first row on
+        for i, label in enumerate(labels):
+            self._enter(label)
+            for new in self._learners.keys() - starts.keys():
+                starts[new] = i
+        for label, learner in self._learners.items():
+            begin, end = starts[label], len(labels)
+            signs = np.array([1.0 if other == label else -1.0 for other in labels[begin:]])
+            learner.learn(rows.part(begin, end), signs)
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """The probability of each label seen so far."""
+        if not self._learners:
+            return {}
+        row = self._names.row(x, learn=False)
+        scores = [float(learner.score(row)[0]) for learner in self._learners.values()]
+        if not self._boolean and len(scores) == 1:
+            return dict.fromkeys(self._learners, 1.0)
+        proba = class_probabilities_of_row(next(iter(self._learners.values())).loss, scores)
+        return dict(zip(self._labels, proba, strict=True))
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """The probability of each label seen so far, one column each."""
+        frame = dataframe.into_frame(X)
+        if not self._learners:
+            return dataframe.to_native_frame({}, like=frame)
+        proba = self._probabilities(self._names.rows(frame, learn=False))
+        return dataframe.to_native_frame(dict(zip(self._labels, proba.T, strict=True)), like=frame)
+
+    def predict_many(self, X: Any) -> Any:
+        """The most probable label of each row."""
+        frame = dataframe.into_frame(X)
+        if not self._learners:
+            return dataframe.to_native_series([None] * len(frame), name=None, like=frame)
+        best = self._probabilities(self._names.rows(frame, learn=False)).argmax(axis=1)
+        return dataframe.to_native_series([self._labels[k] for k in best], name=None, like=frame)
+
+    def _start(self) -> None:
+        self._learners: dict[Any, Learner] = {}
+        self._boolean: bool | None = (
+            None  # are labels True and False? Then one learner, of True, serves both.
+        )
+
+    @property
+    def _labels(self) -> list[Any]:
+        return [False, True] if self._boolean else list(self._learners)
+
+    def _enter(self, label: Any) -> None:
+        """Make sure that there is a learner for this label."""
+        boolean = isinstance(label, bool | np.bool_)
+        if self._boolean is None:
+            self._boolean = boolean
+        if boolean != self._boolean:
+            raise ValueError(
+                f"label {label!r} cannot be told apart from labels seen before: some are True or False"
+            )
+        if boolean:
+            label = True
+        if label not in self._learners:
+            self._learners[label] = self._new_learner()
+
+    def _probabilities(self, rows: _native.Rows) -> Floats:
+        scores = np.column_stack([learner.score(rows) for learner in self._learners.values()])
+        if not self._boolean and len(self._learners) == 1:
+            return np.ones_like(scores)
+        return class_probabilities(next(iter(self._learners.values())).loss, scores)
+
+
+class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):
+    """Linear regression with second-order steps; targets may have any scale.
+
+    `learn_many` gives the same model, bit for bit, as `learn_one` row by row. Before anything is learned the
+    prediction is 0; later it lies within the range of the targets seen (`clip="auto"`).
+
+    Parameters
+    ----------
+    sketch, sketch_size, alpha, loss, clip, curvature, eta, diagonal, dtype
+        As those of `sketchnewton.SketchedNewtonRegressor`.
+    intercept, hashing, seed
+        As those of the classifier.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from sketchnewton.river import SketchedNewtonRegressor
+    >>> model = SketchedNewtonRegressor()
+    >>> evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE()).get() < 1.0
+    True
+    """
+
+    _classes = False
+
+    def _start(self) -> None:
+        self._learner = self._new_learner()
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn one example."""
+        self._learner.learn_row(self._names.row(x, learn=True), float(y))
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn the rows of a DataFrame, in order."""
+        rows = self._names.rows(dataframe.into_frame(X), learn=True)
+        self._learner.learn(rows, np.asarray(y, np.float64))
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """The prediction."""
+        return float(self._predict(self._names.row(x, learn=False))[0])
+
+    def predict_many(self, X: Any) -> Any:
+        """A prediction for each row."""
+        frame = dataframe.into_frame(X)
+        values = self._predict(self._names.rows(frame, learn=False))
+        return dataframe.to_native_series(values, name=None, like=frame)
+
+    def _predict(self, rows: _native.Rows) -> Floats:
+        return self._learner.loss.link(self._learner.predict(rows))

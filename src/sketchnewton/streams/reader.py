@@ -1,0 +1,208 @@
+"""The batches of one or more inputs, parsed ahead of the learner by a thread of its own."""
+
+from __future__ import annotations
+
+import os
+import queue
+import stat
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from sketchnewton.streams.batch import Batch, ParseError
+from sketchnewton.streams.files import Cancelled, Source, open_source
+from sketchnewton.streams.problems import Problems
+
+_AHEAD = 2  # batches waiting: one is enough to keep both threads busy, two absorb their unevenness
+
+Parse = Callable[[Source, Problems], Iterator[Batch]]
+"""The batches of an open input, in one format or another."""
+
+
+class BatchReader(Iterator[Batch]):
+    """The batches of all inputs, in order; closes itself at the end, on errors and when dropped.
+
+    ``position`` of ``size`` compressed bytes were needed for what was delivered so far; ``size`` is None
+    if there is a pipe. ``rows`` counts the delivered rows, ``skipped`` the bad ones before them, of which
+    ``first_error`` is the first; ``path`` is the input that the last batch came from; ``types`` are those of a
+    table's columns, for ``Columns.with_types``.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        parse: Parse,
+        *,
+        on_error: str = "stop",
+        prefetch: bool = True,
+        types: Mapping[str, str] | None = None,
+    ) -> None:
+        problems = Problems(on_error)
+        inputs = _Inputs(paths)
+        self.path = inputs.source.name
+        self.size = inputs.size
+        self.position = 0
+        self.rows = 0
+        self.skipped = 0
+        self.first_error: str | None = None
+        self.types = {} if types is None else types
+        steps = inputs.steps(parse, problems)
+        self._problems = problems
+        self._steps = _Prefetched(inputs, steps) if prefetch else _Direct(inputs, steps)
+        # Also runs when the interpreter exits: a thread that is still inside compiled code by then would
+        # bring the process down.
+        self._finalizer = weakref.finalize(self, self._steps.close)
+
+    def __next__(self) -> Batch:
+        if not self._finalizer.alive:
+            raise StopIteration
+        try:
+            step = self._steps.next()
+        except BaseException:
+            self.close()
+            self.skipped, self.first_error = self._problems.skipped, self._problems.first
+            raise
+        self.path, self.position = step.path, step.position
+        self.skipped, self.first_error = step.skipped, step.first_error
+        self.rows += len(step.batch)
+        return step.batch
+
+    def close(self) -> None:
+        """Stop reading and release the input; harmless when repeated."""
+        self._finalizer()
+
+    def __enter__(self) -> BatchReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Step(NamedTuple):
+    """A batch, and how far the reader was when it was made."""
+
+    batch: Batch
+    path: str
+    position: int
+    skipped: int
+    first_error: str | None
+
+
+class _Inputs:
+    """One input after the other: the first is open, the others are known to exist."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        sizes = [_size(path) for path in paths]
+        self.source = open_source(paths[0])
+        sizes[0] = self.source.size
+        known = [size for size in sizes if size is not None]
+        self.size = sum(known) if len(known) == len(sizes) else None
+        self._later = list(paths[1:])
+        self._cancelled = False
+        self._lock = threading.Lock()  # between opening the next and cancelling
+
+    def steps(self, parse: Parse, problems: Problems) -> Iterator[_Step]:
+        """All batches; having none at all is an error."""
+        first = self.source.name
+        empty = True
+        done = 0
+        while True:
+            source = self.source
+            try:
+                for batch in parse(source, problems):
+                    empty = False
+                    yield _Step(batch, source.name, done + source.position, problems.skipped, problems.first)
+            except ParseError as error:
+                if error.path:
+                    raise
+                raise ParseError(source.name, error.line, error.column, error.message) from None
+            done += source.position
+            if not self._open_next():
+                break
+        if empty and not problems.skipped:
+            raise ParseError(first, 1, 1, "no examples")
+
+    def _open_next(self) -> bool:
+        if not self._later:
+            return False
+        self.source.close()
+        following = open_source(self._later.pop(0))
+        with self._lock:
+            self.source = following
+            if self._cancelled:
+                following.cancel()
+        return True
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            self.source.cancel()
+
+    def close(self) -> None:
+        self.source.close()
+
+
+def _size(path: str) -> int | None:
+    if path == "-":
+        return None
+    status = os.stat(path)
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+class _Direct:
+    """Reads when asked."""
+
+    def __init__(self, inputs: _Inputs, steps: Iterator[_Step]) -> None:
+        self._inputs = inputs
+        self._steps = steps
+
+    def next(self) -> _Step:
+        return next(self._steps)
+
+    def close(self) -> None:
+        self._inputs.close()
+
+
+class _Prefetched:
+    """Reads ahead in a thread, which knows nothing of the reader, so that a dropped reader is collected."""
+
+    def __init__(self, inputs: _Inputs, steps: Iterator[_Step]) -> None:
+        self._inputs = inputs
+        self._stop = threading.Event()
+        self._queue: queue.Queue[_Step | BaseException | None] = queue.Queue(_AHEAD)
+        self._thread = threading.Thread(target=self._run, args=(steps,), name="skn-reader", daemon=True)
+        self._thread.start()
+
+    def _run(self, steps: Iterator[_Step]) -> None:
+        last: BaseException | None = None
+        try:
+            for step in steps:
+                self._queue.put(step)
+                if self._stop.is_set():
+                    return
+        except Cancelled:
+            return
+        except BaseException as error:  # whatever it is, it belongs to the thread that waits for rows
+            last = error
+        finally:
+            self._inputs.close()
+        self._queue.put(last)
+
+    def next(self) -> _Step:
+        item = self._queue.get()
+        if item is None:
+            raise StopIteration
+        if isinstance(item, BaseException):
+            raise item
+        return item
+
+    def close(self) -> None:
+        self._stop.set()
+        self._inputs.cancel()
+        # The thread may be waiting for room. It puts at most one item after this, for which there is room.
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        # The garbage collector may call from any thread. A disk that does not answer must not block exit.
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout=5.0)

@@ -1,0 +1,55 @@
+"""One table of estimators and settings: what every estimator promises is tested over it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchnewton import (
+    SketchedAdaGradClassifier,
+    SketchedAdaGradRegressor,
+    SketchedNewtonClassifier,
+    SketchedNewtonRegressor,
+)
+
+CLASSIFIERS: dict[str, Any] = {
+    "newton": SketchedNewtonClassifier(),
+    "newton, logistic": SketchedNewtonClassifier(loss="logistic"),
+    "newton, float64": SketchedNewtonClassifier(dtype="float64", fit_intercept=False),
+    "oja": SketchedNewtonClassifier("oja"),
+    "oja, logistic": SketchedNewtonClassifier("oja", loss="logistic", sketch_size=5),
+    "fd, squared hinge": SketchedNewtonClassifier("fd", loss="squared_hinge", clip=None),
+    "rfd": SketchedNewtonClassifier("rfd"),
+    "pfd, passes": SketchedNewtonClassifier("pfd", max_iter=20, early_stopping=True, validation_fraction=0.3),
+    "rp, diagonal": SketchedNewtonClassifier("rp", diagonal=True, random_state=3),
+    "none, hinge": SketchedNewtonClassifier("none", loss="hinge"),
+    "adagrad": SketchedAdaGradClassifier(),
+    "adagrad, squared": SketchedAdaGradClassifier(loss="squared", eta=0.5),
+}
+
+REGRESSORS: dict[str, Any] = {
+    "newton": SketchedNewtonRegressor(),
+    "oja": SketchedNewtonRegressor("oja"),
+    "oja, float64": SketchedNewtonRegressor("oja", dtype="float64", diagonal=False),
+    "fd": SketchedNewtonRegressor("fd"),
+    "rfd, absolute": SketchedNewtonRegressor("rfd", loss="absolute"),
+    "rp, huber": SketchedNewtonRegressor("rp", loss="huber", clip=None),
+    "none, early stopping": SketchedNewtonRegressor("none", early_stopping=True, max_iter=20),
+    "adagrad": SketchedAdaGradRegressor(),
+    "adagrad, quantile": SketchedAdaGradRegressor(loss="quantile:0.6", clip=None, eta=1.0),
+}
+
+ESTIMATORS = {
+    **{f"classifier: {name}": estimator for name, estimator in CLASSIFIERS.items()},
+    **{f"regressor: {name}": estimator for name, estimator in REGRESSORS.items()},
+}
+
+
+def rows(n: int, d: int, classes: int, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows with correlated features, and a class for each."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) @ rng.standard_normal((d, d))
+    scores = X @ rng.standard_normal((d, classes)) + rng.standard_normal((n, classes))
+    return X, scores.argmax(axis=1)

@@ -1,0 +1,161 @@
+"""A cache gives back what was put in, or is built again, or says in one line what is wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sketchnewton.streams import Batch, ParseError
+from sketchnewton.streams.cache import CacheWriter, open_cache
+
+KEY = {"files": [["/data/a.vw", 7, 123]], "way": {"format": None}}
+
+
+def some_batch(rows: int = 5, seed: int = 0, **extra: Any) -> Batch:
+    random = np.random.default_rng(seed)
+    lengths = random.integers(0, 4, rows)
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    return Batch(
+        indptr,
+        random.integers(0, 1000, indptr[-1]),
+        random.standard_normal(indptr[-1]),
+        random.standard_normal(rows),
+        **extra,
+    )
+
+
+def write(path: Path, batches: list[Batch], key: dict[str, Any] = KEY) -> Path:
+    with CacheWriter(str(path), key) as writer:
+        for batch in batches:
+            writer.write(batch)
+        writer.commit({"skipped": 2})
+    return path
+
+
+def read(path: Path, *, prefetch: bool = True) -> list[Batch]:
+    opened = open_cache(str(path), KEY, prefetch=prefetch)
+    assert opened is not None
+    with opened[0] as reader:
+        return list(reader)
+
+
+def assert_same(a: Batch, b: Batch) -> None:
+    for name in ("indptr", "indices", "data", "labels", "weights", "base"):
+        left, right = getattr(a, name), getattr(b, name)
+        assert (left is None) == (right is None), name
+        if left is not None:
+            np.testing.assert_array_equal(left, right, err_msg=name)
+    assert (a.tags, a.columns, a.first_line) == (b.tags, b.columns, b.first_line)
+
+
+BATCHES = {
+    "plain": some_batch(),
+    "with everything": some_batch(
+        3,
+        weights=np.array([1.0, 0.5, 2.0]),
+        base=np.zeros(3),
+        tags=[b"a", b"", b"\xff"],
+        columns=1000,
+        first_line=9,
+    ),
+    "one row with an empty tag": some_batch(1, tags=[b""]),
+    "rows without features": Batch(np.zeros(4, np.int64), np.empty(0, np.int64), np.empty(0), np.ones(3)),
+    "large indices": Batch(np.array([0, 1]), np.array([1 << 40]), np.array([0.1]), np.array([np.nan])),
+    "narrow types": Batch(
+        np.array([0, 2]),
+        np.array([3, 1], np.int32),
+        np.array([0.1, -0.0], np.float32),
+        np.array([1.0]),  # type: ignore[arg-type]
+    ),
+}
+
+
+@pytest.mark.parametrize("prefetch", [True, False])
+def test_all_comes_back(prefetch: bool, tmp_path: Path) -> None:
+    path = write(tmp_path / "c.skn-cache", list(BATCHES.values()))
+    found = read(path, prefetch=prefetch)
+    for batch, again in zip(BATCHES.values(), found, strict=True):
+        assert_same(batch, again)
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))
+def test_values_keep_every_bit(values: list[float]) -> None:
+    import tempfile  # noqa: PLC0415
+
+    data = np.array(values, np.float64)
+    batch = Batch(np.array([0, len(data)]), np.arange(len(data)), data, np.array([1.0]))
+    with tempfile.TemporaryDirectory() as folder:
+        (again,) = read(write(Path(folder) / "c", [batch]))
+    np.testing.assert_array_equal(again.data.astype(np.float64).view(np.int64), data.view(np.int64))
+
+
+def test_small_numbers_take_little_room(tmp_path: Path) -> None:
+    ones = Batch(np.array([0, 1000]), np.arange(1000), np.ones(1000), np.array([1.0]))
+    assert write(tmp_path / "c", [ones]).stat().st_size < 1000 * 8 + 400
+
+
+def test_another_key_is_stale(tmp_path: Path) -> None:
+    path = write(tmp_path / "c", [some_batch()])
+    assert open_cache(str(path), {**KEY, "files": [["/data/a.vw", 8, 123]]}) is None
+
+
+def test_no_cache_is_none(tmp_path: Path) -> None:
+    assert open_cache(str(tmp_path / "none"), KEY) is None
+
+
+def test_what_is_not_committed_does_not_exist(tmp_path: Path) -> None:
+    with CacheWriter(str(tmp_path / "c"), KEY) as writer:
+        writer.write(some_batch())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_truncation_is_noticed_before_a_row_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "c", [some_batch()])
+    whole = path.read_bytes()
+    for size in range(1, len(whole)):
+        path.write_bytes(whole[:size])
+        if size < 19:  # too short to tell whose it is
+            with pytest.raises(ParseError, match="not a cache"):
+                open_cache(str(path), KEY)
+        else:
+            assert open_cache(str(path), KEY) is None
+
+
+def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
+    path = write(tmp_path / "c", [some_batch()])
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0x10
+        path.write_bytes(bytes(damaged))
+        try:
+            opened = open_cache(str(path), KEY)
+            if opened is None:
+                continue  # to be built again
+            with opened[0] as reader:
+                list(reader)
+        except ParseError as error:
+            assert str(path) in str(error)  # noqa: PT017 - some bytes give the one, some the other
+            continue
+        pytest.fail(f"the change of byte {at} was not noticed")
+
+
+def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "thesis.txt"
+    path.write_text("years of work, in plain text")
+    with pytest.raises(ParseError, match=r"thesis\.txt: not a cache of skn, so it is not overwritten"):
+        open_cache(str(path), KEY)
+
+
+def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "c.999999999.tmp").write_text("left by a process that is no more")
+    (tmp_path / f"c.{os.getppid()}.tmp").write_text("of a process that is alive")
+    (tmp_path / "other.999999999.tmp").write_text("of something else")
+    write(tmp_path / "c", [some_batch()])
+    assert {path.name for path in tmp_path.iterdir()} == {"c", f"c.{os.getppid()}.tmp", "other.999999999.tmp"}

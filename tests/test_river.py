@@ -1,0 +1,144 @@
+"""The River models pass River's own checks, and learn the same however the examples come."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("river")
+
+from river import checks, datasets, evaluate, linear_model, metrics, optim, preprocessing
+
+from sketchnewton import _native
+from sketchnewton.river import SketchedNewtonClassifier, SketchedNewtonRegressor
+
+MODELS: dict[str, Any] = {
+    "classifier": SketchedNewtonClassifier(),
+    "classifier, oja, logistic": SketchedNewtonClassifier("oja", loss="logistic"),
+    "classifier, hashed": SketchedNewtonClassifier("oja", hashing=10),
+    "classifier, rfd": SketchedNewtonClassifier("rfd"),
+    "classifier, rp, hinge": SketchedNewtonClassifier("rp", diagonal=True, loss="hinge", seed=3),
+    "regressor": SketchedNewtonRegressor(),
+    "regressor, oja, absolute": SketchedNewtonRegressor("oja", loss="absolute"),
+    "regressor, fd, hashed": SketchedNewtonRegressor("fd", hashing=8),
+    "regressor, no intercept": SketchedNewtonRegressor("pfd", intercept=False, clip=None),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_river_accepts_it(name: str) -> None:
+    checks.check_estimator(MODELS[name])
+
+
+def stream(n: int, labels: list[Any], seed: int = 0) -> list[tuple[dict[str, float], Any]]:
+    """Names that come and go."""
+    rng = random.Random(seed)
+    return [
+        ({f"w{rng.randrange(60)}": rng.gauss(0, 1) for _ in range(rng.randrange(1, 12))}, rng.choice(labels))
+        for _ in range(n)
+    ]
+
+
+@pytest.mark.parametrize("hashing", [None, 12])
+@pytest.mark.parametrize("labels", [[True, False], ["a", "b", "c"]])
+def test_learn_many_is_learn_one_bit_for_bit(labels: list[Any], hashing: int | None) -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame(rng.standard_normal((80, 5)), columns=list("vwxyz"))
+    y = [labels[k] for k in rng.integers(0, len(labels), 80)]
+    one, many = (SketchedNewtonClassifier(hashing=hashing) for _ in range(2))
+    for x, label in zip(X.to_dict("records"), y, strict=True):
+        one.learn_one(x, label)
+    many.learn_many(X[:30][list("zyx")].assign(v=X["v"], w=X["w"]), pandas.Series(y[:30]))
+    many.learn_many(X[30:], pandas.Series(y[30:]))
+    if hashing is not None or len(labels) == 2:
+        assert one.predict_proba_one({"v": 1.0, "z": -2.0}) == many.predict_proba_one({"v": 1.0, "z": -2.0})
+    for x in X.to_dict("records")[:10]:
+        assert one.predict_proba_one(x) == pytest.approx(many.predict_proba_one(x), abs=1e-6)
+    assert many.predict_many(X).tolist() == [many.predict_one(x) for x in X.to_dict("records")]
+
+
+def test_polars_frames() -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    X = pandas.DataFrame(np.random.default_rng(0).standard_normal((50, 3)), columns=list("abc"))
+    y = X["a"] * 100 + 7
+    left, right = SketchedNewtonRegressor(), SketchedNewtonRegressor()
+    left.learn_many(X, y)
+    right.learn_many(polars.DataFrame(X.to_dict("list")), polars.Series(y.tolist()))
+    np.testing.assert_array_equal(
+        left.predict_many(X).to_numpy(), right.predict_many(polars.DataFrame(X.to_dict("list"))).to_numpy()
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pickle_continues_bit_for_bit(name: str) -> None:
+    model = copy.deepcopy(MODELS[name])
+    labels = ["a", "b", "c"] if "classifier" in name else [1.0, 5.0, -2e3]
+    examples = stream(120, labels)
+    for x, y in examples[:60]:
+        model.learn_one(x, y)
+    twin = pickle.loads(pickle.dumps(model))
+    for x, y in examples[60:]:
+        model.learn_one(x, y)
+        twin.learn_one(x, y)
+    for x, _ in examples:
+        assert model.predict_one(x) == twin.predict_one(x)
+
+
+def test_labels_may_appear_at_any_time() -> None:
+    model = SketchedNewtonClassifier()
+    assert model.predict_proba_one({"a": 1}) == {}
+    assert model.predict_one({"a": 1}) is None
+    model.learn_one({"a": 1}, "first")
+    assert model.predict_proba_one({"b": 1}) == {"first": 1.0}
+    for x, y in stream(50, ["first", "second", 3]):
+        model.learn_one(x, y)
+    proba = model.predict_proba_one({"w1": 1.0})
+    assert set(proba) == {"first", "second", 3}
+    assert sum(proba.values()) == pytest.approx(1.0, abs=1e-12)
+    with pytest.raises(ValueError, match="label True cannot be told apart"):
+        model.learn_one({"a": 1}, True)
+
+
+def test_errors_learn_nothing() -> None:
+    model = SketchedNewtonRegressor()
+    model.learn_one({"a": 1.0}, 2.0)
+    before = pickle.dumps(model._learner)
+    for x, y, error in [
+        ({"a": float("nan")}, 1.0, "X contains NaN"),
+        ({"a": float("inf")}, 1.0, "X contains infinity"),
+        ({"a": 1.0}, float("nan"), "label nan"),
+    ]:
+        with pytest.raises(ValueError, match=error):
+            model.learn_one(x, y)
+    with pytest.raises(TypeError, match="must be real number, not str"):
+        model.learn_one({"a": "blue"}, 1.0)
+    assert pickle.dumps(model._learner) == before
+    with pytest.raises(ValueError, match="hashing=40 is invalid"):
+        SketchedNewtonClassifier(hashing=40)
+    with pytest.raises(ValueError, match="sketch='x' is invalid"):
+        SketchedNewtonClassifier("x")
+
+
+def test_hashed_names_are_vowpal_wabbits() -> None:
+    assert _native.hashed_index("price", 18) == 229902
+    assert _native.hashed_index("17", 18) == 17
+    by_name, by_number = SketchedNewtonRegressor(hashing=18), SketchedNewtonRegressor(hashing=18)
+    by_name.learn_one({"17": 1.0}, 3.0)
+    by_number.learn_one({17: 1.0}, 3.0)
+    assert by_name.predict_one({17: 1.0}) == by_number.predict_one({"17": 1.0})
+
+
+def test_untuned_beats_rivers_default() -> None:
+    def accuracy(model: Any) -> float:
+        return float(evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy()).get())
+
+    assert accuracy(SketchedNewtonClassifier()) > accuracy(linear_model.LogisticRegression(optim.SGD(0.1)))
+    scaled = preprocessing.StandardScaler() | SketchedNewtonClassifier()
+    assert accuracy(scaled) > 0.88
