@@ -12,10 +12,10 @@
 Contenders take turns; numbers are medians of the processor time of the thread that learns, which other load
 on the machine does not lengthen, except through caches shared with it.
 
-The exit code is 1 if a promise is broken: m = 10 costs at most 4 times m = 0; Frequent Directions cost at most
-1.5 times Oja; a row among 10⁷ features costs at most 3 times a row among 10⁴, in the steady state; four times the
-non-zeros cost at most five times as much; and all predictions are finite, without which the time of a step says
-nothing.
+The exit code is 1 if a promise is broken: m = 10 costs at most 4 times m = 0; Frequent Directions and the default
+learner cost at most 1.5 times Oja; a row among 10⁷ features costs at most 3 times a row among 10⁴, in the steady
+state; four times the non-zeros cost at most five times as much; and all predictions are finite, without which the
+time of a step says nothing.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from collections import defaultdict
 import numpy as np
 import zipf
 
-from sketchnewton import SketchedNewton
+from sketchnewton import Learner, NewtonBank, SketchedNewton
 
 SKETCH_SIZES = (0, 5, 10, 14, 20)
 DIMENSIONS = (10**4, 10**5, 10**6, 10**7)
 DENSE_FEATURES, DENSE_CALLS = 50, 10_000
 SKETCHES, NON_ZEROS = ("oja", "fd", "rfd"), (15, 30, 60, 120, 240)
-SKETCH_COST, KIND_COST, DIMENSION_COST, NON_ZERO_COST = 4.0, 1.5, 3.0, 5.0
-PARTS = ("sizes", "kinds", "dimension", "non-zeros", "dense")
+SKETCH_COST, KIND_COST, BANK_COST, DIMENSION_COST, NON_ZERO_COST = 4.0, 1.5, 1.5, 3.0, 5.0
+PARTS = ("sizes", "kinds", "bank", "dimension", "non-zeros", "dense")
 
 Times = dict[int, list[float]]
 Promise = tuple[str, float, float]  # what, the ratio measured, and at most
@@ -49,7 +49,7 @@ def learner_of(m: int, sketch: str = "oja") -> SketchedNewton:
     return SketchedNewton(sketch if m else "none", m, intercept=True)
 
 
-def learn(learner: SketchedNewton, rows: zipf.SparseRows, name: str) -> float:
+def learn(learner: Learner, rows: zipf.SparseRows, name: str) -> float:
     """Microseconds per row."""
     start = time.thread_time()
     predictions = learner.learn(rows, rows.labels)
@@ -91,6 +91,16 @@ def by_dimension(count: int, repeat: int, sketch: str) -> tuple[Times, Times]:
             first[d].append(learn(learner, data[d], f"{sketch}, d = {d:,}"))
             second[d].append(learn(learner, data[d], f"{sketch}, d = {d:,}"))
     return first, second
+
+
+def bank_ratio(count: int, repeat: int) -> float:
+    """Cost of the default learner on the Zipf rows, relative to m = 10."""
+    rows = zipf.zipf_rows(count)
+    times = [
+        (learn(NewtonBank(), rows, "bank"), learn(learner_of(10), rows, "m = 10")) for _ in range(repeat)
+    ]
+    bank, oja = (statistics.median(column) for column in zip(*times, strict=True))
+    return bank / oja
 
 
 def by_non_zeros(count: int, repeat: int, sketch: str) -> Times:
@@ -143,6 +153,8 @@ def measure(parts: list[str], rows: int, repeat: int) -> tuple[dict[str, dict[in
     if "kinds" in parts:
         results["kind"] = kinds = medians(by_kind(rows, repeat))
         promises += [(f"{SKETCHES[kind]} / oja", kinds[kind] / kinds[0], KIND_COST) for kind in kinds if kind]
+    if "bank" in parts:
+        promises.append(("NewtonBank / m = 10", bank_ratio(rows, repeat), BANK_COST))
     for sketch in SKETCHES:
         if "dimension" in parts:
             first, second = (medians(times) for times in by_dimension(rows, repeat, sketch))

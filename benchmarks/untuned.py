@@ -65,16 +65,8 @@ def measure(name: str, peers: dict[str, float]) -> Row:
     X, y = SETS[name].load()
     learner = NewtonBank()
     wrong = error(learner.learn(X, y), y)
-    return Row(
-        name,
-        SETS[name].half,
-        SETS[name].text,
-        SETS[name].grouped,
-        len(y),
-        wrong,
-        learner.leading_expert,
-        peers,
-    )
+    data = SETS[name]
+    return Row(name, data.half, data.text, data.grouped, len(y), wrong, learner.leading_expert, peers)
 
 
 def share(values: Iterable[bool]) -> float:
@@ -145,13 +137,10 @@ def draw(rows: list[Row], path: Path) -> None:
     for i, row in enumerate(ordered):
         axes.plot([row.best(), max(row.peers["vw default"], row.bank)], [i, i], color="0.85", lw=4, zorder=0)
     names = {"vw default": "vw", "vw -l": "vw, best of ten -l", "": "best of all tuned runs"}
+    places = range(len(ordered))
     for prefix, marker in zip(names, ("x", "+", "|"), strict=True):
-        axes.scatter(
-            [row.best(prefix) for row in ordered], range(len(ordered)), marker=marker, label=names[prefix]
-        )
-    axes.scatter(
-        [row.bank for row in ordered], range(len(ordered)), s=18, color="k", label="NewtonBank(), untuned"
-    )
+        axes.scatter([row.best(prefix) for row in ordered], places, marker=marker, label=names[prefix])
+    axes.scatter([row.bank for row in ordered], places, s=18, color="k", label="NewtonBank(), untuned")
     axes.set_yticks(range(len(ordered)), [row.name for row in ordered], fontsize=7)
     axes.set_xscale("log")
     axes.set_xlabel("progressive error, one pass")

@@ -30,9 +30,7 @@ class DataSet:
     half: str
     positive: tuple[int, ...] = (1,)
     shuffled: bool = False
-    grouped: bool = (
-        False  # by class in the file, in the order of which no stream comes: only with the text sets
-    )
+    grouped: bool = False  # by class, as no stream comes: only text sets are run like that
     scaled: bool = False  # each feature divided by its largest size, as a user without hindsight could not
     text: bool = False
 

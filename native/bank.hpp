@@ -5,8 +5,8 @@
 // W_k = w̄_k + Uᵀb_k. At an epoch's end U ← N₁U + N₂·buffer, and Uᵀb_k joins w̄_k: a linear map that features
 // go through when they are touched next (DelayedMaps).
 //
-// A table row: K weights w̄, m sketch coordinates, padding, then max|x|, √Σx² and the epoch up to which the
-// row has been brought (−1: no coordinates yet, nothing to bring).
+// A table row: K weights w̄, m sketch coordinates, padding, then the number of rows that had the feature, √Σx²
+// and the epoch up to which the row has been brought (−1: no coordinates yet, nothing to bring).
 #pragma once
 
 #include <algorithm>
@@ -28,6 +28,7 @@ namespace skn {
 struct Expert {
   double constant, root;  // f = constant + root/√t
   double multiplier;
+  double even;  // 1: sees rows of classes brought halfway to the typical length; 0: as they are
 };
 
 // Small matrices have rows of ldm (m padded to four) or ldn (n padded to four) doubles.
@@ -74,6 +75,7 @@ class Bank {
         epochs_(shape_, state.epochs),
         sums_(table.stride),
         c_(ldm_),
+        even_c_(ldm_),
         p_(K_),
         up_(K_),
         down_(K_),
@@ -149,7 +151,7 @@ class Bank {
                      : half() > 0
                          ? (std::clamp(label, s_.scalars[kLow], s_.scalars[kHigh]) - middle()) / half()
                          : 0.0;
-    if (half() > 0) {
+    if (half() > 0 && !wild(label)) {
       charge(y, h, clock);
       const double r = aggregate_.slope(played, y);
       const std::int64_t rows = stands_for(t);
@@ -171,28 +173,29 @@ class Bank {
   // Scales, sketch, then every expert's step.
   void improve(const Row& row, double y, double r, double h, std::int64_t rows, double clock) {
     enter(row);
-    s_.scalars[kSquares] += length_;
+    s_.scalars[kSquares] += xx_;
     if (rows > 0) keep(row, std::sqrt(h * static_cast<double>(rows)) * std::abs(r));
     if (filled() > 0 && filled() >= std::min(s_.n, 1 + s_.counts[kRounds] / 16)) end_epoch();
 
-    double inside = 0;
-    for (std::int64_t j = 0; j < rank(); ++j) inside += c_[j] * c_[j];
-    const double outside = std::max(0.0, xx_ - inside), root = 1.0 / std::sqrt(std::max(clock, 1.0));
-    const double first = s_.scalars[kSquares] / static_cast<double>(s_.bank_counts[kLearned]);
-    double last = -1, a = 0, q = 0;
+    const double *even_c = evened(), one = s_.intercept ? 1.0 : 0.0;
+    const double even_xx = factor_ * factor_ * (xx_ - one) + one, first = typical();
+    const double root = 1.0 / std::sqrt(std::max(clock, 1.0));
+    const double* c = c_.data();
     double* direction = direction_.data();
-    std::fill(direction, direction + ldm_, 0.0);
+    double f = -1, a = 0, q = 0, even = -1;
     for (std::int64_t k = 0; k < K_; ++k) {
       const Expert& expert = s_.expert[k];
-      const double f = expert.constant + expert.root * root;
-      if (f != last) {  // experts of one schedule stand together
-        last = f;
+      const double its_f = expert.constant + expert.root * root;
+      if (its_f != f || expert.even != even) {  // experts of one kind stand together
+        f = its_f;
+        even = expert.even;
+        c = even != 0 ? even_c : c_.data();
         a = first + 0.5 * f * s_.scalars[kRidge];
-        q = outside / a;
-        for (std::int64_t j = 0; j < rank(); ++j) {
+        q = std::max(0.0, (even != 0 ? even_xx : xx_) - dot(c, c, ldm_)) / a;
+        for (std::int64_t j = 0; j < ldm_; ++j) {
           const double g = 1.0 / (a + f * s_.lambda[j]);
-          q += c_[j] * c_[j] * g;
-          direction[j] = c_[j] * (g - 1.0 / a);
+          q += c[j] * c[j] * g;
+          direction[j] = c[j] * (g - 1.0 / a);
         }
       }
       const double step = half() * aggregate_.travel(p_[k], y, h * expert.multiplier * q) / q;
@@ -203,6 +206,10 @@ class Bank {
   }
 
   void scatter(const Row& row) {
+    if (s_.intercept)
+      for (std::int64_t k = 0; k < K_; ++k) s_.constant[k] += step_[k];
+    for (std::int64_t k = 0; k < K_; ++k)
+      if (s_.expert[k].even != 0) step_[k] *= factor_;
     std::int64_t k = 0;
     if (table_.stride >= 8) {
       T step[8] = {};
@@ -212,8 +219,6 @@ class Bank {
     for (; k < K_; ++k)
       for (std::int64_t i = 0; i < row.size(); ++i)
         table_.row(row.index()[i])[k] += x_[i] * static_cast<T>(step_[k]);
-    if (s_.intercept)
-      for (k = 0; k < K_; ++k) s_.constant[k] += step_[k];
   }
 
   void scatter_eight(const std::int64_t* index, const T* x, std::int64_t n, const T* step) const {
@@ -231,11 +236,13 @@ class Bank {
   double look(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     scale(table, index, value, n);
     table.gather(index, x_.data(), n, sums_.data());
-    if (s_.intercept)
-      for (std::int64_t c = 0; c < K_ + rank(); ++c) sums_[c] += s_.constant[c];
-    for (std::int64_t j = 0; j < m_; ++j) c_[j] = j < rank() ? sums_[K_ + j] : 0.0;
+    for (std::int64_t j = 0; j < rank(); ++j) c_[j] = sums_[K_ + j] + s_.constant[K_ + j];
+    for (std::int64_t j = rank(); j < ldm_; ++j) c_[j] = 0;
+    const double* even = evened();
     for (std::int64_t k = 0; k < K_; ++k) {
-      const double score = s_.scalars[kOffset] + sums_[k] + dot(c_.data(), s_.b + k * ldm_, ldm_);
+      const bool evens = s_.expert[k].even != 0;
+      const double score = s_.scalars[kOffset] + s_.constant[k] + (evens ? factor_ : 1.0) * sums_[k] +
+                           dot(evens ? even : c_.data(), s_.b + k * ldm_, ldm_);
       if (aggregate_.logistic())
         p_[k] = std::clamp(score, -Aggregate::kLargestLogit, Aggregate::kLargestLogit);
       else
@@ -263,45 +270,51 @@ class Bank {
     return middle() + half() * played;
   }
 
-  // x_i/√(N_i·√(M_i/T)): between the largest and the root mean square of all values so far, this row's
-  // included. Only relative quantities are formed, which stay in range whatever the unit of a feature.
+  // x_i divided by the geometric mean of its root mean squares over the rows that have it and over all rows,
+  // this one included: √Σx²/(nT)^¼. Only relative quantities are formed, which stay in range whatever the
+  // unit of x_i.
   void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     x_.resize(static_cast<std::size_t>(n));
-    largest_.resize(static_cast<std::size_t>(n));
+    count_.resize(static_cast<std::size_t>(n));
     root_.resize(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < n; ++i) {
       const T* tail = table.row(index[i]) + table_.stride - kTail;
       x_[i] = static_cast<T>(value[i]);
-      largest_[i] = tail[kLargest];
+      count_[i] = tail[kCount];
       root_[i] = tail[kRoot];
     }
-    const T mean = static_cast<T>(1.0 / std::sqrt(static_cast<double>(s_.bank_counts[kLearned] + 1)));
+    const T rows = static_cast<T>(s_.bank_counts[kLearned] + 1);
     T* __restrict x = x_.data();
-    T* __restrict largest = largest_.data();
+    T* __restrict count = count_.data();
     T* __restrict root = root_.data();
     for (std::int64_t i = 0; i < n; ++i) {
-      const T size = std::abs(x[i]),
-              most = std::max(std::max(largest[i], size), std::numeric_limits<T>::min());
-      const T before = root[i] / most, now = x[i] / most, relative = std::sqrt(before * before + now * now);
-      largest[i] = most;
+      const T most = std::max(std::max(root[i], std::abs(x[i])), std::numeric_limits<T>::min());
+      const T before = root[i] / most, now = x[i] / most,
+              relative = std::max(std::sqrt(before * before + now * now), T(1e-30));
       root[i] = most * relative;
-      x[i] = now / std::max(std::sqrt(relative * mean), T(1e-30));
+      count[i] += T(1);
+      x[i] = now / relative * std::sqrt(std::sqrt(count[i] * rows));
     }
     xx_ = s_.intercept ? 1.0 : 0.0;
     for (std::int64_t i = 0; i < n; ++i) xx_ += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-    length_ = xx_;
-    if (s_.bank_counts[kLabels] == kSigns && s_.bank_counts[kLearned] > 0 && xx_ > 0) even_out(x, n);
+    // Classes hardly depend on how long a row is (a long text is not more of its class): some experts see
+    // rows halfway to the typical length. Numbers to be predicted may well, so there all see rows as they
+    // are.
+    factor_ = 1;
+    if (s_.bank_counts[kLabels] == kSigns && s_.bank_counts[kLearned] > 0 && xx_ > 0)
+      factor_ = std::sqrt(std::sqrt(typical() / xx_));
   }
 
-  // Classes do not depend on how long a row is (a long text is not more of its class), so rows are brought
-  // halfway to the typical length: x ← x·(R/T / ‖x‖²)^¼. Numbers to be predicted may well, so there rows stay
-  // as they are.
-  void even_out(T* x, std::int64_t n) {
-    const double typical = s_.scalars[kSquares] / static_cast<double>(s_.bank_counts[kLearned]);
-    const T factor = static_cast<T>(std::sqrt(std::sqrt(typical / xx_)));
-    xx_ = s_.intercept ? 1.0 : 0.0;
-    for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
-    for (std::int64_t i = 0; i < n; ++i) xx_ += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  double typical() const {  // ‖x‖²
+    return s_.scalars[kSquares] / static_cast<double>(s_.bank_counts[kLearned]);
+  }
+
+  // c for a row whose features are multiplied by factor_, the constant not.
+  const double* evened() {
+    for (std::int64_t j = 0; j < rank(); ++j)
+      even_c_[j] = factor_ * (c_[j] - s_.constant[K_ + j]) + s_.constant[K_ + j];
+    for (std::int64_t j = rank(); j < ldm_; ++j) even_c_[j] = 0;
+    return even_c_.data();
   }
 
   // The row's scales become those of its features.
@@ -310,11 +323,11 @@ class Bank {
     s_.bank_counts[kTouched] += row.size();
     for (std::int64_t i = 0; i < row.size(); ++i) {
       T* tail = table_.row(row.index()[i]) + table_.stride - kTail;
-      if (tail[kLargest] == T(0)) {
+      if (tail[kCount] == T(0)) {
         table_.active[s_.counts[kActive]++] = row.index()[i];
         tail[kEpoch] = T(-1);
       }
-      tail[kLargest] = largest_[i];
+      tail[kCount] = count_[i];
       tail[kRoot] = root_[i];
     }
     if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
@@ -323,7 +336,7 @@ class Bank {
 
   void settle(T* row) {
     T* tail = row + table_.stride - kTail;
-    if (tail[kLargest] == T(0) || tail[kEpoch] < T(0)) return;
+    if (tail[kCount] == T(0) || tail[kEpoch] < T(0)) return;
     epochs_.apply(static_cast<std::int64_t>(tail[kEpoch]), row, row + K_);
     tail[kEpoch] = static_cast<T>(epochs_.now());
   }
@@ -339,6 +352,13 @@ class Bank {
       s_.scalars[kOffset] = s_.scalars[kLow] = s_.scalars[kHigh] = label;
       s_.scalars[kSeenLow] = s_.scalars[kSeenHigh] = label;
     }
+  }
+
+  // Farther from the range than it is wide: taken into the range, up to a point, but not learned.
+  bool wild(double label) const {
+    const double low = s_.scalars[kLow], high = s_.scalars[kHigh];
+    return s_.bank_counts[kLabels] == kRange && s_.counts[kRounds] > kFree &&
+           (label > high + (high - low) || label < low - (high - low));
   }
 
   void charge(double y, double h, double clock) {
@@ -558,7 +578,7 @@ class Bank {
     std::copy_n(z.data(), m_, s_.constant + K_);
   }
 
-  enum { kLargest, kRoot, kEpoch, kTail };  // the last columns of a table row
+  enum { kCount, kRoot, kEpoch, kTail };  // the last columns of a table row
 
   Aggregate aggregate_;
   BankState<T> s_;
@@ -567,10 +587,10 @@ class Bank {
   MapShape shape_;
   DelayedMaps<T> epochs_;
   SymmetricEigen eigen_;
-  std::vector<double> sums_, c_, p_, up_, down_, step_, direction_, gain_;
-  std::vector<T> map_, x_, largest_, root_, copies_;
+  std::vector<double> sums_, c_, even_c_, p_, up_, down_, step_, direction_, gain_;
+  std::vector<T> map_, x_, count_, root_, copies_;
   std::vector<std::int64_t> places_;
-  double xx_ = 0, length_ = 0;  // ‖x‖², and before it was evened out
+  double xx_ = 0, factor_ = 1;
 };
 
 }  // namespace skn

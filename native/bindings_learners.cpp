@@ -242,11 +242,11 @@ BankState<T> bank_view(const State& s, bool intercept) {
   require(
       K > 0 && K <= Aggregate::kMost && m >= 0 && n >= m && stride >= std::max<std::int64_t>(K + m + 3, 8),
       "the table is too narrow");
-  static_assert(sizeof(Expert) == 3 * sizeof(double));
+  static_assert(sizeof(Expert) == 4 * sizeof(double));
   return {m,
           n,
           K,
-          reinterpret_cast<const Expert*>(s.get<double>("experts", {K, 3})),
+          reinterpret_cast<const Expert*>(s.get<double>("experts", {K, 4})),
           s.get<std::int64_t>("counts", {3}),
           s.get<std::int64_t>("bank_counts", {Bank<T>::kBankCounts}),
           s.get<double>("scalars", {Bank<T>::kScalars}),

@@ -41,7 +41,9 @@ def compare(X: Any, y: Any, tolerance: dict[str, float], **options: Any) -> Newt
             largest = max(1.0, float(abs(trace.W).max()))
             scaled[-1] -= offset
             np.testing.assert_allclose(scaled.T, trace.W, rtol=0, atol=10 * close * largest)
-        np.testing.assert_allclose(learner.scales, trace.scales[: X.shape[1]], rtol=1e-5)
+        # Sums of squares in float32 lose a few digits over thousands of rows.
+        rounding = 1e-9 if dtype == "float64" else 2e-4
+        np.testing.assert_allclose(learner.scales, trace.scales[: X.shape[1]], rtol=rounding)
     return learner
 
 
@@ -173,7 +175,7 @@ def test_one_wild_label_does_no_damage() -> None:
     wild[2000] = 1e6
     tame, hurt = NewtonBank().learn(X, y), NewtonBank().learn(X, wild)
     rest = slice(2001, None)
-    assert np.mean((hurt[rest] - y[rest]) ** 2) <= 1.5 * np.mean((tame[rest] - y[rest]) ** 2)
+    assert np.mean((hurt[rest] - y[rest]) ** 2) <= 1.1 * np.mean((tame[rest] - y[rest]) ** 2)
 
 
 def test_importance_is_many_small_steps() -> None:

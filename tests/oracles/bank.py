@@ -57,6 +57,17 @@ def losses(loss: str, tau: float, p: Vector, y: float) -> Vector:
     return np.where(y >= p, tau * (y - p), (1 - tau) * (p - y))
 
 
+def rate(loss: str, clock: float, K: int) -> float:
+    """How fast the rule learns: of losses that are not mixable ever more slowly."""
+    return 1.0 if loss in ("squared", "logistic") else np.sqrt(8 * np.log(K) / max(clock, 1.0)) / 2
+
+
+def charged(v: Vector, cost: Vector, share: float) -> Vector:
+    """Exponential weights, of which a share is dealt out anew."""
+    v = v * np.exp(cost.min() - cost)
+    return (1 - share) * v / v.sum() + share / len(v)
+
+
 def slope(loss: str, tau: float, p: float, y: float) -> float:
     if loss == "squared":
         return 2 * (p - y)
@@ -79,7 +90,25 @@ def travel(loss: str, tau: float, p: float, y: float, rate: float) -> float:
     return float(np.sign(distance) * min(abs(distance), speed))
 
 
-def bank(  # noqa: PLR0912 - the pseudo-code, line by line
+def robust_frequent_directions(
+    U: Matrix, lam: Vector, rows: list[Vector], m: int
+) -> tuple[Matrix, Vector, float]:
+    """The m directions that remain of [√λU; rows], their eigenvalues, and what all of them have shrunk by."""
+    _, sigma, V = np.linalg.svd(np.vstack([np.sqrt(lam)[:, None] * U, *rows]), full_matrices=False)
+    values = sigma**2
+    least = 1e-13 * values[0]
+    delta = values[m] if len(values) > m and values[m] > least else 0.0
+    kept = values[:m] - delta > least
+    return V[:m][kept], (values[:m] - delta)[kept], delta
+
+
+def widened(low: float, high: float, labels: Sequence[float] | Vector, *, free: bool) -> tuple[float, float]:
+    """The range of labels, grown by at most its own width to either side."""
+    room = np.inf if free or high == low else high - low
+    return max(low - room, min(labels)), min(high + room, max(labels))
+
+
+def bank(
     X: Matrix,
     y: Vector,
     *,
@@ -97,26 +126,25 @@ def bank(  # noqa: PLR0912 - the pseudo-code, line by line
     W, N, M2 = np.zeros((K, d)), np.zeros(d), np.zeros(d)
     U, lam, buffer = np.zeros((0, d)), np.zeros(0), []
     T, R, rho, clock = 0, 0.0, 0.0, 0.0
-    v, eta = np.full(K, 1 / K), np.nan
+    v, eta = np.full(K, 1 / K), rate(loss, 0.0, K)
     offset, low, high, signs = 0.0, -1.0, 1.0, True
     following, trace = 0, Trace()
     for t, (x, label, h) in enumerate(zip(X, y, h_all, strict=True), 1):
         if t == 1 and loss != "logistic" and abs(label) != 1:
             signs, offset, low, high = False, label, label, label
-        middle, half = (low + high) / 2, (high - low) / 2
-        if loss == "logistic":
-            middle, half = 0.0, 1.0
+        middle, half = (0.0, 1.0) if loss == "logistic" else ((low + high) / 2, (high - low) / 2)
         # Scales include the row itself: they do not look at the label.
         present = x != 0
-        N_new, M2_new = np.maximum(N, abs(x)), M2 + x * x
-        s = np.sqrt(N_new * np.sqrt(M2_new / (T + 1)))
+        N_new, M2_new = N + present, M2 + x * x
+        s = np.sqrt(M2_new) / np.maximum(N_new * (T + 1), 1) ** 0.25
         xs = np.where(present, x / np.where(s > 0, s, 1.0), 0.0)
-        length = xs @ xs
-        if (
-            signs and T > 0 and length > 0
-        ):  # classes do not depend on how long a row is: halfway to the typical
-            xs[: d - intercept] *= (R / T / length) ** 0.25
-        scores = W @ xs + offset
+        # Classes do not depend on how long a row is: the experts of the falling schedule see it halfway to the
+        # typical length. The constant stays 1.
+        even = xs.copy()
+        if signs and T > 0 and xs @ xs > 0:
+            even[: d - intercept] *= (R / T / (xs @ xs)) ** 0.25
+        seen_by = [even if schedule == "root" else xs for schedule, _ in experts]
+        scores = np.array([w @ row for w, row in zip(W, seen_by, strict=True)]) + offset
         if loss == "logistic":
             p = np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
         else:
@@ -127,58 +155,47 @@ def bank(  # noqa: PLR0912 - the pseudo-code, line by line
 
         # A label beyond the range of those before it is learned as the nearest one within.
         Y = label if loss == "logistic" else (np.clip(label, low, high) - middle) / half if half > 0 else 0.0
+        # If it is farther away than the range is wide, not at all.
+        wild = not (signs or low - 2 * half <= label <= high + 2 * half) and t > 8 and half > 0
         clock += h
-        cost = losses(loss, tau, p, Y)
-        if loss in ("absolute", "quantile"):
-            now = np.sqrt(8 * np.log(K) / max(clock, 1.0)) / 2
-            v = v ** (1.0 if np.isnan(eta) else now / eta)
-            cost, eta = cost * now, now
-        v = v * np.exp(-h * (cost - cost.min()))
-        v /= v.sum()
-        v = (1 - 1 / (clock + 1)) * v + 1 / (K * (clock + 1))
-        r = slope(loss, tau, P, Y)
+        now = eta if wild else rate(loss, clock, K)
+        v = v if wild else charged(v ** (now / eta), now * h * losses(loss, tau, p, Y), 1 / (clock + 1))
+        eta = now
+        r = 0.0 if wild else slope(loss, tau, P, Y)
 
         stands_for = 0
-        if half > 0 and t >= following:  # this row goes into the sketch, for all up to the next that does
+        if (
+            half > 0 and t >= following and not wild
+        ):  # this row goes into the sketch, for all up to the next that does
             stands_for = 1 if t <= 30 * m else max(8, t // 64)
             following = t + stands_for
         if abs(r) >= 1e-9 and xs @ xs > 0:
             T, N, M2 = T + 1, N_new, M2_new
-            R += length
+            R += xs @ xs
             if m > 0 and stands_for > 0:
                 buffer.append(np.sqrt(h * stands_for) * abs(r) * xs)
             if buffer and len(buffer) >= min(4 * m, 1 + t // 16):
-                S = np.vstack([np.sqrt(lam)[:, None] * U, *buffer])
-                _, sigma, V = np.linalg.svd(S, full_matrices=False)
-                values = sigma**2
-                least = 1e-13 * values[0]
-                delta = values[m] if len(values) > m and values[m] > least else 0.0
-                rho += delta
-                kept = values[:m] - delta > least
-                U, lam, buffer = V[:m][kept], (values[:m] - delta)[kept], []
-            c = U @ xs
-            outside = max(0.0, xs @ xs - c @ c)
+                U, lam, delta = robust_frequent_directions(U, lam, buffer, m)
+                rho, buffer = rho + delta, []
             for k, (schedule, multiplier) in enumerate(experts):
+                row = seen_by[k]
+                c = U @ row
                 f = 1 / 8 if schedule == "constant" else 2 / np.sqrt(max(clock, 1.0))
                 a = R / T + f * rho / 2
                 g = 1 / (a + f * lam)
-                q = outside / a + c**2 @ g
+                q = max(0.0, row @ row - c @ c) / a + c**2 @ g
                 step = half * travel(loss, tau, p[k], Y, h * multiplier * q) / q
-                W[k] += step * (xs / a + (c * (g - 1 / a)) @ U)
+                W[k] += step * (row / a + (c * (g - 1 / a)) @ U)
 
         if loss != "logistic" and not (signs and abs(label) == 1):
             # The range grows to the labels seen; past the first rows at most twofold.
-            seen = y[:t] if signs else [low, label, high]
-            room = 2 * half if t > 8 and half > 0 else np.inf
-            old, signs = half, False
-            low, high = max(low - room, min(seen)), min(high + room, max(seen))
-            half = (high - low) / 2
-            if old > 0 and half != old:
-                shrink = (old / half) ** 2
-                lam, rho, buffer = lam * shrink, rho * shrink, [row * (old / half) for row in buffer]
-                if loss == "squared":
-                    v = v**shrink / (v**shrink).sum()
+            low, high = widened(low, high, y[:t] if signs else [low, label, high], free=t <= 8)
+            signs, grown = False, (high - low) / 2
+            if half > 0:
+                shrink = (half / grown) ** 2
+                lam, rho, buffer = lam * shrink, rho * shrink, [row * (half / grown) for row in buffer]
+                v = v**shrink / (v**shrink).sum() if loss == "squared" else v
         trace.shares.append(v.copy())
     trace.W, trace.eigenvalues = W, lam
-    trace.scales = np.sqrt(N * np.sqrt(M2 / max(T, 1)))
+    trace.scales = np.sqrt(M2) / np.maximum(N * T, 1) ** 0.25
     return trace

@@ -16,15 +16,15 @@ from sketchnewton.learners.sketch import padded4
 from sketchnewton.learners.table import TableLearner, table_dtype
 from sketchnewton.losses import Loss
 
-# Name, then the numbers of `Expert` in native/bank.hpp: f = constant + root/√t, and the step's multiplier.
-# Experts of one schedule stand together.
-EXPERTS: dict[str, tuple[float, float, float]] = {
-    "steady 0.5": (0.125, 0.0, 0.5),
-    "steady 2": (0.125, 0.0, 2.0),
-    "steady 8": (0.125, 0.0, 8.0),
-    "falling 0.5": (0.0, 2.0, 0.5),
-    "falling 8": (0.0, 2.0, 8.0),
-    "falling 1e6": (0.0, 2.0, 1e6),
+# Name, then the numbers of `Expert` in native/bank.hpp: f = constant + root/√t, the step's multiplier, and whether
+# rows of classes are brought halfway to the typical length. Experts of one kind stand together.
+EXPERTS: dict[str, tuple[float, float, float, float]] = {
+    "steady 0.5": (0.125, 0.0, 0.5, 0.0),
+    "steady 2": (0.125, 0.0, 2.0, 0.0),
+    "steady 8": (0.125, 0.0, 8.0, 0.0),
+    "falling 0.5": (0.0, 2.0, 0.5, 1.0),
+    "falling 8": (0.0, 2.0, 8.0, 1.0),
+    "falling 1e6": (0.0, 2.0, 1e6, 1.0),
 }
 BUFFER = 4  # times m rows wait for an update of the sketch
 LOSSES = ("squared", "logistic", "absolute", "quantile")
@@ -50,8 +50,8 @@ class NewtonBank(TableLearner):
 
     Features may have any scale: predictions do not change if a feature is multiplied by a constant. The range of
     the labels is learned as they come; predictions stay within the labels seen. While all labels are -1 or +1
-    that range is taken to be [-1, 1]. A label beyond the range is learned as the nearest one within, and then
-    becomes part of it, so that a single wild one does no damage.
+    that range is taken to be [-1, 1]. A label beyond the range is learned as the nearest one within (not at all
+    if it is farther away than the range is wide), and then becomes part of it: a single wild one does no damage.
 
     A row of weight h is learned like h rows: steps are h times as long, along a path that does not pass the
     label.
@@ -117,7 +117,7 @@ class NewtonBank(TableLearner):
 
     @property
     def expert_names(self) -> tuple[str, ...]:
-        """The experts: how their steps fall, and how long they are."""
+        """How curvature counts (the same for ever, or falling like 1/√t), and the length of the steps."""
         return tuple(EXPERTS)
 
     @property
@@ -144,10 +144,9 @@ class NewtonBank(TableLearner):
     def expert_intercepts(self) -> Floats:
         """The constant that each expert adds to its scores."""
         with self._lock:
-            constant, offset = self._arrays["constant"], self._arrays["scalars"][_OFFSET]
-            return np.asarray(
-                offset + constant[: self._K] + self._arrays["b"][:, : self._m] @ constant[self._K :]
-            )
+            its, constant = self._arrays, self._arrays["constant"]
+            own = constant[: self._K] + its["b"][:, : self._m] @ constant[self._K :]
+            return np.asarray(its["scalars"][_OFFSET] + own)
 
     @property
     def intercept_(self) -> float:
@@ -168,7 +167,10 @@ class NewtonBank(TableLearner):
 
     @property
     def scales(self) -> Floats:
-        """What each feature is divided by, between its largest size and its root mean square; 0: never seen."""
+        """What features are divided by, between their root mean squares over all rows and rows that have them.
+
+        0 for features never seen.
+        """
         with self._lock:
             scales = np.zeros(self.dimension)
             scales[self._seen] = self._scales_of_seen()
@@ -197,9 +199,9 @@ class NewtonBank(TableLearner):
     # -- for learners
 
     def _scales_of_seen(self) -> Floats:
-        largest, root = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
-        mean = root / np.sqrt(max(int(self._arrays["bank_counts"][_LEARNED]), 1))
-        return np.asarray(np.sqrt(largest) * np.sqrt(mean))
+        count, root = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
+        rows = max(int(self._arrays["bank_counts"][_LEARNED]), 1)
+        return np.asarray(root / (count * rows) ** 0.25)
 
     def _settled_weights(self) -> Floats:
         """Features seen × experts, in the unit of the features."""

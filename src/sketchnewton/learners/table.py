@@ -157,9 +157,8 @@ class TableLearner(Learner):
         rounds, active, dimension = self._arrays["counts"]
         largest = self._seen.max(initial=-1) if active == len(arrays["features"]) else None
         fits = rounds >= 0 and largest is not None and dimension == largest + 1
-        if fits and not (
-            np.isfinite(arrays["table"]).all() and (arrays["table"][:, self._scale_column] > 0).all()
-        ):
+        scales = arrays["table"][:, self._scale_column]
+        if fits and not (np.isfinite(arrays["table"]).all() and (scales > 0).all()):
             raise ValueError("its feature table holds impossible numbers")
         if not fits or not self._counters_fit():
             raise ValueError("its counters contradict its arrays")
