@@ -37,7 +37,7 @@ REGRESSORS: dict[str, Any] = {
     "oja, float64": SketchedNewtonRegressor("oja", dtype="float64", diagonal=False),
     "fd": SketchedNewtonRegressor("fd"),
     "rfd, absolute": SketchedNewtonRegressor("rfd", loss="absolute"),
-    "rp, huber": SketchedNewtonRegressor("rp", loss="huber", clip=None),
+    "rp, huber": SketchedNewtonRegressor("rp", loss="huber"),
     "none, early stopping": SketchedNewtonRegressor("none", early_stopping=True, max_iter=20),
     "adagrad": SketchedAdaGradRegressor(),
     "adagrad, rp": SketchedAdaGradRegressor("rp"),
