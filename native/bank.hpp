@@ -140,7 +140,7 @@ class Bank {
 
   double learn_row(const Row& row, double label, double h) {
     if (h == 0) return peek(row, std::numeric_limits<std::int64_t>::max());
-    for (std::int64_t i = 0; i < row.size(); ++i) settle(table_.row(row.index()[i]));
+    settle(row);
     const double played = look(table_, row.index(), row.value(), row.size());
     const double prediction =
         s_.bank_counts[kLabels] == kNone && !aggregate_.logistic() ? 0.0 : middle() + half() * played;
@@ -301,8 +301,12 @@ class Bank {
     // rows halfway to the typical length. Numbers to be predicted may well, so there all see rows as they
     // are.
     factor_ = 1;
-    if (s_.bank_counts[kLabels] == kSigns && s_.bank_counts[kLearned] > 0 && xx_ > 0)
-      factor_ = std::sqrt(std::sqrt(typical() / xx_));
+    if (s_.bank_counts[kLabels] == kSigns && s_.bank_counts[kLearned] > 0) {
+      double seen = s_.intercept ? 1.0 : 0.0;  // features never seen count as zero, here too
+      for (std::int64_t i = 0; i < n; ++i)
+        seen += count[i] > T(1) ? static_cast<double>(x[i]) * static_cast<double>(x[i]) : 0.0;
+      if (seen > 0) factor_ = std::sqrt(std::sqrt(typical() / seen));
+    }
   }
 
   double typical() const {  // ‖x‖²
@@ -332,6 +336,20 @@ class Bank {
     }
     if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
       s_.counts[kDimension] = row.index()[row.size() - 1] + 1;
+  }
+
+  // Finding out which features need it takes no branch, so that many of them can be fetched at once.
+  void settle(const Row& row) {
+    const auto now = static_cast<T>(epochs_.now());
+    places_.resize(std::max(places_.size(), static_cast<std::size_t>(row.size())));
+    std::int64_t behind = 0;
+    for (std::int64_t i = 0; i < row.size(); ++i) {
+      const std::int64_t feature = row.index()[i];
+      const T* tail = table_.row(feature) + table_.stride - kTail;
+      places_[behind] = feature;
+      behind += (tail[kCount] != T(0)) & (tail[kEpoch] >= T(0)) & (tail[kEpoch] != now);
+    }
+    for (std::int64_t i = 0; i < behind; ++i) settle(table_.row(places_[i]));
   }
 
   void settle(T* row) {
