@@ -17,7 +17,7 @@ from sketchnewton import (
 CLASSIFIERS: dict[str, Any] = {
     "newton": SketchedNewtonClassifier(),
     "newton, logistic": SketchedNewtonClassifier(loss="logistic"),
-    "newton, float64": SketchedNewtonClassifier(dtype="float64", fit_intercept=False),
+    "newton, float64": SketchedNewtonClassifier(dtype="float64"),
     "oja": SketchedNewtonClassifier("oja"),
     "oja, logistic": SketchedNewtonClassifier("oja", loss="logistic", sketch_size=5),
     "fd, squared hinge": SketchedNewtonClassifier("fd", loss="squared_hinge", clip=None),
@@ -27,6 +27,8 @@ CLASSIFIERS: dict[str, Any] = {
     "none, hinge": SketchedNewtonClassifier("none", loss="hinge"),
     "adagrad": SketchedAdaGradClassifier(),
     "adagrad, squared": SketchedAdaGradClassifier(loss="squared", eta=0.5),
+    "adagrad, fd, softmax": SketchedAdaGradClassifier("fd", multi_class="softmax"),
+    "adagrad, data, shared": SketchedAdaGradClassifier("rp", multi_class_sketch="shared", penalty="l2"),
 }
 
 REGRESSORS: dict[str, Any] = {
@@ -35,10 +37,11 @@ REGRESSORS: dict[str, Any] = {
     "oja, float64": SketchedNewtonRegressor("oja", dtype="float64", diagonal=False),
     "fd": SketchedNewtonRegressor("fd"),
     "rfd, absolute": SketchedNewtonRegressor("rfd", loss="absolute"),
-    "rp, huber": SketchedNewtonRegressor("rp", loss="huber", clip=None),
+    "rp, huber": SketchedNewtonRegressor("rp", loss="huber"),
     "none, early stopping": SketchedNewtonRegressor("none", early_stopping=True, max_iter=20),
     "adagrad": SketchedAdaGradRegressor(),
-    "adagrad, quantile": SketchedAdaGradRegressor(loss="quantile:0.6", clip=None, eta=1.0),
+    "adagrad, rp": SketchedAdaGradRegressor("rp"),
+    "adagrad, quantile": SketchedAdaGradRegressor(loss="quantile:0.6"),
 }
 
 ESTIMATORS = {

@@ -65,7 +65,7 @@ def test_a_signal_ends_the_run_with_what_was_learned(number: int, code: int, tmp
     assert "stopped by" in err
     assert "Traceback" not in err
 
-    repeated = sketchnewton.SketchedNewton(intercept=True)
+    repeated = sketchnewton.NewtonBank()
     text = tmp_path / "again.svm"
     text.write_text("".join((LINES * 80)[: learner.rows_seen]))
     for batch in read_svmlight(text):
@@ -80,7 +80,7 @@ def test_a_signal_before_the_first_row_keeps_the_older_model(tmp_path: Path) -> 
     model.write_bytes(b"older")
     with command("train", fifo, "--model", model) as process:
         assert process.stderr is not None
-        assert b"SketchedNewton" in process.stderr.readline()  # now it waits for somebody to open the fifo
+        assert b"NewtonBank" in process.stderr.readline()  # now it waits for somebody to open the fifo
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
         assert b"Traceback" not in process.stderr.read()

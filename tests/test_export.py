@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
-from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
 
-from sketchnewton import SketchedNewtonClassifier, SketchedNewtonRegressor
+from sketchnewton import SketchedAdaGradClassifier, SketchedNewtonClassifier, SketchedNewtonRegressor
 from tests.estimator_support import CLASSIFIERS, REGRESSORS, rows
 
 
@@ -20,12 +20,14 @@ def test_plain_classifier(name: str, classes: int) -> None:
     X, y = rows(200, 5, classes)
     model = clone(CLASSIFIERS[name]).fit(X, y)
     plain = model.to_sklearn()
-    assert type(plain) is SGDClassifier
+    joint = len(model._learners) < len(model.coef_)
+    assert type(plain) is (LogisticRegression if joint else SGDClassifier)
     np.testing.assert_array_equal(plain.decision_function(X), model.decision_function(X))
     np.testing.assert_array_equal(plain.predict(X), model.predict(X))
     if classes == 2 or model._learners[0].loss.name == "logistic":
         np.testing.assert_allclose(plain.predict_proba(X), model.predict_proba(X), atol=1e-12)
-    plain.partial_fit(X, y)  # and it is alive
+    if not joint:
+        plain.partial_fit(X, y)  # and it is alive
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
@@ -61,6 +63,14 @@ def test_onnx_classifier(loss: str, classes: int, texts: bool) -> None:
     X, y = rows(200, 5, classes)
     y = np.array([f"class {k}" for k in y]) if texts else y
     model = SketchedNewtonClassifier(loss=loss).fit(X, y)
+    label, proba = onnx_outputs(model, X)
+    np.testing.assert_array_equal(label, model.predict(X))
+    np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-12)
+
+
+def test_onnx_softmax() -> None:
+    X, y = rows(200, 5, 4)
+    model = SketchedAdaGradClassifier(multi_class="softmax").fit(X, y)
     label, proba = onnx_outputs(model, X)
     np.testing.assert_array_equal(label, model.predict(X))
     np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-12)

@@ -15,7 +15,7 @@ WINDOW = 10  # batches
 
 
 def draw(path: str, results: dict[str, list[Any]]) -> None:
-    figure = Figure(figsize=(9.0, 3.8), dpi=200, facecolor="white", layout="constrained")
+    figure = Figure(figsize=(9.0, 3.8), dpi=130, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     for colour, every in zip(COLOURS, results.values(), strict=False):
@@ -28,6 +28,8 @@ def draw(path: str, results: dict[str, list[Any]]) -> None:
         _curve(right, np.array(list(runs[0].accuracies)), accuracies, colour, str(runs[0].job))
     left.set_title(f"training loss (mean of {WINDOW} batches)", fontsize=11)
     left.set_yscale("log")
+    for axis_format in (left.yaxis.set_major_formatter, left.yaxis.set_minor_formatter):
+        axis_format("{x:g}")
     right.set_title("test accuracy (at the end on all test rows)", fontsize=11)
     right.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     right.legend(frameon=False, loc="lower right")

@@ -24,7 +24,7 @@ from sketchnewton.cli.learner import (
     positive_label,
 )
 from sketchnewton.cli.spectrum import show
-from sketchnewton.learners import Learner
+from sketchnewton.learners import Learner, NewtonBank
 from sketchnewton.sketches import Sketch
 from sketchnewton.streams import Names
 
@@ -68,11 +68,19 @@ def _facts(learner: Learner, top: int) -> dict[str, Any]:
         "intercept": learner.intercept_ if class_count(learner) is None else constants(learner).tolist(),
         # Where each class has a sketch of its own: all their eigenvalues together.
         "spectrum": np.sort(np.ravel(learner.spectrum))[::-1].tolist(),
+        "experts": _experts(learner),
         "largest_weights": [
             {"feature": names.get(feature, feature), "weight": weight} for feature, weight in largest
         ],
         "data": {name: learner.notes[name] for name in ("features", "columns") if name in learner.notes},
     }
+
+
+def _experts(learner: Learner) -> dict[str, float]:
+    """Of a bank: how much each expert has to say."""
+    if not isinstance(learner, NewtonBank):
+        return {}
+    return dict(zip(learner.expert_names, learner.expert_shares.tolist(), strict=True))
 
 
 def _unfinished(learner: Learner) -> str | None:
@@ -110,6 +118,9 @@ def _page(path: str, facts: dict[str, Any]) -> list[str]:
     width = max((len(name) for name in parameters), default=0)
     for name, value in parameters.items():
         lines.append(f"  {name:<{width}}  {_absent(name, facts) if value is None else value}")
+    if facts["experts"]:
+        lines += ["", "experts, by their share of the say"]
+        lines += _bars(list(facts["experts"].items()))
     if facts["spectrum"]:
         lines += ["", "curvature spectrum (eigenvalues, one per direction)"]
         lines += _bars([(str(i), value) for i, value in enumerate(facts["spectrum"][:_SPECTRUM], 1)])

@@ -55,6 +55,10 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def _n_learners(self) -> int: ...
 
+    def _n_outputs(self) -> int:
+        """How many scores a row has."""
+        return self._n_learners()
+
     # -- learning
 
     def _start(self) -> None:
@@ -158,11 +162,18 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Coefficients, one row per learner, and intercepts."""
         learners = self._fitted("coef_")
         if not self._weights:
-            coefficients = np.zeros((len(learners), self.n_features_in_))
-            for row, learner in zip(coefficients, learners, strict=True):
-                weights = learner.weights
-                row[: len(weights)] = weights
-            self._weights += [coefficients, np.array([learner.intercept_ for learner in learners])]
+            coefficients = np.zeros((self._n_outputs(), self.n_features_in_))
+            if len(learners) == len(coefficients):
+                for row, learner in zip(coefficients, learners, strict=True):
+                    weights = learner.weights
+                    row[: len(weights)] = weights
+                intercepts = np.array([learner.intercept_ for learner in learners])
+            else:  # one learner of several scores
+                joint: Any = learners[0]
+                weights = joint.weights.T
+                coefficients[:, : weights.shape[1]] = weights
+                intercepts = joint.intercepts
+            self._weights += [coefficients, intercepts]
         coefficients, intercepts = self._weights
         return coefficients, intercepts
 

@@ -100,7 +100,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Floats:
         """X · coef_ + intercept_: one score per row for two classes, else one per row and class."""
         scores = self._scores(X)
-        return scores[:, 0] if len(self._learners) == 1 else scores
+        return scores[:, 0] if self._n_outputs() == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest score."""

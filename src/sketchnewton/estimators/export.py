@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import PoissonRegressor, SGDClassifier, SGDRegressor
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, SGDClassifier, SGDRegressor
 
 # scikit-learn's name of each loss: what SGDClassifier's predict_proba and a later partial_fit go by.
 _LOSS = {
@@ -16,15 +16,17 @@ _LOSS = {
 }
 
 
-def to_sklearn(estimator: Any) -> SGDClassifier | SGDRegressor | PoissonRegressor:
-    """A fitted `SGDClassifier` or `SGDRegressor` (`PoissonRegressor` for that loss) with the same coefficients.
+def to_sklearn(estimator: Any) -> Any:
+    """A fitted `SGDClassifier` or `SGDRegressor` with the same coefficients.
+
+    `LogisticRegression` where classes are learned by softmax, `PoissonRegressor` for that loss.
 
     Scores and classes are the same, and so are probabilities, but for more than two classes learned with another
     loss than the logistic. A regressor's bound on predictions (`clip`) has no place there.
     """
     loss = estimator._learners[0].loss.name
     if hasattr(estimator, "classes_"):
-        plain = SGDClassifier(loss=_LOSS[loss])
+        plain = LogisticRegression() if _jointly(estimator) else SGDClassifier(loss=_LOSS[loss])
         plain.classes_ = estimator.classes_.copy()
     else:
         plain = SGDRegressor()
@@ -41,6 +43,11 @@ def to_sklearn(estimator: Any) -> SGDClassifier | SGDRegressor | PoissonRegresso
         plain.t_ = estimator.t_
     plain.n_iter_ = max(estimator.n_iter_, 1)
     return plain
+
+
+def _jointly(estimator: Any) -> bool:
+    """Are several classes one learner's, by softmax?"""
+    return bool(len(estimator._learners) < estimator._n_outputs())
 
 
 def to_frame(estimator: Any) -> Any:
@@ -141,7 +148,10 @@ class _Graph:
         self.node("ArgMax", [scores], "best", axis=1, keepdims=0)
         self.node("Gather", ["classes", "best"], "label", axis=0)
         logistic = estimator._learners[0].loss.name == "logistic"
-        (self._logistic if logistic else self._nearest)(scores, len(classes))
+        if _jointly(estimator):
+            self.node("Softmax", [scores], "probabilities", axis=1)
+        else:
+            (self._logistic if logistic else self._nearest)(scores, len(classes))
         kind = self._types.STRING if labels.dtype.kind == "U" else self._types.INT64
         self.outputs = [
             self._helper.make_tensor_value_info("label", kind, [None]),

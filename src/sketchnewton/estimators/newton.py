@@ -20,7 +20,9 @@ class SketchedNewtonClassifier(OnlineClassifier):
     Parameters
     ----------
     sketch : {"oja", "fd", "rfd", "pfd", "rp", "none"}, default=None
-        How curvature is kept, see `sketchnewton.SketchedNewton`. None is the learner without parameters.
+        How curvature is kept, see `sketchnewton.SketchedNewton`. None is the learner that needs no tuning,
+        `sketchnewton.NewtonBank`, unless one of alpha, clip, curvature, eta or diagonal is given, or a loss that
+        it does not have: then "oja".
     sketch_size : int, default=None
         Directions of curvature to keep; None: 10, or what suits `NewtonBank`.
     alpha : float, default=None
@@ -37,7 +39,7 @@ class SketchedNewtonClassifier(OnlineClassifier):
     fit_intercept : bool, default=True
         Learn a constant for each class.
     multi_class_sketch : {"separate"}, default="separate"
-        Each class against the rest has its own sketch.
+        Each class against the rest has its own sketch. One that serves all: `SketchedAdaGradClassifier`.
     class_weight : dict or "balanced", default=None
         Weights of classes, multiplied with `sample_weight`. "balanced" needs `fit`.
     max_iter : int, default=5
@@ -133,6 +135,11 @@ class SketchedNewtonClassifier(OnlineClassifier):
         self.dtype = dtype
 
     def _new_learner(self, seed: int) -> Learner:
+        if self.multi_class_sketch != "separate":
+            raise ValueError(
+                f"multi_class_sketch={self.multi_class_sketch!r} is invalid: must be 'separate'; "
+                "SketchedAdaGradClassifier has one sketch for all classes"
+            )
         return _learner(self, seed, classes=True)
 
 

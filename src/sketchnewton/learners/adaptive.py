@@ -147,7 +147,10 @@ class AdaGrad(CompositeLearner, RangedLearner):
             self._kernel.predict(rows, self._scores(out))
 
     def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
-        self._bind(clip=math.inf).predict(rows, self._scores(out))
+        kernel = self._bind(clip=math.inf)
+        kernel.predict(rows, out if self._plain else self._scores(out))
+        out *= self._unit
+        out += self._offset
 
     def _learned_matrix(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:

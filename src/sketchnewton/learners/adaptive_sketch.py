@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,18 @@ from numpy.typing import NDArray
 
 from sketchnewton import _native
 from sketchnewton.learners.adaptive_states import AdaptiveSketch, FrequentBasis, ProjectionBasis
-from sketchnewton.learners.base import Arrays, checked_clip, checked_size
+from sketchnewton.learners.base import Arrays, Learner, checked_size
 from sketchnewton.learners.composite import CompositeLearner, checked_classes, checked_composite
 from sketchnewton.learners.rows import Floats
-from sketchnewton.learners.table import TableLearner, table_dtype
+from sketchnewton.learners.table import table_dtype
+from sketchnewton.learners.target_range import RangedLearner
 from sketchnewton.losses import Loss, get_loss
 
 SKETCHES = ("rp", "fd", "rfd")
 OF = ("gradients", "data")
 
 
-class SketchedAdaGrad(CompositeLearner, TableLearner):
+class SketchedAdaGrad(CompositeLearner, RangedLearner):
     """AdaGrad whose metric is the square root of a sketched matrix: ADA-GP, ADA-DP, ADA-FD.
 
     w ← w − η H⁻¹g with H = σI + (SᵀS)^½, where S sketches all gradients (or rows) seen (Wan and Zhang 2019).
@@ -38,8 +40,8 @@ class SketchedAdaGrad(CompositeLearner, TableLearner):
       with `l1_ratio`, solved in the metric H. The intercept pays none.
     * `form`: `"mirror_descent"` (composite) or `"dual_averaging"` (primal-dual): w = argmin η⟨Σg, w⟩ + ηtφ(w) +
       ½wᵀHw.
-    * `loss`, `clip` (mirror descent: projection onto |wᵀx| ≤ clip in the norm of H), `intercept`, `dtype`: as in
-      the other learners. `random_state`: seed of `"rp"`.
+    * `loss`, `clip` (mirror descent: projection onto |wᵀx| ≤ clip in the norm of H; `"auto"` learns the range of
+      the targets), `intercept`, `dtype`: as in the other learners. `random_state`: seed of `"rp"`.
     * `classes`: K for the multinomial logistic loss (cross-entropy) with labels 0, …, K − 1 and K scores per row.
       Each class has a sketch of its gradients; a sketch of data serves all.
 
@@ -75,7 +77,7 @@ class SketchedAdaGrad(CompositeLearner, TableLearner):
         l1_ratio: float = 0.5,
         form: str = "mirror_descent",
         loss: str | Loss = "squared",
-        clip: float | None = None,
+        clip: float | str | None = None,
         classes: int | None = None,
         intercept: bool = False,
         dtype: str = "float32",
@@ -116,15 +118,9 @@ class SketchedAdaGrad(CompositeLearner, TableLearner):
             dtype=table_dtype(dtype),
             random_state=random_state,
         )
-        self._clip = checked_clip(clip)
         self._arrays["intercept"] = np.zeros((outputs, 3))  # value, root of its second moment, −Σg
         self._arrays |= self._sketch.fresh()
         self._kernel = self._bind()
-
-    @property
-    def prediction_bounds(self) -> tuple[float, float]:
-        """The least and the largest prediction that can be made."""
-        return -self._clip, self._clip
 
     @property
     def spectrum(self) -> Floats:
@@ -165,7 +161,7 @@ class SketchedAdaGrad(CompositeLearner, TableLearner):
                     scale = self._arrays["a"][block]
                     inside = basis @ self._sketch.coefficients(self._arrays, block, k)
                     values[:, block * self._shared + k] = scale * (rows[:, column] + inside)
-            return self._seen.copy(), values
+            return self._seen.copy(), values * self._unit
 
     def _settled(self) -> Floats:
         """The table's rows of the features seen, with all work done that a sketch has put off."""
@@ -174,19 +170,32 @@ class SketchedAdaGrad(CompositeLearner, TableLearner):
         return rows.astype(np.float64)
 
     def _bind(self, clip: float | None = None) -> _native.AdaptiveKernel:  # type: ignore[override]
-        reach = self._clip if clip is None else clip
-        problem = _native.problem(self.loss.code, self.loss.parameter, reach, 0.0, 0.0, 0.0)
-        composite = self._composite.native(of_data=self._params["of"] == "data")
+        reach, loss = self.bound / self._unit, self._kernel_loss
+        problem = _native.problem(loss.code, loss.parameter, reach if clip is None else clip, 0.0, 0.0, 0.0)
+        scaled = replace(self._composite, eta=self._composite.eta * (reach if self._ranged else 1.0))
+        composite = scaled.native(of_data=self._params["of"] == "data")
         return self._sketch.kernel(problem, composite, self._params["intercept"], self._views())
 
-    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
+    def _learn_in_units(
+        self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats
+    ) -> None:
         self._kernel.learn(rows, labels, weights, self._scores(out))
 
-    def _predict(self, rows: _native.Rows, out: Floats) -> None:
-        self._kernel.predict(rows, self._scores(out))
+    def _predict_in_units(self, kernel: Any, rows: _native.Rows, out: Floats) -> None:
+        kernel.predict(rows, self._scores(out))
+
+    def _learn_one(self, row: _native.Rows, label: float) -> float:
+        return Learner._learn_one(self, row, label)
+
+    @property
+    def intercept_(self) -> float:
+        """The constant that is added to every score; 0 without an intercept."""
+        return self._offset + self._unit * super().intercept_
 
     def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
         self._bind(clip=math.inf).predict(rows, self._scores(out))
+        out *= self._unit
+        out += self._offset
 
     def _reserve(self, largest: int, widest: int) -> None:
         if self._sketch.reserve(self._arrays, widest):
@@ -204,7 +213,7 @@ class SketchedAdaGrad(CompositeLearner, TableLearner):
 
     def _counters_fit(self) -> bool:
         rows: NDArray[Any] = self._table.rows[self._seen]
-        return all(
+        return super()._counters_fit() and all(
             self._sketch.fits(self._arrays, block, self._seen, rows[:, self._basis_columns(block)])
             for block in range(self._blocks)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -180,6 +181,11 @@ class NewtonBank(TableLearner):
         """Predictions lie between these two."""
         low, high = self._arrays["scalars"][[_LOW, _HIGH]]
         return float(low), float(high)
+
+    @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made now."""
+        return (-math.inf, math.inf) if self.loss.name == "logistic" else self.label_range
 
     def predict_experts(self, X: Any) -> Floats:
         """What each expert predicts for each row: an array of rows × experts."""

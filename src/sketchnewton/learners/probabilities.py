@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchnewton.learners.rows import Floats
 from sketchnewton.losses import Loss
@@ -37,6 +38,19 @@ def class_probabilities_of_row(loss: Loss, scores: list[float]) -> list[float]:
     positive = [1.0 / (1.0 + math.exp(-min(max(score, -700.0), 700.0))) for score in scores]
     total = 1.0 if single else sum(positive)
     return [p / total for p in positive]
+
+
+def softmax(scores: Floats) -> Floats:
+    """exp(score) of each class, divided by their sum."""
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def cross_entropy(scores: Floats, classes: NDArray[np.intp]) -> Floats:
+    """−log of the softmax probability of each row's class."""
+    top = scores.max(axis=1)
+    logs = np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top
+    return np.asarray(logs - scores[np.arange(len(scores)), classes])
 
 
 def nearest_probabilities(values: Floats) -> Floats:

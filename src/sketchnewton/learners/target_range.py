@@ -87,7 +87,7 @@ class RangedLearner(TableLearner):
         with self._lock:
             if self._scorer is None or self._scorer[0] is not self._kernel:
                 self._scorer = self._kernel, self._bind(clip=math.inf)
-            self._scorer[1].predict(rows, scores)
+            self._predict_in_units(self._scorer[1], rows, scores)
         return scores * self._unit + self._offset
 
     def _check_mergeable(self, other: Self) -> None:
@@ -111,12 +111,12 @@ class RangedLearner(TableLearner):
 
     def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
         if not self._ranged:
-            return super()._learn(rows, labels, weights, out)
+            return self._learn_in_units(rows, labels, weights, out)
         state, n = self._arrays["range"], len(labels)
         if (
             n and state[2] and _needed(self.loss, shifted := labels - state[0]).max() <= state[1]
         ):  # nothing new
-            super()._learn(rows, shifted / self._unit, weights, out)
+            self._learn_in_units(rows, shifted / self._unit, weights, out)
             out *= self._unit
             out += state[0]
             return None
@@ -152,12 +152,22 @@ class RangedLearner(TableLearner):
         out[:unknown] = 0.0
         return None
 
+    def _learn_in_units(
+        self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats
+    ) -> None:
+        """`_learn` for targets in the kernel's unit."""
+        self._kernel.learn(rows, labels, weights, out)
+
+    def _predict_in_units(self, kernel: Any, rows: _native.Rows, out: Floats) -> None:
+        """`_predict` in the kernel's unit, by this kernel."""
+        kernel.predict(rows, out)
+
     def _learn_part(
         self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats, begin: int, end: int
     ) -> None:
         part = slice(begin, end)
         of_part = None if weights is None else weights[part]
-        super()._learn(rows.part(begin, end), labels[part] / self._unit, of_part, out[part])
+        self._learn_in_units(rows.part(begin, end), labels[part] / self._unit, of_part, out[part])
         out[part] *= self._unit
 
     def _learn_one(self, row: _native.Rows, label: float) -> float:
@@ -174,7 +184,7 @@ class RangedLearner(TableLearner):
         return features, values * self._unit
 
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
-        super()._predict(rows, out)
+        self._predict_in_units(self._kernel, rows, out)
         out *= self._unit
         out += self._offset
 
