@@ -140,7 +140,6 @@ class Bank {
 
   double learn_row(const Row& row, double label, double h) {
     if (h == 0) return peek(row, std::numeric_limits<std::int64_t>::max());
-    for (std::int64_t i = 0; i < row.size(); ++i) settle(table_.row(row.index()[i]));
     const double played = look(table_, row.index(), row.value(), row.size());
     const double prediction =
         s_.bank_counts[kLabels] == kNone && !aggregate_.logistic() ? 0.0 : middle() + half() * played;
@@ -232,9 +231,10 @@ class Bank {
     }
   }
 
-  // Reads features that are up to date: x scaled, c = Ux, the experts' predictions. Returns the one played.
+  // Reads features: x scaled, c = Ux, the experts' predictions. Returns the one played.
   double look(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
-    scale(table, index, value, n);
+    fetch(table, index, value, n);
+    scale(n);
     table.gather(index, x_.data(), n, sums_.data());
     for (std::int64_t j = 0; j < rank(); ++j) c_[j] = sums_[K_ + j] + s_.constant[K_ + j];
     for (std::int64_t j = rank(); j < ldm_; ++j) c_[j] = 0;
@@ -263,26 +263,35 @@ class Bank {
     for (std::int64_t i = 0; i < n; ++i) {
       places_[i] = i;
       std::copy_n(table_.row(row.index()[i]), table_.stride, table.row(i));
-      settle(table.row(i));
     }
     const double played = look(table, places_.data(), row.value(), n);
     if (s_.bank_counts[kLabels] == kNone && !aggregate_.logistic()) return 0.0;
     return middle() + half() * played;
   }
 
-  // x_i divided by the geometric mean of its root mean squares over the rows that have it and over all rows,
-  // this one included: √Σx²/(nT)^¼. Only relative quantities are formed, which stay in range whatever the
-  // unit of x_i.
-  void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
-    x_.resize(static_cast<std::size_t>(n));
-    count_.resize(static_cast<std::size_t>(n));
-    root_.resize(static_cast<std::size_t>(n));
+  // Brings features up to date and reads their scales. Which need it is found out without a branch, so that
+  // many rows of the table can be on their way from memory at once.
+  void fetch(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
+    for (auto* array : {&x_, &count_, &root_}) array->resize(static_cast<std::size_t>(n));
+    behind_.resize(static_cast<std::size_t>(n + 1));
+    const auto now = static_cast<T>(epochs_.now());
+    std::int64_t behind = 0;
     for (std::int64_t i = 0; i < n; ++i) {
-      const T* tail = table.row(index[i]) + table_.stride - kTail;
+      T* row = table.row(index[i]);
+      const T* tail = row + table_.stride - kTail;
       x_[i] = static_cast<T>(value[i]);
       count_[i] = tail[kCount];
       root_[i] = tail[kRoot];
+      behind_[behind] = row;
+      behind += (tail[kCount] != T(0)) & (tail[kEpoch] >= T(0)) & (tail[kEpoch] != now);
     }
+    for (std::int64_t i = 0; i < behind; ++i) settle(behind_[i]);
+  }
+
+  // x_i divided by the geometric mean of its root mean squares over the rows that have it and over all rows,
+  // this one included: √Σx²/(nT)^¼. Only relative quantities are formed, which stay in range whatever the
+  // unit of x_i.
+  void scale(std::int64_t n) {
     const T rows = static_cast<T>(s_.bank_counts[kLearned] + 1);
     T* __restrict x = x_.data();
     T* __restrict count = count_.data();
@@ -301,8 +310,12 @@ class Bank {
     // rows halfway to the typical length. Numbers to be predicted may well, so there all see rows as they
     // are.
     factor_ = 1;
-    if (s_.bank_counts[kLabels] == kSigns && s_.bank_counts[kLearned] > 0 && xx_ > 0)
-      factor_ = std::sqrt(std::sqrt(typical() / xx_));
+    if (s_.bank_counts[kLabels] == kSigns && s_.bank_counts[kLearned] > 0) {
+      double seen = s_.intercept ? 1.0 : 0.0;  // features never seen count as zero, here too
+      for (std::int64_t i = 0; i < n; ++i)
+        seen += count[i] > T(1) ? static_cast<double>(x[i]) * static_cast<double>(x[i]) : 0.0;
+      if (seen > 0) factor_ = std::sqrt(std::sqrt(typical() / seen));
+    }
   }
 
   double typical() const {  // ‖x‖²
@@ -323,7 +336,7 @@ class Bank {
     s_.bank_counts[kTouched] += row.size();
     for (std::int64_t i = 0; i < row.size(); ++i) {
       T* tail = table_.row(row.index()[i]) + table_.stride - kTail;
-      if (tail[kCount] == T(0)) {
+      if (count_[i] == T(1)) {
         table_.active[s_.counts[kActive]++] = row.index()[i];
         tail[kEpoch] = T(-1);
       }
@@ -590,6 +603,7 @@ class Bank {
   std::vector<double> sums_, c_, even_c_, p_, up_, down_, step_, direction_, gain_;
   std::vector<T> map_, x_, count_, root_, copies_;
   std::vector<std::int64_t> places_;
+  std::vector<T*> behind_;
   double xx_ = 0, factor_ = 1;
 };
 

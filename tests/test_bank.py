@@ -158,6 +158,20 @@ def test_played_is_the_aggregate_of_the_experts() -> None:
     assert learner.expert_shares.sum() == pytest.approx(1)
 
 
+def test_probabilities_are_calibrated() -> None:
+    """Among rows with a predicted probability near p, a share of p is +1."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20000, 12)) * np.geomspace(1e-3, 1e3, 12)
+    score = X @ (rng.standard_normal(12) / np.geomspace(1e-3, 1e3, 12)) - 1
+    y = np.where(rng.random(20000) < 1 / (1 + np.exp(-score)), 1.0, -1.0)
+    learner = NewtonBank(loss="logistic")
+    p = learner.loss.link(learner.learn(X, y))[2000:]
+    bins = np.minimum((10 * p).astype(int), 9)
+    for k in range(10):
+        inside = bins == k
+        assert abs(p[inside].mean() - (y[2000:][inside] > 0).mean()) < 0.04
+
+
 @pytest.mark.parametrize("loss", ["squared", "absolute", "quantile:0.1"])
 def test_predictions_stay_within_the_labels_seen(loss: str) -> None:
     X, y = regression_stream(500, d=30, non_zeros=6)

@@ -141,8 +141,9 @@ def bank(
         # Classes do not depend on how long a row is: the experts of the falling schedule see it halfway to the
         # typical length. The constant stays 1.
         even = xs.copy()
-        if signs and T > 0 and xs @ xs > 0:
-            even[: d - intercept] *= (R / T / (xs @ xs)) ** 0.25
+        known = xs[(N > 0) | (np.arange(d) >= d - intercept)]
+        if signs and T > 0 and known @ known > 0:
+            even[: d - intercept] *= (R / T / (known @ known)) ** 0.25
         seen_by = [even if schedule == "root" else xs for schedule, _ in experts]
         scores = np.array([w @ row for w, row in zip(W, seen_by, strict=True)]) + offset
         if loss == "logistic":
