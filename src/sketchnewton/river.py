@@ -113,7 +113,7 @@ class _Model(base.Base):
         self._start()
 
     def _start(self) -> None:
-        """What a model that has seen nothing holds."""
+        """What a model that has seen nothing holds: for the classifier and the regressor below to say."""
         raise NotImplementedError
 
     def _new_learner(self) -> Learner:

@@ -152,8 +152,11 @@ class OneVsAll(Learner):
         if len({learner.rows_seen for learner in self.learners}) != 1:
             raise ValueError("its classes have seen different rows")
 
+    # `learn` and `predict` above hand whole batches to the classes' learners, which do these for themselves: the
+    # base class's way through them is never taken.
+
     def _reserve(self, largest: int, widest: int) -> None:
-        raise NotImplementedError  # each class's learner reserves its own
+        raise NotImplementedError
 
     def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
         raise NotImplementedError
