@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "rank_two.hpp"
@@ -74,14 +75,18 @@ class Oja {
       inside += square;
       shrunk += square / (*alpha_ + s_.energy[j]);
     }
-    return xx_ > 0 ? std::fmax(xx_ - inside, 0.0) / *alpha_ + shrunk : 0.0;
+    if (!(xx_ > 0)) return 0.0;
+    // A projection divides by this. It must mend more than its own rounding spoils: about ε‖x‖²/α per step.
+    const double a = outside();
+    return std::fmax(std::fmax(xx_ - inside, 0.0) / a + shrunk, kNoise * xx_ / a);
   }
 
   // w ← w − step·A⁻¹x, but for the part −step/α·x, which goes to w̄.
   double move(double step) {
+    const double a = outside();
     for (std::int64_t j = 0; j < rank(); ++j)
-      s_.c[j] += step / *alpha_ * s_.energy[j] / (*alpha_ + s_.energy[j]) * xhat_[j];
-    return xx_ > 0 ? -step / *alpha_ : 0.0;
+      s_.c[j] += step / a * (*alpha_ - a + s_.energy[j]) / (*alpha_ + s_.energy[j]) * xhat_[j];
+    return xx_ > 0 ? -step / a : 0.0;
   }
 
   bool free() const { return false; }
@@ -106,13 +111,19 @@ class Oja {
 
  private:
   enum { kUpdates, kRank, kTouched, kFilled, kRecent };
-  static constexpr double kIndependent = 0.01;   // share of ‖x‖² outside the span that opens a direction
-  static constexpr double kAmplified = 1000;     // float32 keeps four digits of V until a refresh
-  static constexpr double kDirect = 1;           // log growth from which ĝ is written into V, not into Z
-  static constexpr double kCancels = 1000;       // w̄ᵀx and cᵀVx this much larger than scores: fold c into w̄
+  static constexpr double kIndependent = 0.01;  // share of ‖x‖² outside the span that opens a direction
+  static constexpr double kAmplified = 1000;    // float32 keeps four digits of V until a refresh
+  static constexpr double kDirect = 1;          // log growth from which ĝ is written into V, not into Z
+  static constexpr double kCancels = 1000;      // w̄ᵀx and cᵀVx this much larger than scores: fold c into w̄
+  static constexpr double kNoise = 10 * std::numeric_limits<T>::epsilon(), kResolved = 10 * kNoise;
   static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
 
   std::int64_t rank() const { return s_.counts[kRank]; }
+
+  // The metric of x − VᵀVx: α, but no less than what rounding leaves of ‖x‖² there, lest steps in a direction
+  // that is nothing but rounding grow from row to row.
+  double outside() const { return std::fmax(*alpha_, kResolved * xx_); }
+
   double* Y(std::int64_t b) const { return s_.Y + b * ld_; }
   double* A(std::int64_t b) { return A_.data() + b * ld_; }
 

@@ -374,3 +374,15 @@ def test_the_unit_of_the_features_does_not_matter(sketch: str, scale: float) -> 
     X, y = sparse_stream(400, d=30, non_zeros=8)
     expected = SketchedNewton(sketch, 5).learn(X, y)
     np.testing.assert_allclose(SketchedNewton(sketch, 5).learn(X * scale, y), expected, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tiny_alpha_does_not_let_rounding_grow(seed: int) -> None:
+    """Outside of a full sketch there is nothing but rounding, and steps there must not feed on themselves."""
+    rng = np.random.default_rng(seed)
+    M = rng.standard_normal((10, 10)) * np.geomspace(1, 200, 10)
+    X = rng.standard_normal((8000, 10)) @ M + 100 * rng.standard_normal(10)
+    y = np.sign(X @ np.linalg.solve(M, rng.standard_normal(10)) + rng.standard_normal(8000))
+    learner = SketchedNewton("oja", 10, alpha=0.1)
+    assert np.isfinite(learner.learn(X, y)).all()
+    assert np.abs(learner.weights).max() < 1e3
