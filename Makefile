@@ -6,6 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
+# One process per core; each takes the next test of the one that has most left, so neighbours stay together.
+PARALLEL := -n auto --dist worksteal
+
 NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
 SOURCES := $(shell find src -name '*.py' -o -name py.typed 2>/dev/null)
 FORMATTED := $(wildcard native/*.hpp native/*.cpp tests/native/*.hpp tests/native/*.cpp)
@@ -17,12 +20,12 @@ demo: $(VENV)/.installed ## install into .venv, train on ill-conditioned and rea
 	$(BIN)/skn demo --output demo.png
 
 test: check fuzz ## install into .venv, lint, type-check, fuzz the parser, run all tests
-	$(BIN)/python -m pytest --doctest-modules --ignore-glob='*/sketchnewton/torch.py' --pyargs tests sketchnewton
+	$(BIN)/python -m pytest $(PARALLEL) --doctest-modules --ignore-glob='*/sketchnewton/torch.py' --pyargs tests sketchnewton
 
 # This very version: wherever its build for processors alone is at hand, others bring gigabytes for graphics cards.
 test-torch: $(VENV)/.installed ## install PyTorch into .venv, run the tests of its optimizers
 	$(PIP) install --no-build-isolation '.[torch]' 'torch==2.13.0'
-	$(BIN)/python -m pytest --doctest-modules --pyargs tests/torch sketchnewton.torch
+	$(BIN)/python -m pytest $(PARALLEL) --doctest-modules --pyargs tests/torch sketchnewton.torch
 
 check: $(VENV)/.installed ## lint, format, types, layers
 	$(BIN)/ruff check .

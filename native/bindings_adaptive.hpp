@@ -213,4 +213,29 @@ void bind_adaptive(nb::module_& m) {
   bind_adaptive_for<double>(m, "64");
 }
 
+// One sketch for all classes of SON.
+template <class T>
+void bind_shared_for(nb::module_& m, const std::string& bits) {
+  using Kernel = SharedNewton<T>;
+  using K = ClassKernel<Kernel, T>;
+  bind_class_kernel<Kernel, T>(m, "SharedNewton" + bits);
+  m.def(("shared_newton" + bits).c_str(),
+        [](const Problem& p, double kappa, bool diagonal, nb::dict arrays) {
+          const State s(arrays);
+          const std::int64_t classes = s.rows("intercepts");
+          const SharedState state{
+              {s.get<std::int64_t>("counts", {3}), {nullptr}, s.get<double>("alpha", {1}), kappa, diagonal},
+              s.get<double>("intercepts", {classes}),
+              s.get<double>("metric", {1}),
+              classes};
+          const double scale = std::isfinite(p.clip) ? p.clip : 1.0;
+          return K{{p.loss, p.clip, kappa, state, table_view<T>(s),
+                    Oja<T>(oja_view<T>(s, 1, classes), state.newton.alpha, scale)},
+                   s.rows("table"),
+                   classes,
+                   s.owner()};
+        },
+        "problem"_a, "kappa"_a, "diagonal"_a, "arrays"_a);
+}
+
 }  // namespace

@@ -21,6 +21,7 @@
 #include "newton.hpp"
 #include "oja.hpp"
 #include "projection.hpp"
+#include "shared_newton.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -179,9 +180,9 @@ NewtonState newton_view(const State& s, double first_alpha, bool diagonal) {
 }
 
 template <class T>
-OjaState oja_view(const State& s, std::int64_t block) {
+OjaState oja_view(const State& s, std::int64_t block, std::int64_t outputs = 1) {
   const std::int64_t m = s.rows("F"), ld = padded4(m);
-  require(m > 0 && block > 0 && s.columns("table") >= 2 + m + (block > 1 ? block : 0),
+  require(m > 0 && block > 0 && s.columns("table") >= 2 + m + (block > 1 ? block : 0) + outputs - 1,
           "the table is too narrow");
   return {m,
           block,
@@ -189,11 +190,12 @@ OjaState oja_view(const State& s, std::int64_t block) {
           s.get<double>("growth", {1}),
           s.get<double>("F", {m, ld}),
           s.get<double>("energy", {ld}),
-          s.get<double>("c", {ld}),
+          outputs > 1 ? s.get<double>("c", {outputs, ld}) : s.get<double>("c", {ld}),
           s.has("rate") ? s.get<double>("rate", {ld}) : nullptr,
           s.get<double>("Y", {block, ld}),
           s.get<double>("G", {block, block}),
-          s.get<std::int64_t>("recent", {-1})};
+          s.get<std::int64_t>("recent", {-1}),
+          outputs};
 }
 
 template <class T>
@@ -458,6 +460,8 @@ void bind_learners(nb::module_& m) {
 
   bind_for<float>(m, "32");
   bind_for<double>(m, "64");
+  bind_shared_for<float>(m, "32");
+  bind_shared_for<double>(m, "64");
 
   bind_matrix_kernel<FullNewton>(m, "FullNewton");
   m.def(

@@ -60,13 +60,58 @@ struct NewtonState {
   bool diagonal;
 };
 
+// What the learners of SON do with a row's features, whatever they predict.
+template <class T>
+class NewtonRows {
+ protected:
+  NewtonRows(const NewtonState& state, const Table<T>& table) : s_(state), table_(table) {}
+
+  enum { kRounds, kActive, kDimension };
+  static constexpr double kFirstScale = 0.31622776601683794;  // D_1^½, D_1 = 0.1 (SON §5.2)
+
+  // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive.
+  void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
+    x_.resize(static_cast<std::size_t>(n));
+    if (s_.diagonal) {
+      for (std::int64_t k = 0; k < n; ++k) {
+        const auto root = static_cast<double>(table.row(index[k])[Table<T>::kScale]);
+        x_[k] = static_cast<T>(value[k] / (root > 0 ? root : kFirstScale));
+      }
+    } else {
+      for (std::int64_t k = 0; k < n; ++k) x_[k] = static_cast<T>(value[k]);
+    }
+    double sum = 0;
+    for (std::int64_t k = 0; k < n; ++k) sum += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
+    xx_ = sum;
+  }
+
+  // Features met for the first time get a place in the list of active ones.
+  void enter(const Row& row) {
+    for (std::int64_t k = 0; k < row.size(); ++k) {
+      T& root = table_.row(row.index()[k])[Table<T>::kScale];
+      if (root != T(0)) continue;
+      table_.active[s_.counts[kActive]++] = row.index()[k];
+      root = static_cast<T>(s_.diagonal ? kFirstScale : 1.0);
+    }
+    if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
+      s_.counts[kDimension] = row.index()[row.size() - 1] + 1;
+  }
+
+  NewtonState s_;
+  Table<T> table_;
+  std::vector<T> x_;
+  double xx_ = 0;
+};
+
 template <class T, class Sketch>
-class Newton {
+class Newton : private NewtonRows<T> {
+  using Base = NewtonRows<T>;
+  using Base::enter, Base::scale, Base::s_, Base::table_, Base::x_, Base::xx_, Base::kRounds, Base::kActive;
+
  public:
   Newton(const Problem& problem, const NewtonState& state, const Table<T>& table, Sketch sketch)
-      : problem_(problem),
-        s_(state),
-        table_(table),
+      : Base(state, table),
+        problem_(problem),
         sketch_(std::move(sketch)),
         q_(table.stride),
         step_(table.stride) {}
@@ -103,9 +148,6 @@ class Newton {
   }
 
  private:
-  enum { kRounds, kActive, kDimension };
-  static constexpr double kFirstScale = 0.31622776601683794;  // D_1^½, D_1 = 0.1 (SON §5.2)
-
   double learn_row(const Row& row, double label, double weight) {
     if (weight == 0)  // a row of no importance leaves no trace
       return problem_.clipped(peek(row, std::numeric_limits<std::int64_t>::max()));
@@ -206,42 +248,11 @@ class Newton {
       move(excess / (sketch_.quadratic() + s_.intercept.quadratic()));
   }
 
-  // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive.
-  void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
-    x_.resize(static_cast<std::size_t>(n));
-    if (s_.diagonal) {
-      for (std::int64_t k = 0; k < n; ++k) {
-        const auto root = static_cast<double>(table.row(index[k])[Table<T>::kScale]);
-        x_[k] = static_cast<T>(value[k] / (root > 0 ? root : kFirstScale));
-      }
-    } else {
-      for (std::int64_t k = 0; k < n; ++k) x_[k] = static_cast<T>(value[k]);
-    }
-    double sum = 0;
-    for (std::int64_t k = 0; k < n; ++k) sum += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
-    xx_ = sum;
-  }
-
-  // Features met for the first time get a place in the list of active ones.
-  void enter(const Row& row) {
-    for (std::int64_t k = 0; k < row.size(); ++k) {
-      T& root = table_.row(row.index()[k])[Table<T>::kScale];
-      if (root != T(0)) continue;
-      table_.active[s_.counts[kActive]++] = row.index()[k];
-      root = static_cast<T>(s_.diagonal ? kFirstScale : 1.0);
-    }
-    if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
-      s_.counts[kDimension] = row.index()[row.size() - 1] + 1;
-  }
-
   Problem problem_;
-  NewtonState s_;
-  Table<T> table_;
   Sketch sketch_;
   std::vector<double> q_, step_;
-  std::vector<T> x_, copies_;
+  std::vector<T> copies_;
   std::vector<std::int64_t> places_;
-  double xx_ = 0;
 };
 
 }  // namespace skn

@@ -1,7 +1,8 @@
 // Oja's sketch in sparse time (SON Algorithms 4, 5 and 11).
 //
 // The sketch is S = diag(E)^½ V with orthonormal V (r ≤ m rows) and E = tΛ. V = FZ: the table holds Z, which
-// changes only in the features of the current row, and F is small. The weights are w̄ + Vᵀc, w̄ in the table.
+// changes only in the features of the current row, and F is small. The weights are w̄ + Vᵀc, w̄ in the table;
+// a learner of several outputs (SharedNewton) has a w̄ and a c for each.
 //
 // The paper keeps b = Fᵀc and orthonormalises by Gram–Schmidt in O(m³). Here a round costs O(m²): with ŷ = Vĝ
 // the rows of V + aĝᵀ have the Gram matrix I + aŷᵀ + ŷaᵀ + ‖ĝ‖²aaᵀ = LLᵀ, whose factor RankTwo knows. Then
@@ -26,10 +27,12 @@ struct OjaState {
   std::int64_t* counts;  // updates, rank, entries touched since the last refresh, rows in the block, recent
   double* growth;        // log of the volume that Z has gained since the last look at its condition
   double* F;             // m × ld, lower triangular: it starts so, and L⁻¹F stays so
-  double *energy, *c;    // ld
+  double* energy;        // ld
+  double* c;             // outputs × ld
   const double* rate;    // ld: Γ_t = rate/t; null: Γ ≈ E⁻¹, every direction at its own scale
   double *Y, *G;         // of the rows in the block: Vĝ (block × ld) and their Gram matrix (block × block)
   std::int64_t* recent;  // features touched in the block, repeats included
+  std::int64_t outputs = 1;  // more than one: in blocks of one row
 };
 
 template <class T>
@@ -51,20 +54,31 @@ class Oja {
         squares_(ld_),
         A_(ld_ * s.block),
         lost_(s.block),
-        M_(ld_ * s.m) {}
+        M_(ld_ * s.m),
+        b_(ld_ * s.outputs),
+        gained_(s.outputs) {}
+
+  // Where a table row has w̄ of an output: the first as ever, the others after the sketch.
+  std::int64_t weight_column(std::int64_t output) const {
+    return output == 0 ? Table<T>::kWeight : Table<T>::kSketch + s_.m + output - 1;
+  }
 
   // The table's columns combined with x come in; what the sketch adds to wᵀx goes out.
   double begin(const double* columns, double xx, const T*) {
     xx_ = xx;
     inner_ = columns + s_.m;
     for (std::int64_t j = 0; j < s_.m; ++j) z_[j] = columns[j];
-    double score = 0;
-    for (std::int64_t j = 0; j < rank(); ++j) {
-      xhat_[j] = dot(F_.row(j), z_.data(), padded4(j + 1));
-      score += s_.c[j] * xhat_[j];
-    }
-    cancels_ = std::abs(score) > kCancels * scale_;
-    return score;
+    for (std::int64_t j = 0; j < rank(); ++j) xhat_[j] = dot(F_.row(j), z_.data(), padded4(j + 1));
+    cancels_ = false;
+    return score(0);
+  }
+
+  // What the sketch adds to an output's score.
+  double score(std::int64_t output) {
+    double sum = 0;
+    for (std::int64_t j = 0; j < rank(); ++j) sum += c(output)[j] * xhat_[j];
+    cancels_ = cancels_ || std::abs(sum) > kCancels * scale_;
+    return sum;
   }
 
   // xᵀA⁻¹x, as a sum of positive parts.
@@ -82,10 +96,10 @@ class Oja {
   }
 
   // w ← w − step·A⁻¹x, but for the part −step/α·x, which goes to w̄.
-  double move(double step) {
+  double move(double step, std::int64_t output = 0) {
     const double a = outside();
     for (std::int64_t j = 0; j < rank(); ++j)
-      s_.c[j] += step / a * (*alpha_ - a + s_.energy[j]) / (*alpha_ + s_.energy[j]) * xhat_[j];
+      c(output)[j] += step / a * (*alpha_ - a + s_.energy[j]) / (*alpha_ + s_.energy[j]) * xhat_[j];
     return xx_ > 0 ? -step / a : 0.0;
   }
 
@@ -100,6 +114,9 @@ class Oja {
     if (rank() < s_.m) open(columns);
     return s_.block > 1 ? gather_block(r, columns, table, index, n) : step(r, columns, table);
   }
+
+  // What an output's w̄ gained by the last update.
+  double gained(std::int64_t output) const { return gained_[output]; }
 
   // Called when the row's features have been written.
   void finish(const Table<T>& table, std::int64_t active) {
@@ -119,6 +136,7 @@ class Oja {
   static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
 
   std::int64_t rank() const { return s_.counts[kRank]; }
+  double* c(std::int64_t output) const { return s_.c + output * ld_; }
 
   // The metric of x − VᵀVx: α, but no less than what rounding leaves of ‖x‖² there, lest steps in a direction
   // that is nothing but rounding grow from row to row.
@@ -144,7 +162,8 @@ class Oja {
       Y(b)[k] = (inner_[b] - dot(xhat_.data(), Y(b), ld_)) / length;
     z_[k] = norm;
     xhat_[k] = length;
-    s_.energy[k] = s_.c[k] = 0;
+    s_.energy[k] = 0;
+    for (std::int64_t o = 0; o < s_.outputs; ++o) c(o)[k] = 0;
     columns[k] = 1.0 / norm;
   }
 
@@ -202,9 +221,12 @@ class Oja {
     const double growth = two_.factor(k, gain_.data(), r * r * xx_);
     if (refresh_due(growth)) rebase(table, columns);
 
-    double kept = 0;  // aᵀc
-    for (std::int64_t j = 0; j < k; ++j) kept += two_.a[j] * s_.c[j];
-    two_.multiply_transposed(k, s_.c);
+    for (std::int64_t o = 0; o < s_.outputs; ++o) {
+      double kept = 0;  // aᵀc
+      for (std::int64_t j = 0; j < k; ++j) kept += two_.a[j] * c(o)[j];
+      gained_[o] = -kept * r;
+      two_.multiply_transposed(k, c(o));
+    }
     for (std::int64_t j = 0; j < k; ++j) xhat_[j] = two_.p[j] / r;  // L⁻¹(Vx + a ĝᵀx)
     if (rebased_ && growth > kDirect) {
       two_.solve(k, F_);
@@ -216,7 +238,7 @@ class Oja {
       for (std::int64_t j = 0; j < k; ++j) columns[j] += r * z_[j];
       two_.solve(k, F_);
     }
-    return -kept * r;
+    return gained_[0];
   }
 
   // A row of the block waits in the table's extra columns; V stays until the block is full.
@@ -295,10 +317,11 @@ class Oja {
   // Starts afresh from what is: Z ← V, and w̄ ← w (c would only be cancelled by a w̄ that grows against it).
   void rebase(const Table<T>& table, double* columns) {
     table.sort_active(active_);
-    for (std::int64_t j = 0; j < ld_; ++j) squares_[j] = 0;
-    for (std::int64_t j = 0; j < rank(); ++j) axpy(s_.c[j], F_.row(j), squares_.data(), ld_);  // b = Fᵀc
-    write_out(table, columns, squares_.data());
-    std::fill(s_.c, s_.c + ld_, 0.0);
+    std::fill(b_.begin(), b_.end(), 0.0);
+    for (std::int64_t o = 0; o < s_.outputs; ++o)
+      for (std::int64_t j = 0; j < rank(); ++j) axpy(c(o)[j], F_.row(j), &b_[o * ld_], ld_);  // b = Fᵀc
+    write_out(table, columns, b_.data());
+    std::fill(s_.c, s_.c + s_.outputs * ld_, 0.0);
     *s_.growth = 0;
     s_.counts[kTouched] = 0;
     rebased_ = true;
@@ -308,7 +331,10 @@ class Oja {
   void write_out(const Table<T>& table, double* columns, const double* b) {
     const std::int64_t k = rank();
     for_active(table, [&](T* w, T* z) {
-      if (b != nullptr) *w = static_cast<T>(static_cast<double>(*w) + dot(z_.data(), b, ld_));
+      for (std::int64_t o = 0; b != nullptr && o < s_.outputs; ++o) {
+        T& weight = w[weight_column(o)];
+        weight = static_cast<T>(static_cast<double>(weight) + dot(z_.data(), b + o * ld_, ld_));
+      }
       for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<T>(dot(F_.row(j), z_.data(), ld_));
     });
     if (columns != nullptr) {
@@ -332,10 +358,10 @@ class Oja {
     });
     cholesky(M, k);
     solve_lower(M, k, F_);
-    multiply_transposed_lower(M, k, s_.c);
+    for (std::int64_t o = 0; o < s_.outputs; ++o) multiply_transposed_lower(M, k, c(o));
   }
 
-  // Calls visit(weight, z) for every active feature, with z also in z_ as doubles.
+  // Calls visit(row, z) for every active feature, with z also in z_ as doubles.
   template <class Visit>
   void for_active(const Table<T>& table, Visit visit) {
     std::fill(z_.begin(), z_.end(), 0.0);
@@ -343,7 +369,7 @@ class Oja {
       if (i + 8 < active_) table.prefetch(table.active + i + 8, 1);
       T* row = table.row(table.active[i]);
       for (std::int64_t j = 0; j < rank(); ++j) z_[j] = static_cast<double>(row[Table<T>::kSketch + j]);
-      visit(row + Table<T>::kWeight, row + Table<T>::kSketch);
+      visit(row, row + Table<T>::kSketch);
     }
     std::fill(z_.begin(), z_.end(), 0.0);
   }
@@ -356,6 +382,7 @@ class Oja {
   RankTwo two_;
   std::vector<double> z_, xhat_, gain_, squares_;
   std::vector<double> A_, lost_, M_;  // of a block: gains ∘ Y, aᵀc, and the factor L
+  std::vector<double> b_, gained_;    // of each output
   const double* inner_ = nullptr;     // Gx: the current row against the rows of the block
   double xx_ = 0, growth_ = 0;
   std::int64_t active_ = 0;

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+
+# Before NumPy is imported, here and in the programs that tests start: `make test` has a process on every core
+# already, and threads of BLAS beside them would only wait for each other.
+for _library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 # A shell without job control starts background jobs with these ignored, and children inherit that; tests that send
 # signals to the programs they start would then wait forever.

@@ -25,6 +25,10 @@ CLASSIFIERS: dict[str, Any] = {
     "pfd, passes": SketchedNewtonClassifier("pfd", max_iter=20, early_stopping=True, validation_fraction=0.3),
     "rp, diagonal": SketchedNewtonClassifier("rp", diagonal=True, random_state=3),
     "none, hinge": SketchedNewtonClassifier("none", loss="hinge"),
+    "oja, shared": SketchedNewtonClassifier("oja", multi_class_sketch="shared"),
+    "oja, shared, logistic": SketchedNewtonClassifier(
+        loss="logistic", multi_class_sketch="shared", diagonal=True
+    ),
     "adagrad": SketchedAdaGradClassifier(),
     "adagrad, squared": SketchedAdaGradClassifier(loss="squared", eta=0.5),
     "adagrad, fd, softmax": SketchedAdaGradClassifier("fd", multi_class="softmax"),

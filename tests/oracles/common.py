@@ -23,10 +23,6 @@ def excess(score: float, C: float) -> float:
 
 
 def orthonormal_rows(V: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Gram–Schmidt on the rows, in order, done twice (once is not enough: "twice is")."""
-    Q = V.copy()
-    for i in range(len(Q)):
-        for _ in range(2):
-            Q[i] -= Q[:i].T @ (Q[:i] @ Q[i])
-        Q[i] /= np.linalg.norm(Q[i])
-    return Q
+    """Gram–Schmidt on the rows, in order: the QR factorisation whose R has a positive diagonal."""
+    Q, R = np.linalg.qr(V.T)
+    return np.asarray((Q * np.sign(np.diag(R))).T)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchnewton.estimators.base import Floats
+from sketchnewton.estimators.base import Floats, mean_loss
 from sketchnewton.estimators.classifier import OnlineClassifier
 from sketchnewton.estimators.regressor import OnlineRegressor
 from sketchnewton.learners import AdaGrad, Learner, SketchedAdaGrad
@@ -140,10 +140,8 @@ n_iter_no_change, warm_start, dtype :
     def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
         if not self._jointly():
             return super()._learn_targets(X, targets, weights)
-        losses = cross_entropy(self._learners[0].learn(X, targets.astype(np.float64), weights), targets)
-        if weights is None:
-            return float(losses.mean())
-        return float(np.average(losses, weights=weights)) if weights.any() else 0.0
+        scores = self._learners[0].learn(X, targets.astype(np.float64), weights)
+        return mean_loss(cross_entropy(scores, targets), weights)
 
 
 class SketchedAdaGradRegressor(OnlineRegressor):

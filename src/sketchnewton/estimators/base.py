@@ -220,3 +220,10 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
         check_is_fitted(self)
         return export.to_frame(self)
+
+
+def mean_loss(losses: Floats, weights: Floats | None) -> float:
+    """The mean of the rows' losses, weighted; 0 if no row has a weight."""
+    if weights is None:
+        return float(losses.mean())
+    return float(np.average(losses, weights=weights)) if weights.any() else 0.0

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
-from sketchnewton.estimators.base import Floats, OnlineEstimator
+from sketchnewton.estimators.base import Floats, OnlineEstimator, mean_loss
 from sketchnewton.learners.probabilities import class_probabilities
 
 _BALANCED = (
@@ -161,12 +161,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         total = 0.0
         for k, learner in enumerate(self._learners, start=len(self._learners) == 1):
             signs = np.where(targets == k, 1.0, -1.0)
-            losses = learner.loss.value(learner.learn(X, signs, weights), signs)
-            if weights is None:
-                total += losses.mean()
-            else:
-                total += np.average(losses, weights=weights) if weights.any() else 0.0
-        return float(total / len(self._learners))
+            total += mean_loss(learner.loss.value(learner.learn(X, signs, weights), signs), weights)
+        return total / len(self._learners)
 
     def _stratify(self, targets: NDArray[Any]) -> NDArray[Any] | None:
         return targets

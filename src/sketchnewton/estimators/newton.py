@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchnewton.estimators.base import Floats, mean_loss
 from sketchnewton.estimators.classifier import OnlineClassifier
 from sketchnewton.estimators.regressor import OnlineRegressor
 from sketchnewton.learners import Learner
-from sketchnewton.learners.choice import newton_learner
+from sketchnewton.learners.choice import newton_learner, shared_learner
 
 
 class SketchedNewtonClassifier(OnlineClassifier):
@@ -38,8 +42,12 @@ class SketchedNewtonClassifier(OnlineClassifier):
         classes with a sketch and a curved loss (squared, logistic, squared hinge), where it gains nothing.
     fit_intercept : bool, default=True
         Learn a constant for each class.
-    multi_class_sketch : {"separate"}, default="separate"
-        Each class against the rest has its own sketch. One that serves all: `SketchedAdaGradClassifier`.
+    multi_class_sketch : {"separate", "shared"}, default="separate"
+        For more than two classes: each against the rest with a sketch of its own gradients, or all with one sketch
+        of the rows, which costs little more than one class does. Every gradient is a multiple of the row, so
+        αI + κ·(sketch of Σxxᵀ), where κ is the loss's largest second derivative, is a metric for every class, see
+        `sketchnewton.learners.SharedNewton`. "shared" goes with `sketch` None or "oja", a loss other than "hinge",
+        and neither `curvature` nor `eta`.
     class_weight : dict or "balanced", default=None
         Weights of classes, multiplied with `sample_weight`. "balanced" needs `fit`.
     max_iter : int, default=5
@@ -135,12 +143,42 @@ class SketchedNewtonClassifier(OnlineClassifier):
         self.dtype = dtype
 
     def _new_learner(self, seed: int) -> Learner:
-        if self.multi_class_sketch != "separate":
+        if not self._shared():
+            return _learner(self, seed, classes=True)
+        return shared_learner(
+            len(self.classes_),
+            sketch=self.sketch,
+            sketch_size=self.sketch_size,
+            alpha=self.alpha,
+            loss=self.loss,
+            clip=self.clip,
+            curvature=self.curvature,
+            eta=self.eta,
+            diagonal=self.diagonal,
+            intercept=self.fit_intercept,
+            dtype=self.dtype,
+        )
+
+    def _shared(self) -> bool:
+        if self.multi_class_sketch not in ("separate", "shared"):
             raise ValueError(
-                f"multi_class_sketch={self.multi_class_sketch!r} is invalid: must be 'separate'; "
-                "SketchedAdaGradClassifier has one sketch for all classes"
+                f"multi_class_sketch={self.multi_class_sketch!r} is invalid: must be 'separate' or 'shared'"
             )
-        return _learner(self, seed, classes=True)
+        return self.multi_class_sketch == "shared" and len(self.classes_) > 2
+
+    def _n_learners(self) -> int:
+        return 1 if self._shared() else super()._n_learners()
+
+    def _n_outputs(self) -> int:
+        return len(self.classes_) if self._shared() else super()._n_outputs()
+
+    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+        if not self._shared():
+            return super()._learn_targets(X, targets, weights)
+        learner = self._learners[0]
+        scores = learner.learn(X, targets.astype(np.float64), weights)
+        signs = np.where(targets[:, None] == np.arange(scores.shape[1]), 1.0, -1.0)
+        return mean_loss(learner.loss.value(scores, signs).mean(axis=1), weights)
 
 
 class SketchedNewtonRegressor(OnlineRegressor):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchnewton.estimators.base import Floats, OnlineEstimator
+from sketchnewton.estimators.base import Floats, OnlineEstimator, mean_loss
 
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
@@ -79,7 +79,4 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
 
     def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
         learner = self._learners[0]
-        losses = learner.loss.value(learner.learn(X, targets, weights), targets)
-        if weights is None:
-            return float(losses.mean())
-        return float(np.average(losses, weights=weights)) if weights.any() else 0.0
+        return mean_loss(learner.loss.value(learner.learn(X, targets, weights), targets), weights)

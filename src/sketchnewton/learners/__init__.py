@@ -9,6 +9,7 @@ from sketchnewton.learners.full import FullNewton
 from sketchnewton.learners.invariant import InvariantNewton
 from sketchnewton.learners.newton import OnlineGradient, SketchedNewton
 from sketchnewton.learners.one_vs_all import OneVsAll
+from sketchnewton.learners.shared import SharedNewton
 
 __all__ = [
     "AdaGrad",
@@ -21,6 +22,7 @@ __all__ = [
     "OneVsAll",
     "OnlineGradient",
     "RadaGrad",
+    "SharedNewton",
     "SketchedAdaGrad",
     "SketchedNewton",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,18 @@ def hadamard_projection(features: NDArray[np.int64], m: int, seed: int) -> Float
     lowest k bits of the r_j run through all 2^k values before one repeats, so that m ≥ d columns have full rank;
     the others are random. Nothing depends on d: features may come later.
     """
-    rows = _scrambled(np.arange(m, dtype=np.uint64), np.uint64(seed))
+    rows = _walsh_functions(m, seed)
     index = features.astype(np.uint64)
     parity = (
         _parity(index[:, None] & rows[None, :]) ^ (_mixed(index, np.uint64(seed)) >> np.uint64(63))[:, None]
     )
     signs: Floats = np.where(parity == 1, -1.0, 1.0)
     return signs / math.sqrt(m)
+
+
+@lru_cache(maxsize=16)  # learners ask for the same ones in every row
+def _walsh_functions(m: int, seed: int) -> NDArray[np.uint64]:
+    return _scrambled(np.arange(m, dtype=np.uint64), np.uint64(seed))
 
 
 def _mixed(x: NDArray[np.uint64], seed: np.uint64) -> NDArray[np.uint64]:
