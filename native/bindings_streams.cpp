@@ -1,4 +1,4 @@
-// Text parsers as Python functions: buffers in, NumPy arrays out, the GIL released in between.
+// Text parsers as Python functions: buffers in, arrays out, the GIL released in between.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -32,13 +32,14 @@ namespace {
 
 using Text = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Hands memory over to a NumPy array of the first `size` elements.
+// Hands the first `size` elements over as a memoryview. That takes no NumPy, so a command can parse ahead
+// while it is still importing it.
 template <class T>
-nb::object to_numpy(std::unique_ptr<T[]> memory, std::size_t size) {
+nb::object to_view(std::unique_ptr<T[]> memory, std::size_t size) {
   T* const start = memory.get();
   const nb::capsule owner(start, [](void* p) noexcept { delete[] static_cast<T*>(p); });
   memory.release();
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(start, {size}, owner));
+  return nb::cast(nb::ndarray<nb::memview, T, nb::ndim<1>>(start, {size}, owner));
 }
 
 template <class T>
@@ -88,9 +89,9 @@ nb::tuple parse_svmlight(const Text& text, std::size_t max_line_bytes) {
   if (result.error != svmlight::Error::none) {
     error = located(result, result.error != svmlight::Error::line_too_long);
   }
-  return nb::make_tuple(to_numpy(std::move(indptr), result.rows + 1),
-                        to_numpy(std::move(indices), result.nonzeros),
-                        to_numpy(std::move(data), result.nonzeros), to_numpy(std::move(labels), result.rows),
+  return nb::make_tuple(to_view(std::move(indptr), result.rows + 1),
+                        to_view(std::move(indices), result.nonzeros),
+                        to_view(std::move(data), result.nonzeros), to_view(std::move(labels), result.rows),
                         result.columns, result.lines, error);
 }
 
@@ -134,13 +135,13 @@ nb::tuple parse_vw(const Text& text, std::size_t max_line_bytes, std::uint64_t m
   nb::object error = nb::none();
   if (result.error != vw::Error::none) error = located(result, result.error != vw::Error::line_too_long);
   nb::object weights = nb::none(), base = nb::none(), space = nb::none(), entry = nb::none();
-  if (result.weighted) weights = to_numpy(std::move(importances), result.rows);
-  if (result.based) base = to_numpy(std::move(bases), result.rows);
-  if (spaced) space = to_numpy(std::move(spaces), result.nonzeros);
-  if (names != nullptr) entry = to_numpy(std::move(entries), result.nonzeros);
-  return nb::make_tuple(to_numpy(std::move(indptr), result.rows + 1),
-                        to_numpy(std::move(indices), result.nonzeros),
-                        to_numpy(std::move(data), result.nonzeros), to_numpy(std::move(labels), result.rows),
+  if (result.weighted) weights = to_view(std::move(importances), result.rows);
+  if (result.based) base = to_view(std::move(bases), result.rows);
+  if (spaced) space = to_view(std::move(spaces), result.nonzeros);
+  if (names != nullptr) entry = to_view(std::move(entries), result.nonzeros);
+  return nb::make_tuple(to_view(std::move(indptr), result.rows + 1),
+                        to_view(std::move(indices), result.nonzeros),
+                        to_view(std::move(data), result.nonzeros), to_view(std::move(labels), result.rows),
                         result.columns, result.lines, error, weights, base, tag_list(result), space, entry);
 }
 

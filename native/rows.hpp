@@ -185,18 +185,22 @@ class DenseRows final : public Rows {
   std::int64_t width_;
 };
 
-// Calls learn(row, i) for the rows [begin, end) in order; ahead(row) is told of each row one step early, so
+// Calls learn(row, i) for the rows [begin, end) in order; ahead(row) is told of each row two steps early, so
 // that it can be prefetched.
 template <class Ahead, class Learn>
 void stream(const Rows& rows, std::int64_t begin, std::int64_t end, Ahead ahead, Learn learn) {
-  Row row, next;
-  if (begin < end) rows.load(begin, next);
+  Row row, next, later;
+  const auto load = [&](std::int64_t i, Row& into) {
+    if (i >= end) return;
+    rows.load(i, into);
+    ahead(into);
+  };
+  load(begin, next);
+  load(begin + 1, later);
   for (std::int64_t i = begin; i < end; ++i) {
     std::swap(row, next);
-    if (i + 1 < end) {
-      rows.load(i + 1, next);
-      ahead(next);
-    }
+    std::swap(next, later);
+    load(i + 2, later);
     learn(row, i);
   }
 }

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sketchnewton
@@ -137,3 +138,34 @@ def test_the_page_of_all_options_is_up_to_date() -> None:
     """`python -m sketchnewton.cli.reference > docs/command-line.md` makes it so."""
     written = Path(__file__).parent.parent / "docs" / "command-line.md"
     assert written.read_text(encoding="utf-8") == reference.page()
+
+
+@pytest.mark.parametrize("name", ["rows.svm", "rows.vw"])
+def test_data_is_read_before_numpy_is_there(tmp_path: Path, name: str) -> None:
+    data = tmp_path / name
+    data.write_text("1 | 3:0.5 7:1\n-1 | 0:2\n".replace("| ", "" if name.endswith("svm") else "| "))
+    code = (
+        "import sys\n"
+        "from sketchnewton.cli.ahead import begin\n"
+        "from sketchnewton.cli.options import parse\n"
+        f"ahead = begin(parse(['train', {str(data)!r}]))\n"
+        "step = ahead.reader._steps.next()\n"
+        "assert 'numpy' not in sys.modules\n"
+        "print(len(step.batch), step.batch().indices.tolist())"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "2 [3, 7, 0]\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--bits", "4"], ["--passes", "2"], ["--on-error", "skip"]])
+def test_reading_ahead_changes_nothing(tmp_path: Path, options: list[str]) -> None:
+    data = write_rows(tmp_path / "rows.svm")
+    models = []
+    for threads in ("1", "2"):  # with one thread nothing is read ahead
+        model = tmp_path / f"{threads}.skn"
+        assert (
+            main(["train", str(data), "--model", str(model), "--threads", threads, "--quiet", *options]) == 0
+        )
+        models.append(sketchnewton.load(model))
+    np.testing.assert_array_equal(models[0].weights, models[1].weights)
+    assert models[0].rows_seen == models[1].rows_seen > 0

@@ -7,10 +7,10 @@ from typing_extensions import Buffer
 def parse_svmlight(
     text: Buffer, max_line_bytes: int
 ) -> tuple[
-    npt.NDArray[np.int64],  # indptr
-    npt.NDArray[np.int64],  # indices
-    npt.NDArray[np.float64],  # data
-    npt.NDArray[np.float64],  # labels
+    memoryview,  # indptr
+    memoryview,  # indices
+    memoryview,  # data
+    memoryview,  # labels
     int,  # columns: 1 + the largest index
     int,  # lines before the error
     tuple[int, str, bytes | None, int] | None,  # error: column, message, token, where to go on
@@ -55,18 +55,18 @@ def scan_csv(
 def parse_vw(
     text: Buffer, max_line_bytes: int, mask: int, string_values: bool, spaced: bool, names: NameTable | None
 ) -> tuple[
-    npt.NDArray[np.int64],  # indptr
-    npt.NDArray[np.int64],  # indices
-    npt.NDArray[np.float64],  # data
-    npt.NDArray[np.float64],  # labels
+    memoryview,  # indptr
+    memoryview,  # indices
+    memoryview,  # data
+    memoryview,  # labels
     int,  # columns: 1 + the largest index
     int,  # lines before the error
     tuple[int, str, bytes | None, int] | None,  # error: column, message, token, where to go on
-    npt.NDArray[np.float64] | None,  # weights
-    npt.NDArray[np.float64] | None,  # base
+    memoryview | None,  # weights
+    memoryview | None,  # base
     list[bytes] | None,  # tags
-    npt.NDArray[np.uint8] | None,  # the first byte of each feature's namespace
-    npt.NDArray[np.int64] | None,  # each feature's entry in the names
+    memoryview | None,  # the first byte of each feature's namespace
+    memoryview | None,  # each feature's entry in the names
 ]: ...
 def expand_rows(
     indptr: npt.NDArray[np.int64],

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchnewton.losses import Loss, get_loss
-from sketchnewton.regret import best_fixed, regret, regret_bound
+
+if TYPE_CHECKING:
+    from sketchnewton.regret import best_fixed, regret, regret_bound
 
 __all__ = [
     "Batch",
@@ -260,3 +262,12 @@ def _add_in_order(total: float, terms: Column) -> float:
 
 def _ratio(numerator: float, denominator: float) -> float:
     return numerator / denominator if denominator > 0.0 else math.nan
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when asked for: it knows the learners, which a command that only counts losses need not load.
+    if name not in ("best_fixed", "regret", "regret_bound"):
+        raise AttributeError(f"module 'sketchnewton.evaluation' has no attribute {name!r}")
+    from sketchnewton import regret  # noqa: PLC0415
+
+    return getattr(regret, name)

@@ -27,6 +27,7 @@ _WITHOUT_THREADS = ("train", "predict")
 def run() -> NoReturn:
     """The command as a process of its own, which ends here."""
     gc.set_threshold(50_000)  # imports make many objects and hardly any garbage: look for it less often
+    sys.setswitchinterval(0.0005)  # a thread that parses waits for the GIL only between two batches
     if sys.argv[1:] and sys.argv[1] in _WITHOUT_THREADS:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code = main()
@@ -47,6 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         args = parse(sys.argv[1:] if argv is None else argv)
+        if args.command == "train":
+            from sketchnewton.cli.ahead import begin  # noqa: PLC0415
+
+            args.ahead = begin(args)
         command = importlib.import_module(f"sketchnewton.cli.{args.command}")
         code = int(command.run(args))
         if sys.stdout is not None:

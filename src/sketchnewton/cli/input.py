@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchnewton.cli.ahead import Ahead, given
 from sketchnewton.cli.console import Console, counted
 from sketchnewton.cli.errors import CommandError
 from sketchnewton.cli.files import check_readable
@@ -52,8 +53,8 @@ class Data:
         held = {} if learner is None else learner.notes
         self.typed = paths
         self.format: str | None = getattr(args, "format", None)
-        self.features = Features.from_dict({**held.get("features", {}), **_given(args, FEATURE_OPTIONS)})
-        self.columns = Columns.from_dict({**held.get("columns", {}), **_given(args, COLUMN_OPTIONS)})
+        self.features = Features.from_dict({**held.get("features", {}), **given(args, FEATURE_OPTIONS)})
+        self.columns = Columns.from_dict({**held.get("columns", {}), **given(args, COLUMN_OPTIONS)})
         self.names: Names | None = None
         if held.get(_EXACT) or getattr(args, _EXACT, False):
             held_names = {} if learner is None else learner.attached
@@ -67,11 +68,12 @@ class Data:
         self.unlearnable = 0
         self.first_error: str | None = None
         self._paths: list[str] | None = None
+        self._ahead: Ahead | None = getattr(args, "ahead", None)
 
     def other(self, path: str) -> Data:
         """Another file, read in the same way."""
         data = copy.copy(self)
-        data.typed, data._paths, data.columns = [path], None, self._typed_columns()
+        data.typed, data._paths, data._ahead, data.columns = [path], None, None, self._typed_columns()
         data.skipped, data.unlearnable, data.first_error = 0, 0, None
         return data
 
@@ -119,6 +121,11 @@ class Data:
 
     def open(self) -> BatchReader:
         """A reader of all rows, from the first."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            if ahead[1:] == (self.paths, self.features, self.columns):
+                return ahead.reader
+            ahead.reader.close()
         return open_stream(
             self.paths,
             format=self.format,
@@ -165,10 +172,6 @@ def identity_of(paths: list[str]) -> Identity | None:
         status = os.stat(path)
         found.append([os.path.realpath(path), status.st_size, status.st_mtime_ns])
     return found
-
-
-def _given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 
 def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch]:

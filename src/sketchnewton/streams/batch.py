@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:  # a command parses ahead while NumPy is still being imported
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +52,23 @@ class Batch:
         if self.columns is not None:
             return len(self.labels), self.columns
         return len(self.labels), int(self.indices.max(initial=-1)) + 1
+
+
+class Delayed:
+    """So many rows that are parsed; calling it makes them a batch, which takes NumPy."""
+
+    __slots__ = ("_make", "_rows")
+
+    def __init__(self, rows: int, make: Callable[[], Batch]) -> None:
+        self._rows = rows
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __call__(self) -> Batch:
+        """The batch."""
+        return self._make()
 
 
 class ParseError(ValueError):

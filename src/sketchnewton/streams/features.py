@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from sketchnewton import _native
 from sketchnewton.streams.batch import Batch, ParseError
 from sketchnewton.streams.hashing import DEFAULT_BITS, MAX_BITS, Names, mask_of
+
+if TYPE_CHECKING:  # as in `batch`
+    import numpy as np
+    import numpy.typing as npt
 
 MAX_NGRAM = 16
 
@@ -102,6 +103,8 @@ class Features:
         ``spaces`` has the first byte of each feature's namespace; None means the default. ``entries`` are those
         in ``names``.
         """
+        import numpy as np  # noqa: PLC0415
+
         exact = names is not None and names.exact
         try:
             indptr, indices, data = _native.expand_rows(
@@ -121,8 +124,14 @@ class Features:
             raise ParseError("", None, None, message) from None
         return dataclasses.replace(batch, indptr=indptr, indices=indices, data=data, columns=None)
 
+    def as_they_are(self, names: Names | None) -> bool:
+        """Whether `indexed` changes nothing."""
+        return names is None and self.bits is None and not self.expands
+
     def indexed(self, batch: Batch, names: Names | None) -> Batch:
         """A batch of numbered features, all in the default namespace, made as the options say."""
+        import numpy as np  # noqa: PLC0415
+
         entries = None
         if names is not None:
             unique, first, inverse = np.unique(batch.indices, return_index=True, return_inverse=True)

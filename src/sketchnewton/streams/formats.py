@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from sketchnewton.streams.batch import Batch
+from sketchnewton.streams.batch import Batch, Delayed
 from sketchnewton.streams.columns import Columns
 from sketchnewton.streams.features import Features
 from sketchnewton.streams.files import Source
@@ -55,7 +55,7 @@ def open_stream(
     on_error: str = "stop",
     batch_bytes: int = BATCH_BYTES,
     max_line_bytes: int = MAX_LINE_BYTES,
-    prefetch: bool = True,
+    prefetch: bool | int = True,
 ) -> BatchReader:
     """Read files, one after the other, as one stream of batches.
 
@@ -164,7 +164,7 @@ class _Opener:
     """Of the columns of tables, as they are found out."""
     _parsers: dict[str, Parse] = field(default_factory=dict)
 
-    def parse(self, source: Source, problems: Problems) -> Iterator[Batch]:
+    def parse(self, source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
         """The batches of one input."""
         format = self.format or format_of_name(source.name) or format_of_content(source.first_line(_LOOK))
         if format not in self._parsers:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from sketchnewton import _native
+
+if TYPE_CHECKING:  # as in `batch`
+    import numpy as np
+    import numpy.typing as npt
 
 DEFAULT_BITS = 18
 MAX_BITS = 30
@@ -101,6 +103,8 @@ class Names:
 
     def state(self) -> dict[str, npt.NDArray[np.uint8] | npt.NDArray[np.int64]]:
         """All of it as arrays, for a model file."""
+        import numpy as np  # noqa: PLC0415
+
         keys, indices = self.table.snapshot()  # at one moment: a reader may be adding names
         return {
             "keys": np.frombuffer(b"".join(keys), np.uint8).copy(),
@@ -112,6 +116,8 @@ class Names:
     @classmethod
     def from_state(cls, state: Mapping[str, npt.NDArray[np.generic]], exact: bool) -> Names:
         """What ``state`` gave; ``ValueError`` if that was not it."""
+        import numpy as np  # noqa: PLC0415
+
         text = np.asarray(state["keys"], np.uint8).tobytes()
         ends = np.asarray(state["ends"], np.int64).tolist()
         indices = np.asarray(state["indices"], np.int64).tolist()

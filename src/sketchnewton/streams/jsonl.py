@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchnewton import _native
-from sketchnewton.streams.batch import Batch
+from sketchnewton.streams.batch import Batch, Delayed
 from sketchnewton.streams.columns import Columns
 from sketchnewton.streams.features import Features
 from sketchnewton.streams.files import Source
@@ -56,7 +56,7 @@ def jsonl_parser(
             start = end + 1
         return rows.batch(line), lines, error
 
-    def parse(source: Source, problems: Problems) -> Iterator[Batch]:
+    def parse(source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
         return parse_lines(source, parse_text, problems, batch_bytes, max_line_bytes)
 
     return parse

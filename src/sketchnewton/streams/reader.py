@@ -10,13 +10,13 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from sketchnewton.streams.batch import Batch, ParseError
+from sketchnewton.streams.batch import Batch, Delayed, ParseError
 from sketchnewton.streams.files import Cancelled, Source, open_source
 from sketchnewton.streams.problems import Problems
 
-_AHEAD = 2  # batches waiting: one is enough to keep both threads busy, two absorb their unevenness
+AHEAD = 2  # batches waiting: one is enough to keep both threads busy, two absorb their unevenness
 
-Parse = Callable[[Source, Problems], Iterator[Batch]]
+Parse = Callable[[Source, Problems], Iterator[Batch | Delayed]]
 """The batches of an open input, in one format or another."""
 
 
@@ -26,7 +26,7 @@ class BatchReader(Iterator[Batch]):
     ``position`` of ``size`` compressed bytes were needed for what was delivered so far; ``size`` is None
     if there is a pipe. ``rows`` counts the delivered rows, ``skipped`` the bad ones before them, of which
     ``first_error`` is the first; ``path`` is the input that the last batch came from; ``types`` are those of a
-    table's columns, for ``Columns.with_types``.
+    table's columns, for ``Columns.with_types``. ``prefetch`` may say how many batches are read ahead.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class BatchReader(Iterator[Batch]):
         parse: Parse,
         *,
         on_error: str = "stop",
-        prefetch: bool = True,
+        prefetch: bool | int = True,
         types: Mapping[str, str] | None = None,
     ) -> None:
         problems = Problems(on_error)
@@ -49,7 +49,8 @@ class BatchReader(Iterator[Batch]):
         self.types = {} if types is None else types
         steps = inputs.steps(parse, problems)
         self._problems = problems
-        self._steps = _Prefetched(inputs, steps) if prefetch else _Direct(inputs, steps)
+        ahead = AHEAD if prefetch is True else int(prefetch)
+        self._steps = _Prefetched(inputs, steps, ahead) if ahead else _Direct(inputs, steps)
         # Also runs when the interpreter exits: a thread that is still inside compiled code by then would
         # bring the process down.
         self._finalizer = weakref.finalize(self, self._steps.close)
@@ -66,7 +67,7 @@ class BatchReader(Iterator[Batch]):
         self.path, self.position = step.path, step.position
         self.skipped, self.first_error = step.skipped, step.first_error
         self.rows += len(step.batch)
-        return step.batch
+        return step.batch() if isinstance(step.batch, Delayed) else step.batch
 
     def close(self) -> None:
         """Stop reading and release the input; harmless when repeated."""
@@ -82,7 +83,7 @@ class BatchReader(Iterator[Batch]):
 class _Step(NamedTuple):
     """A batch, and how far the reader was when it was made."""
 
-    batch: Batch
+    batch: Batch | Delayed
     path: str
     position: int
     skipped: int
@@ -167,10 +168,10 @@ class _Direct:
 class _Prefetched:
     """Reads ahead in a thread, which knows nothing of the reader, so that a dropped reader is collected."""
 
-    def __init__(self, inputs: _Inputs, steps: Iterator[_Step]) -> None:
+    def __init__(self, inputs: _Inputs, steps: Iterator[_Step], ahead: int) -> None:
         self._inputs = inputs
         self._stop = threading.Event()
-        self._queue: queue.Queue[_Step | BaseException | None] = queue.Queue(_AHEAD)
+        self._queue: queue.Queue[_Step | BaseException | None] = queue.Queue(ahead)
         self._thread = threading.Thread(target=self._run, args=(steps,), name="skn-reader", daemon=True)
         self._thread.start()
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from sketchnewton import _native
-from sketchnewton.streams.batch import Batch
+from sketchnewton.streams.batch import Batch, Delayed
 from sketchnewton.streams.features import Features
 from sketchnewton.streams.files import Source
 from sketchnewton.streams.hashing import Names
@@ -51,12 +51,19 @@ def svmlight_parser(
     if names is not None:
         names.join(made.joins)
 
-    def parse_text(text: memoryview, line: int) -> tuple[Batch, int, LineError | None]:
-        indptr, indices, data, labels, columns, lines, error = _native.parse_svmlight(text, max_line_bytes)
-        batch = Batch(indptr, indices, data, labels, columns=columns, first_line=line)
-        return made.indexed(batch, names), lines, error
+    def parse_text(text: memoryview, line: int) -> tuple[Batch | Delayed, int, LineError | None]:
+        *arrays, columns, lines, error = _native.parse_svmlight(text, max_line_bytes)
 
-    def parse(source: Source, problems: Problems) -> Iterator[Batch]:
+        def make() -> Batch:
+            import numpy as np  # noqa: PLC0415 - not before it is needed: see `Delayed`
+
+            indptr, indices, data, labels = map(np.asarray, arrays)
+            return Batch(indptr, indices, data, labels, columns=columns, first_line=line)
+
+        batch = Delayed(len(arrays[-1]), make)
+        return batch if made.as_they_are(names) else made.indexed(batch(), names), lines, error
+
+    def parse(source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
         return parse_lines(source, parse_text, problems, batch_bytes, max_line_bytes)
 
     return parse

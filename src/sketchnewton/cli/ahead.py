@@ -1,0 +1,58 @@
+"""Data that is read while the rest of the command is still being imported.
+
+Importing NumPy and the learners takes as long as parsing tens of megabytes; a thread does that meanwhile. Nothing
+here may import NumPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NamedTuple
+
+from sketchnewton.cli.options_data import COLUMN_OPTIONS, FEATURE_OPTIONS
+from sketchnewton.streams import BatchReader, Columns, Features, format_of_name, open_stream
+
+__all__ = ["Ahead", "begin", "given"]
+
+_BATCHES = 8  # of about a megabyte each: a head start for the thread that parses, which may be the slower one
+
+
+class Ahead(NamedTuple):
+    """A reader that has begun, and what it was told to read."""
+
+    reader: BatchReader
+    paths: list[str]
+    features: Features
+    columns: Columns
+
+
+def begin(args: argparse.Namespace) -> Ahead | None:
+    """Begin to read what `skn train` will read, where that is clear from the options alone.
+
+    Whatever is wrong with the data will be said by who reads it, so nothing is raised here.
+    """
+    simple = (
+        args.threads > 1
+        and len(args.data) == 1
+        and format_of_name(args.data[0]) in ("svmlight", "vw")
+        and (args.resume, args.readable, args.cache) == (None, None, None)
+        and (args.passes or 1) == 1
+        and not args.dry_run
+        and not given(args, ("format", "exact_names"))
+    )
+    if not simple:
+        return None
+    try:
+        features = Features.from_dict(given(args, FEATURE_OPTIONS))
+        columns = Columns.from_dict(given(args, COLUMN_OPTIONS))
+        reader = open_stream(
+            args.data[0], features=features, columns=columns, on_error=args.on_error, prefetch=_BATCHES
+        )
+    except (OSError, ValueError):
+        return None
+    return Ahead(reader, list(args.data), features, columns)
+
+
+def given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
+    """Those options that were typed."""
+    return {name: getattr(args, name) for name in names if hasattr(args, name)}
