@@ -19,7 +19,8 @@ help: ## show this list
 demo: $(VENV)/.installed ## install into .venv, train on ill-conditioned and real data, draw the picture
 	$(BIN)/skn demo --output demo.png
 
-test: check fuzz ## install into .venv, lint, type-check, fuzz the parser, run all tests
+test: $(VENV)/.installed ## install into .venv, lint, type-check, fuzz the parser, run all tests
+	$(MAKE) -j2 --output-sync=target check fuzz
 	$(BIN)/python -m pytest $(PARALLEL) --doctest-modules --ignore-glob='*/sketchnewton/torch.py' --pyargs tests sketchnewton
 
 # This very version: wherever its build for processors alone is at hand, others bring gigabytes for graphics cards.

@@ -19,6 +19,8 @@ CLASSIFIERS: dict[str, Any] = {
     "newton, logistic": SketchedNewtonClassifier(loss="logistic"),
     "newton, float64": SketchedNewtonClassifier(dtype="float64"),
     "oja": SketchedNewtonClassifier("oja"),
+    "newton, float64, no intercept": SketchedNewtonClassifier(dtype="float64", fit_intercept=False),
+    "oja, float64, no intercept": SketchedNewtonClassifier("oja", dtype="float64", fit_intercept=False),
     "oja, logistic": SketchedNewtonClassifier("oja", loss="logistic", sketch_size=5),
     "fd, squared hinge": SketchedNewtonClassifier("fd", loss="squared_hinge", clip=None),
     "rfd": SketchedNewtonClassifier("rfd"),
@@ -42,10 +44,14 @@ REGRESSORS: dict[str, Any] = {
     "fd": SketchedNewtonRegressor("fd"),
     "rfd, absolute": SketchedNewtonRegressor("rfd", loss="absolute"),
     "rp, huber": SketchedNewtonRegressor("rp", loss="huber"),
+    # The checks set alpha=0.01, a step size of 100: without a bound, more random directions than features.
+    "rp, huber, no clip": SketchedNewtonRegressor("rp", sketch_size=20, loss="huber", clip=None),
+    "oja, float64, no intercept": SketchedNewtonRegressor("oja", dtype="float64", fit_intercept=False),
     "none, early stopping": SketchedNewtonRegressor("none", early_stopping=True, max_iter=20),
     "adagrad": SketchedAdaGradRegressor(),
     "adagrad, rp": SketchedAdaGradRegressor("rp"),
     "adagrad, quantile": SketchedAdaGradRegressor(loss="quantile:0.6"),
+    "adagrad, rfd, quantile": SketchedAdaGradRegressor("rfd", loss="quantile:0.6"),
 }
 
 ESTIMATORS = {

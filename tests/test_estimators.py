@@ -16,13 +16,13 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils.estimator_checks import check_class_weight_classifiers, estimator_checks_generator
 
-from sketchnewton import SketchedNewtonClassifier, SketchedNewtonRegressor
+from sketchnewton import SketchedAdaGradRegressor, SketchedNewtonClassifier, SketchedNewtonRegressor
 from tests.estimator_support import CLASSIFIERS, ESTIMATORS, REGRESSORS, rows
 
 # Rows are learned in order and one by one, so two orders give two models, and a weight of 2 is one step of twice
@@ -32,6 +32,9 @@ ORDER_MATTERS = {
     "check_sample_weight_equivalence_on_dense_data": "learned in order, one step per row",
     "check_sample_weight_equivalence_on_sparse_data": "learned in order, one step per row",
 }
+# Weights of classes must make nearly all rows of the favoured class, wherever they lie: a linear model without a
+# constant cannot, as its scores change sign at the origin.
+NEEDS_INTERCEPT = check_class_weight_classifiers
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -42,9 +45,17 @@ def test_scikit_learn_accepts_it(name: str) -> None:
         for estimator, check in estimator_checks_generator(ESTIMATORS[name]):
             if check.func.__name__ in ORDER_MATTERS or check.func.__name__ == "check_array_api_input":
                 continue  # the latter needs packages of other array libraries
+            if check.func is NEEDS_INTERCEPT and not estimator.fit_intercept:
+                continue
             check(estimator)
             passed += 1
     assert passed > 50
+
+
+def test_no_linear_model_favours_a_class_without_an_intercept() -> None:
+    for peer in (SGDClassifier(fit_intercept=False), LogisticRegression(fit_intercept=False)):
+        with pytest.raises(AssertionError):
+            NEEDS_INTERCEPT(type(peer).__name__, peer)
 
 
 def targets(estimator: Any, classes: int = 3) -> tuple[Any, Any]:
@@ -277,6 +288,18 @@ def test_targets_of_any_scale(name: str, scale: float) -> None:
     plain = model.fit(X, y).score(X, y)
     assert plain > 0.35
     assert model.fit(X, scale * y).score(X, scale * y) == pytest.approx(plain, abs=1e-3)
+
+
+@pytest.mark.parametrize("scale", [2.0**-20, 1.0, 2.0**20])
+@pytest.mark.parametrize("sketch", ["rp", "fd", "rfd", None])
+def test_rows_of_any_length(sketch: str | None, scale: float) -> None:
+    """Pixels from 0 to 16: AdaGrad's steps, which have a length of their own, must be in the rows' unit."""
+    X, y = load_digits(return_X_y=True)
+    model = SketchedAdaGradRegressor(sketch, max_iter=1, random_state=0).fit(scale * X[:1200], y[:1200])
+    assert model.score(scale * X[1200:], y[1200:]) > 0.3
+    if scale != 1.0:
+        plain = clone(model).fit(X[:1200], y[:1200])
+        np.testing.assert_allclose(scale * model.coef_, plain.coef_, rtol=1e-6)
 
 
 @pytest.mark.slow

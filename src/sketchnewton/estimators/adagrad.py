@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from sketchnewton.estimators.base import Floats, mean_loss
 from sketchnewton.estimators.classifier import OnlineClassifier
@@ -151,7 +153,9 @@ class SketchedAdaGradRegressor(OnlineRegressor):
     ----------
     sketch, sketch_size, of, eta, sigma, penalty, penalty_strength, l1_ratio, form, fit_intercept, max_iter, tol, \
 shuffle, random_state, early_stopping, validation_fraction, n_iter_no_change, warm_start, dtype :
-        As those of SketchedAdaGradClassifier. `eta` is in units of the targets' range if `clip="auto"`.
+        As those of SketchedAdaGradClassifier. If `clip="auto"`, `eta` is in units of the targets' range, and rows
+        are measured in units of the first one's length: a step of AdaGrad has a length of its own, which would be
+        too long for long rows and too short for short ones.
     loss : str, default="squared"
         "squared", "absolute", "huber:1.0" or "quantile:0.9".
     clip : float or "auto" or None, default="auto"
@@ -214,8 +218,35 @@ shuffle, random_state, early_stopping, validation_fraction, n_iter_no_change, wa
         self.warm_start = warm_start
         self.dtype = dtype
 
+    _length: float  # of the first row learned from; 0 if it was not needed yet
+
+    def _start(self) -> None:
+        super()._start()
+        self._length = 0.0
+
+    def _row_unit(self) -> float:
+        return self._length or 1.0
+
+    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+        if self.clip != "auto":
+            return super()._learn_targets(X, targets, weights)
+        length = self._length or _first_length(X, weights)
+        loss = super()._learn_targets(X / (length or 1.0), targets, weights)
+        self._length = length  # a batch that is refused leaves no trace
+        return loss
+
     def _new_learner(self, seed: int) -> Learner:
         return _learner(self, seed)
+
+
+def _first_length(X: Any, weights: Floats | None) -> float:
+    """‖x‖ of the first row that has a length and a weight; 0 if none has."""
+    for i in range(X.shape[0]) if weights is None else np.flatnonzero(weights):
+        row = X[[i]].data if issparse(X) else X[i]
+        length = math.sqrt(float(np.square(row, dtype=np.float64).sum()))
+        if length != 0:
+            return length
+    return 0.0
 
 
 def _learner(estimator: Any, seed: int, classes: int | None = None, of: str | None = None) -> Learner:

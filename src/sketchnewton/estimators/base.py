@@ -59,6 +59,10 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """How many scores a row has."""
         return self._n_learners()
 
+    def _row_unit(self) -> float:
+        """Learners see rows divided by this."""
+        return 1.0
+
     # -- learning
 
     def _start(self) -> None:
@@ -173,7 +177,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 weights = joint.weights.T
                 coefficients[:, : weights.shape[1]] = weights
                 intercepts = joint.intercepts
-            self._weights += [coefficients, intercepts]
+            self._weights += [coefficients / self._row_unit(), intercepts]
         coefficients, intercepts = self._weights
         return coefficients, intercepts
 
