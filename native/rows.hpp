@@ -102,6 +102,11 @@ struct Scan {
   double bad_value = 0.0;
 };
 
+template <class Value>
+bool within(Value value, double limit) {
+  return std::abs(static_cast<double>(value)) <= limit;  // NaN is not
+}
+
 class Rows {
  public:
   virtual ~Rows() = default;
@@ -125,18 +130,17 @@ class CsrRows final : public Rows {
 
   Scan scan(double limit) const override {
     Scan s;
-    for (std::int64_t r = 0; r < count_; ++r) {
+    for (std::int64_t r = 0; r < count_; ++r)
       s.widest_row = std::max(s.widest_row, indptr_[r + 1] - indptr_[r]);
-      for (std::int64_t k = indptr_[r]; k < indptr_[r + 1]; ++k) {
-        const auto i = static_cast<std::int64_t>(indices_[k]);
-        const auto v = static_cast<double>(values_[k]);
-        if (!(std::abs(v) <= limit) || i < 0) {
-          s.bad_row = r, s.bad_index = i, s.bad_value = v;
-          return s;
-        }
-        s.largest_index = std::max(s.largest_index, i);
-      }
+    Index largest = -1, least = 0;
+    bool good = true;
+    for (std::int64_t k = indptr_[0]; k < indptr_[count_]; ++k) {  // without a way out, in whole vectors
+      largest = std::max(largest, indices_[k]);
+      least = std::min(least, indices_[k]);
+      good &= within(values_[k], limit);
     }
+    s.largest_index = static_cast<std::int64_t>(largest);
+    if (!good || least < 0) locate(limit, s);
     return s;
   }
 
@@ -145,6 +149,17 @@ class CsrRows final : public Rows {
   }
 
  private:
+  void locate(double limit, Scan& s) const {
+    for (std::int64_t r = 0; r < count_; ++r) {
+      for (std::int64_t k = indptr_[r]; k < indptr_[r + 1]; ++k) {
+        if (within(values_[k], limit) && indices_[k] >= 0) continue;
+        s.bad_row = r, s.bad_index = static_cast<std::int64_t>(indices_[k]);
+        s.bad_value = static_cast<double>(values_[k]);
+        return;
+      }
+    }
+  }
+
   const std::int64_t* indptr_;
   const Index* indices_;
   const Value* values_;
@@ -165,13 +180,14 @@ class DenseRows final : public Rows {
     Scan s;
     s.largest_index = count_ > 0 ? width_ - 1 : -1;
     s.widest_row = width_;
-    for (std::int64_t k = 0; k < count_ * width_; ++k) {
-      const auto v = static_cast<double>(values_[k]);
-      if (!(std::abs(v) <= limit)) {
-        s.bad_row = k / width_, s.bad_index = k % width_, s.bad_value = v;
-        return s;
-      }
-    }
+    const std::int64_t size = count_ * width_;
+    bool good = true;
+    for (std::int64_t k = 0; k < size; ++k) good &= within(values_[k], limit);
+    if (good) return s;
+    const Value* const bad =
+        std::find_if(values_, values_ + size, [&](Value v) { return !within(v, limit); });
+    s.bad_row = (bad - values_) / width_, s.bad_index = (bad - values_) % width_;
+    s.bad_value = static_cast<double>(*bad);
     return s;
   }
 
@@ -185,8 +201,8 @@ class DenseRows final : public Rows {
   std::int64_t width_;
 };
 
-// Calls learn(row, i) for the rows [begin, end) in order; ahead(row) is told of each row two steps early, so
-// that it can be prefetched.
+// Calls learn(row, i) for the rows [begin, end) in order; ahead(row) is told of each row two steps early,
+// so that it can be prefetched.
 template <class Ahead, class Learn>
 void stream(const Rows& rows, std::int64_t begin, std::int64_t end, Ahead ahead, Learn learn) {
   Row row, next, later;

@@ -54,6 +54,12 @@ class ModelFileError(ValueError):
     """A file is not a whole, unchanged archive that this version can read."""
 
 
+def prepare() -> None:
+    """Import what `write` needs, for whoever has time for that before."""
+    import hashlib  # noqa: PLC0415, F401
+    import json  # noqa: PLC0415, F401
+
+
 def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> None:
     """Put `header`, which `json` must be able to hold, and `arrays` into the file `path`, all or nothing.
 

@@ -27,10 +27,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     main = _Main(prog="skn")
     main.add_argument("--version", action="version", version=f"skn {__version__}")
     commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    typed = argv[0] if argv and argv[0] in _COMMANDS else None
     for name, define in _COMMANDS.items():
-        parser = commands.add_parser(name)
-        if name in argv:  # the others' options cost time
-            define(parser)
+        if typed in (name, None):  # the others cost time
+            define(commands.add_parser(name))
     if "--config" in argv or any(text.startswith("--config=") for text in argv):
         from sketchnewton.cli.config import with_config  # noqa: PLC0415 - seldom asked for
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from sketchnewton import archive
 from sketchnewton.cli import table
 from sketchnewton.cli.console import Console, amount
 from sketchnewton.cli.errors import CommandError, usage_error
@@ -194,6 +196,8 @@ class Training:
             from sketchnewton.cli.checkpoint import Checkpoints  # noqa: PLC0415 - only where asked for
 
             self._checkpoints = Checkpoints(self.args.model, self.learner, self._run_note(), fresh=self.fresh)
+        if self.args.model is not None:  # while kernels work, the interpreter is idle
+            threading.Thread(target=archive.prepare, daemon=True).start()
         start = time.perf_counter()
         first = 0 if self.begun is None else int(self.begun["pass"])
         try:

@@ -9,7 +9,7 @@ from sketchnewton.streams.batch import Batch, Delayed, ParseError
 from sketchnewton.streams.files import Source
 from sketchnewton.streams.problems import Problems
 
-BATCH_BYTES = 1 << 20
+BATCH_BYTES = 1 << 21
 MAX_LINE_BYTES = 8 << 20
 _PATIENCE = 0.01  # seconds that a complete line of a slow pipe waits for others: they cost less together
 _SHOWN = 20  # characters of an offending token in a message
