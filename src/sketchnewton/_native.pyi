@@ -215,3 +215,7 @@ def composite_adagrad64(
 def proximal_newton(
     columns: _Floats, center: _Floats, pull: _Floats, h: float, l1: float, l2: float
 ) -> _Floats: ...
+
+def tridiagonal_vectors(
+    diagonal: npt.NDArray[Any], beside: npt.NDArray[Any], values: npt.NDArray[Any]
+) -> npt.NDArray[Any]: ...

@@ -14,6 +14,7 @@ from sketchnewton.sketches.base import Arrays, expect
 from sketchnewton.sketches.rows import as_rows
 from sketchnewton.sketches.spectrum import Floats, Spectrum, spectrum_of
 from sketchnewton.sketches.stack import Matrix, Stack, concatenated
+from sketchnewton.sketches.symmetric import prepare
 from sketchnewton.sketches.threads import one_blas_thread
 
 # From squared singular values, largest first, and m to the at most m − 1 that remain, none above its old value.
@@ -69,6 +70,7 @@ class Rules:
 
     def reduce(self, B: Stack, size: int, lost: Loss) -> tuple[Matrix, int, Loss]:
         """Shrink `B` to fewer than `size` rows, or than the size that the target needs; that size; the loss."""
+        prepare(min(len(B), B.width))
         work = len(B.dense) ** 2 * B.width + 10 * len(B) ** 3
         with one_blas_thread() if work < _SMALL else nullcontext():
             return self._reduce(B, size, lost)

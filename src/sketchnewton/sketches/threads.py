@@ -5,6 +5,7 @@ Several gain little where the machine is idle, and where it is busy they wait fo
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ def one_blas_thread() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = [(library, library.get_num_threads()) for library in _libraries()]
+    before = [(library, library.get_num_threads()) for library in _libraries("scipy.linalg" in sys.modules)]
     for library, _ in before:
         library.set_num_threads(1)
     try:
@@ -33,8 +34,8 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @cache
-def _libraries() -> list[Any]:
-    """NumPy's BLAS, and SciPy's if it is loaded by now."""
+def _libraries(scipy: bool) -> list[Any]:
+    """NumPy's BLAS, and SciPy's if it is loaded."""
     from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - looking for them takes milliseconds
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
