@@ -1,4 +1,7 @@
-// Eigenvectors of a symmetric tridiagonal matrix whose eigenvalues are known: inverse iteration, all at once.
+// Leading eigenvalues of a symmetric tridiagonal matrix by bisection, and their vectors by inverse iteration.
+//
+// Both are chains from the first row of T to the last, in which nothing can be done in parallel but another
+// eigenvalue: so all of them go through the rows together, one lane each.
 #pragma once
 
 #include <algorithm>
@@ -9,21 +12,70 @@
 
 namespace skn {
 
-// Row i of every array holds what belongs to row i of T, one lane per eigenvalue: the elimination of a
-// tridiagonal matrix is one long chain, so the only thing to do in parallel is another eigenvalue.
+template <class S>
+struct Tridiagonal {
+  const S *diagonal, *beside;  // n, n − 1
+  std::int64_t n;
+
+  S before(std::int64_t i) const { return i > 0 ? beside[i - 1] : S(0); }
+  S after(std::int64_t i) const { return i + 1 < n ? beside[i] : S(0); }
+
+  S norm() const {
+    S most = std::numeric_limits<S>::min();
+    for (std::int64_t i = 0; i < n; ++i)
+      most = std::max(most, std::abs(before(i)) + std::abs(diagonal[i]) + std::abs(after(i)));
+    return most;
+  }
+};
+
+// The k largest eigenvalues, largest first, each to a few eps·‖T‖. As many are below x as pivots of T − xI
+// are negative.
+template <class S>
+void leading_values(const Tridiagonal<S>& T, std::int64_t k, S* values) {
+  constexpr S eps = std::numeric_limits<S>::epsilon();
+  const S norm = T.norm(), tiny = norm * eps * eps;
+  const auto n = static_cast<S>(T.n);
+  std::vector<S> work(4 * k);
+  S* __restrict low = work.data(), * __restrict high = low + k, * __restrict pivot = high + k;
+  S* __restrict below = pivot + k, * __restrict x = values;
+  std::fill_n(low, k, -norm);
+  std::fill_n(high, k, norm);
+  for (int step = 0; step < std::numeric_limits<S>::digits + 2; ++step) {
+    for (std::int64_t j = 0; j < k; ++j) {
+      x[j] = (low[j] + high[j]) / 2;
+      pivot[j] = S(1);
+      below[j] = S(0);
+    }
+    for (std::int64_t i = 0; i < T.n; ++i) {
+      const S d = T.diagonal[i], ee = T.before(i) * T.before(i);
+      for (std::int64_t j = 0; j < k; ++j) {
+        S p = (d - x[j]) - ee / pivot[j];
+        p = std::abs(p) < tiny ? -tiny : p;
+        below[j] += p < S(0) ? S(1) : S(0);
+        pivot[j] = p;
+      }
+    }
+    for (std::int64_t j = 0; j < k; ++j) {
+      const bool above = n - below[j] > static_cast<S>(j);  // more than j eigenvalues are at least x
+      low[j] = above ? x[j] : low[j];
+      high[j] = above ? high[j] : x[j];
+    }
+  }
+}
+
+// Row i of every array holds what belongs to row i of T.
 template <class S>
 class InverseIteration {
  public:
-  // T has `diagonal` (n) and `beside` (n − 1). Row-major n × k `vectors`, of length 1, column j for
-  // values[j]. Vectors of eigenvalues that are very close are independent, not orthogonal. If T is unfit,
-  // some are not finite.
-  void compute(const S* diagonal, const S* beside, std::int64_t n, const S* values, std::int64_t k,
-               S* vectors) {
-    n_ = n;
+  // Row-major n × k `vectors` of length 1, column j for values[j]; returns the largest entry of TV − V
+  // diag(values). Vectors of very close eigenvalues are independent, not orthogonal. If T is unfit, some are
+  // not finite.
+  S compute(const Tridiagonal<S>& T, const S* values, std::int64_t k, S* vectors) {
+    n_ = T.n;
     k_ = k;
-    for (auto* part : {&pivot_, &next_, &third_, &factor_, &swapped_}) part->resize(n * k);
+    for (auto* part : {&pivot_, &next_, &third_, &factor_, &swapped_}) part->resize(n_ * k);
     work_.resize(2 * k);
-    factorise(diagonal, beside, values);
+    factorise(T, values);
     start(vectors);
     back(vectors);
     normalise(vectors);
@@ -31,25 +83,22 @@ class InverseIteration {
     forward(vectors);
     back(vectors);
     normalise(vectors);
+    return residual(T, values, vectors);
   }
 
  private:
   // P(T − λI) = LU with partial pivoting; U has three diagonals, of which the first is kept inverted.
-  void factorise(const S* d, const S* e, const S* values) {
-    S norm = std::numeric_limits<S>::min();
-    for (std::int64_t i = 0; i < n_; ++i)
-      norm = std::max(norm,
-                      std::abs(d[i]) + (i > 0 ? std::abs(e[i - 1]) : 0) + (i + 1 < n_ ? std::abs(e[i]) : 0));
-    const S tiny = norm * std::numeric_limits<S>::epsilon();
+  void factorise(const Tridiagonal<S>& T, const S* values) {
+    const S tiny = T.norm() * std::numeric_limits<S>::epsilon();
     S* __restrict a = work_.data(), * __restrict b = a + k_;
     for (std::int64_t j = 0; j < k_; ++j) {
-      a[j] = d[0] - values[j];
-      b[j] = n_ > 1 ? e[0] : S(0);
+      a[j] = T.diagonal[0] - values[j];
+      b[j] = T.after(0);
     }
     for (std::int64_t i = 0; i + 1 < n_; ++i) {
       S* __restrict pivot = row(pivot_, i), * __restrict next = row(next_, i), * __restrict third = row(third_, i);
       S* __restrict factor = row(factor_, i), * __restrict swapped = row(swapped_, i);
-      const S below = e[i], diagonal = d[i + 1], beyond = i + 2 < n_ ? e[i + 1] : S(0),
+      const S below = T.after(i), diagonal = T.diagonal[i + 1], beyond = T.after(i + 1),
               size = std::abs(below);
       for (std::int64_t j = 0; j < k_; ++j) {
         const bool swap = std::abs(a[j]) < size;
@@ -101,7 +150,8 @@ class InverseIteration {
 
   void back(S* x) const {
     for (std::int64_t i = n_ - 1; i >= 0; --i) {
-      const S* __restrict pivot = row(pivot_, i), * __restrict next = row(next_, i), * __restrict third = row(third_, i);
+      const S* __restrict pivot = row(pivot_, i), * __restrict next = row(next_, i);
+      const S* __restrict third = row(third_, i);
       // Beyond the end, what is multiplied by 0 is row n − 1 itself.
       const S *one = x + std::min(i + 1, n_ - 1) * k_, *two = x + std::min(i + 2, n_ - 1) * k_;
       S* own = x + i * k_;
@@ -121,13 +171,30 @@ class InverseIteration {
     for (std::int64_t j = 0; j < k_; ++j) largest[j] = S(1) / largest[j];
     for (std::int64_t i = 0; i < n_; ++i)
       for (std::int64_t j = 0; j < k_; ++j) {
-        const S value = x[i * k_ + j] * largest[j];  // below 1, so that squares do not overflow
+        const S value = x[i * k_ + j] * largest[j];  // at most 1, so that squares do not overflow
         x[i * k_ + j] = value;
         sum[j] += value * value;
       }
     for (std::int64_t j = 0; j < k_; ++j) sum[j] = S(1) / std::sqrt(sum[j]);
     for (std::int64_t i = 0; i < n_; ++i)
       for (std::int64_t j = 0; j < k_; ++j) x[i * k_ + j] *= sum[j];
+  }
+
+  S residual(const Tridiagonal<S>& T, const S* values, const S* x) {
+    S* __restrict largest = work_.data();
+    std::fill_n(largest, k_, S(0));
+    for (std::int64_t i = 0; i < n_; ++i) {
+      const S *own = x + i * k_, *up = i > 0 ? own - k_ : own, *down = i + 1 < n_ ? own + k_ : own;
+      const S before = T.before(i), d = T.diagonal[i], after = T.after(i);
+      for (std::int64_t j = 0; j < k_; ++j) {
+        const S size = std::abs(before * up[j] + (d - values[j]) * own[j] + after * down[j]);
+        largest[j] = size <= largest[j] ? largest[j] : size;  // NaN gets through
+      }
+    }
+    S most = 0;
+    for (std::int64_t j = 0; j < k_; ++j)
+      if (!(largest[j] <= most)) most = largest[j];
+    return most;
   }
 
   S* row(std::vector<S>& part, std::int64_t i) { return part.data() + i * k_; }

@@ -22,13 +22,17 @@ _SMALLEST, _LARGEST = 2.0**-42, 2.0**60
 
 @dataclass(frozen=True)
 class Spectrum:
-    """`squares` are the squared singular values of B·2⁻ᵉ, largest first; U or Vᵀ holds vectors of the first."""
+    """`squares` are the squared singular values of B·2⁻ᵉ, largest first, or the first of them: U or Vᵀ has vectors.
+
+    `rest` is the sum of those that are not among them.
+    """
 
     squares: Floats
     B: Stack
     exponent: int
     U: Matrix | None = None
     Vt: Matrix | None = None
+    rest: float = 0.0
 
     @property
     def unit(self) -> float:
@@ -47,10 +51,11 @@ class Spectrum:
         return self.B.combined(self.U[:, :k] * np.sqrt(ratio))
 
 
-def spectrum_of(B: Stack, decisive: int) -> Spectrum:
+def spectrum_of(B: Stack, decisive: int, *, all_squares: bool = True) -> Spectrum:
     """Decompose `B` so that squared singular value number `decisive` (from 1) is right, not just rounding.
 
-    All squares are found, and the vectors of at least those before the decisive one.
+    The decisive square and those before it are found, with vectors of the latter; if `all_squares`, or if there are
+    as many as columns, so that the smallest says something, all squares are.
     The eigendecomposition of the smaller Gram matrix, BBᵀ or BᵀB, costs a fraction of the SVD. It is taken in
     B's own precision, then in double precision, and last comes the SVD, as the decisive value requires.
     """
@@ -62,9 +67,10 @@ def spectrum_of(B: Stack, decisive: int) -> Spectrum:
                 gram, largest = B.gram(dtype)
             if not (largest == 0 or _SMALLEST <= largest <= _LARGEST):
                 break
-            squares, vectors = leading(gram, decisive - 1)
+            squares, vectors = leading(gram, decisive - 1, all_values=all_squares or len(B) == B.width)
             if squares[decisive - 1] > _NOISE * np.finfo(dtype).eps * max(squares[0], largest):
-                return Spectrum(squares, B, 0, U=vectors)
+                rest = float(np.trace(gram, dtype=np.float64)) - float(squares.sum()) if len(squares) < len(B) else 0.0
+                return Spectrum(squares, B, 0, U=vectors, rest=max(rest, 0.0))
     rows = B.toarray()
     exponent = safe_exponent(rows)
     if useful and (len(B) > B.width or exponent != 0):

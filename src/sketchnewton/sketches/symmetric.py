@@ -1,4 +1,4 @@
-"""The leading eigenvectors of a symmetric matrix, and all its eigenvalues."""
+"""The leading eigenvectors of a symmetric matrix."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ def prepare(order: int) -> None:
         import scipy.linalg.lapack  # noqa: F401, PLC0415 - small sketches need not wait for it
 
 
-def leading(matrix: Matrix, count: int) -> tuple[Floats, Matrix]:
-    """All eigenvalues, largest first and none below 0, and vectors at least of the first `count`, as columns."""
+def leading(matrix: Matrix, count: int, *, all_values: bool = True) -> tuple[Floats, Matrix]:
+    """Eigenvalues, largest first and none below 0, and vectors of at least the first `count` as columns.
+
+    All values, or at least `count` + 1 of them.
+    """
     if len(matrix) >= _LARGE and 0 < count <= len(matrix) // 2:
-        found = _by_inverse_iteration(matrix, count)
+        found = _by_inverse_iteration(matrix, count, all_values)
         if found is not None:
             return found
     values, vectors = np.linalg.eigh(matrix)
     return np.maximum(values[::-1].astype(np.float64), 0.0), vectors[:, ::-1]
 
 
-def _by_inverse_iteration(matrix: Matrix, count: int) -> tuple[Floats, Matrix] | None:
+def _by_inverse_iteration(matrix: Matrix, count: int, all_values: bool) -> tuple[Floats, Matrix] | None:
     """The same from the tridiagonal form, or None where vectors come out inexact.
 
-    `eigh` finds all vectors, which is most of its work. LAPACK's drivers for a few find their eigenvalues by
-    bisection and their vectors one after the other, and so save little of it.
+    `eigh` finds all vectors, which is most of its work. LAPACK's drivers for a few find them one after the other,
+    and so save little of it.
     """
     from scipy.linalg import lapack  # noqa: PLC0415 - small sketches need not wait for it
 
@@ -47,26 +50,29 @@ def _by_inverse_iteration(matrix: Matrix, count: int) -> tuple[Floats, Matrix] |
     sytrd, sterf, ormqr = (getattr(lapack, prefix + name) for name in ("sytrd", "sterf", "ormqr"))
     # The transposed is the same matrix, in the order that LAPACK wants.
     reflections, diagonal, beside, scales, failed = sytrd(matrix.T, lower=1, lwork=64 * n)
-    if failed:
+    if all_values or matrix.dtype != np.float32:  # bisection to twice as many digits does not pay
+        values, unfinished = sterf(diagonal, beside)
+        if unfinished:
+            return None
+        values = values[::-1].copy()
+    else:
+        values = _native.tridiagonal_values(diagonal, beside, count + 1)
+    vectors, residual = _native.tridiagonal_vectors(diagonal, beside, values[:count])
+    tolerance = _TOLERANCE * float(np.finfo(matrix.dtype).eps)
+    if failed or not residual <= tolerance * values[0]:
         return None
-    values, failed = sterf(diagonal, beside)
-    if failed:
-        return None
-    wanted = values[: n - count - 1 : -1].copy()
-    vectors = _native.tridiagonal_vectors(diagonal, beside, wanted)
     vectors[1:], _, failed = ormqr("L", "N", reflections[1:, :-1], scales, vectors[1:], 64 * n)
     identity = np.eye(count, dtype=matrix.dtype)
-    tolerance = _TOLERANCE * float(np.finfo(matrix.dtype).eps)
-    with np.errstate(over="ignore", invalid="ignore"):
-        angles = vectors.T @ vectors - identity
-        for _ in range(4):
-            if np.abs(angles).max() <= tolerance / 10:
-                break
-            # Where eigenvalues are close, vectors are not at right angles. What is missing is taken in halves from
-            # both; where eigenvalues are not close this is next to nothing, so they stay eigenvectors.
-            vectors -= vectors @ (angles / 2)
-            angles = vectors.T @ vectors - identity
-        residual = np.abs(matrix @ vectors - vectors * wanted).max()
-    if failed or not (np.abs(angles).max() <= tolerance and residual <= tolerance * wanted[0]):
+    angles = vectors.T @ vectors - identity
+    if failed or not np.linalg.norm(angles) < 0.9:
         return None
-    return np.maximum(values[::-1].astype(np.float64), 0.0), vectors
+    for _ in range(5):
+        if np.abs(angles).max() <= tolerance / 10:
+            break
+        # Where eigenvalues are close, vectors are not at right angles. What is missing is taken in halves from both;
+        # where eigenvalues are not close this is next to nothing, so they stay eigenvectors.
+        vectors -= vectors @ (angles / 2)
+        angles = vectors.T @ vectors - identity
+    if not np.abs(angles).max() <= tolerance:
+        return None
+    return np.maximum(values.astype(np.float64), 0.0), vectors
