@@ -44,8 +44,10 @@ class AdaptiveBlock {
     basis_.begin(row, xx, w_);
   }
 
-  void take(double r, double* step, const std::int64_t* index, std::int64_t n) {
-    basis_.take(r, w_, step, index, n);
+  bool doubtful() const { return basis_.doubtful(); }
+
+  void take(double r, double* step, const std::int64_t* index, std::int64_t n, std::int64_t active) {
+    basis_.take(r, w_, step, index, n, active);
   }
 
   double quadratic() {  // xᵀH⁻¹x
@@ -233,7 +235,7 @@ class Adaptive {
     const std::int64_t t = ++s_.counts[kRounds];
     for (std::int64_t b = 0, first = 0; b < std::ssize(blocks_); first += blocks_[b++].weights()) {
       const double r = c_.of_data ? 1.0 : slopes_[first];
-      if (r != 0 && xx_ > 0) blocks_[b].take(r, step_.data(), row.index(), row.size());
+      if (r != 0 && xx_ > 0) blocks_[b].take(r, step_.data(), row.index(), row.size(), s_.counts[kActive]);
       if (c_.l1 == 0)
         blocks_[b].learn(&slopes_[first], t);
       else if (c_.averaging)
@@ -307,9 +309,17 @@ class Adaptive {
       xx_ += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
     }
     table.gather(index, x_.data(), n, q_.data());
-    std::int64_t output = 0;
+    bool doubtful = false;
     for (Block& block : blocks_) {
       block.begin(q_.data(), xx_);
+      doubtful = doubtful || block.doubtful();
+    }
+    if (doubtful) {
+      table.gather_exactly(index, x_.data(), n, q_.data());
+      for (Block& block : blocks_) block.begin(q_.data(), xx_);
+    }
+    std::int64_t output = 0;
+    for (const Block& block : blocks_) {
       for (std::int64_t k = 0; k < block.weights(); ++k, ++output)
         scores[output] = block.score(k) + s_.intercept[3 * output];
     }

@@ -120,8 +120,10 @@ class ProjectionBasis {
     drowned_ = most * std::numeric_limits<T>::epsilon() > scale_;
   }
 
+  bool doubtful() const { return false; }  // would sums in double tell more?
+
   // Takes in v = r·x.
-  void take(double r, Coefficients& w, double* step, const std::int64_t*, std::int64_t n) {
+  void take(double r, Coefficients& w, double* step, const std::int64_t*, std::int64_t n, std::int64_t) {
     s_.counts[kTouched] += n;
     CounterNormal::fill(s_.seed, static_cast<std::uint64_t>(s_.counts[kUpdates]++), s_.m, rho_.data());
     for (std::int64_t j = 0; j < s_.m; ++j) {

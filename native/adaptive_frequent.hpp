@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "adaptive_basis.hpp"
@@ -20,8 +21,10 @@ template <class T>
 struct FrequentBasisState {
   std::int64_t m;
   ShrinkRule rule;
-  std::int64_t* counts;   // rank of V, directions that G has opened, rows in G, touched
-  double *alpha, *M;      // 1, (2m − 1) × ld
+  std::int64_t* counts;   // rank of V, directions that G has opened, rows in G, touched, met since a sweep
+  double* alpha;          // 1
+  double* doubt;          // how many times rounding V may be off from orthonormal
+  double* M;              // (2m − 1) × ld
   double *C, *Tm;         // m × ldq and m × ldm: the opened directions in terms of V and of G
   std::int64_t* touched;  // features since the last shrink, repeats included
   MapState<T> epochs;
@@ -45,7 +48,10 @@ class FrequentBasis {
         epochs_(shape_, s.epochs),
         xhat_(ld_),
         map_(shape_.size()),
-        gain_(s.m * shape_.width) {}
+        gain_(s.m * shape_.width),
+        spread_(s.m) {
+    for (std::int64_t k = 0; k < opened(); ++k) spread_[k] = spread(k);
+  }
 
   std::int64_t size() const { return s_.counts[kRank] + s_.counts[kOpened]; }
   std::int64_t ld() const { return ld_; }
@@ -65,12 +71,18 @@ class FrequentBasis {
     inside_ = dot(xhat_.data(), xhat_.data(), ld_);
   }
 
-  void take(double r, Coefficients& w, double* step, const std::int64_t* index, std::int64_t n) {
+  // Sums in T will not tell how far x reaches out of the span.
+  bool doubtful() const { return sizeof(T) == 4 && xx_ - inside_ < kDoubtful * xx_; }
+
+  void take(double r, Coefficients& w, double* step, const std::int64_t* index, std::int64_t n,
+            std::int64_t active) {
     const std::int64_t row = s_.counts[kFilled]++;
     step[at_.basis + 1 + shape_.q + row] =
         1.0 / std::sqrt(xx_);  // at unit length: only its direction matters
     for (std::int64_t i = 0; i < n; ++i) s_.touched[s_.counts[kTouched]++] = index[i];
-    if (xx_ - inside_ > kInside * xx_ && size() < 2 * s_.m - 1) open(row, w);
+    s_.counts[kMet] += n;
+    // What is outside of a span that has as many directions as there are features is rounding.
+    if (reaches_out() && size() < std::min(2 * s_.m - 1, active)) open(row, w);
     for (std::int64_t i = 0; i < size(); ++i)
       for (std::int64_t j = 0; j < size(); ++j) s_.M[i * ld_ + j] += r * xhat_[i] * (r * xhat_[j]);
     spectrum_.forget();
@@ -111,15 +123,19 @@ class FrequentBasis {
     if (ended_) {
       ended_ = false;
       end_epoch(table);
-      if (epochs_.full()) sweep(table, active, w);
+      // A sweep now and then costs little, keeps V orthonormal, and spares features long delays.
+      if (epochs_.full() || s_.counts[kMet] > kSweep * active) sweep(table, active, w);
     }
     if (*w.a < kSmall && !w.fixed) rescale(table, active, w);
   }
 
  private:
-  enum { kRank, kOpened, kFilled, kTouched };
-  // Share of ‖x‖² outside the span below which it is rounding.
-  static constexpr double kInside = sizeof(T) == 4 ? 5e-7 : 1e-12;
+  enum { kRank, kOpened, kFilled, kTouched, kMet };
+  // Share of ‖x‖² outside the span below which it is rounding; what rounding a vector of length one gains.
+  static constexpr double kInside = sizeof(T) == 4 ? 3e-7 : 1e-12;
+  static constexpr double kDoubtful = 1e-4;
+  static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();
+  static constexpr std::int64_t kSweep = 16;
   static constexpr double kGone = 1e-13;   // share of λ₁ below which a direction has no length
   static constexpr double kSmall = 1e-12;  // of a: time to multiply it into the table
 
@@ -146,6 +162,20 @@ class FrequentBasis {
     }
   }
 
+  // Does x reach out of the span by more than rounding? A direction that was opened by little of a gradient
+  // is a difference of long vectors, and so less sure than others; V inherits that until a sweep mends it.
+  bool reaches_out() const {
+    const double length = std::sqrt(xx_);
+    double unsure = length * (*s_.doubt - 1.0);
+    for (std::int64_t k = 0; k < opened(); ++k) unsure += std::abs(xhat_[rank() + k]) * (spread_[k] - 1.0);
+    return xx_ - inside_ > kInside * xx_ + kNoise * length * unsure;
+  }
+
+  double spread(std::int64_t k) const {  // how long the vectors are that direction k is a difference of
+    const double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
+    return std::max(1.0, std::sqrt(dot(C, C, ldq_) + dot(Tm, Tm, ldm_)));
+  }
+
   // W gains the part of x that is outside its span.
   void open(std::int64_t row, Coefficients& w) {
     const double length = std::sqrt(xx_ - inside_);
@@ -159,6 +189,7 @@ class FrequentBasis {
       axpy(-xhat_[rank() + i] / length, s_.C + i * ldq_, C, ldq_);
       axpy(-xhat_[rank() + i] / length, s_.Tm + i * ldm_, Tm, ldm_);
     }
+    spread_[k] = spread(k);
     for (std::int64_t j = 0; j <= n; ++j) s_.M[n * ld_ + j] = s_.M[j * ld_ + n] = 0;
     for (std::int64_t j = 0; j < w.count; ++j) {
       w.U(j)[n] = (w.wx[j] - dot(w.U(j), xhat_.data(), ld_)) / length;
@@ -195,6 +226,9 @@ class FrequentBasis {
     for (std::int64_t i = 0; i < std::min(n, s_.m - 1); ++i) {
       if (!(D[i] > least)) continue;
       const double* e = spectrum_.vector(i);
+      double unsure = 1.0;
+      for (std::int64_t k = 0; k < opened(); ++k) unsure += std::abs(e[rank() + k]) * (spread_[k] - 1.0);
+      *s_.doubt = std::max(*s_.doubt, unsure);
       send(e, 1 + kept);
       for (std::int64_t k = 0; k < n; ++k) next[kept] += e[k] * xhat_[k];
       for (std::int64_t j = 0; j < w.count; ++j)
@@ -264,6 +298,8 @@ class FrequentBasis {
         axpy(static_cast<double>(row[at_.column(k)]), z.data(), w.U(k), ld_);
     }
     epochs_.restart();
+    s_.counts[kMet] = 0;
+    *s_.doubt = 1.0;
     cholesky(L, n);
     for (std::int64_t j = 0; j < n; ++j) N.at(j, j) = 1.0;
     solve_lower(L, n, N);
@@ -295,7 +331,8 @@ class FrequentBasis {
   MapShape shape_;
   DelayedMaps<T> epochs_;
   std::vector<double> xhat_;
-  std::vector<T> map_, gain_;  // of the epoch's end: what V and G contribute to weights and V
+  std::vector<T> map_, gain_;   // of the epoch's end: what V and G contribute to weights and V
+  std::vector<double> spread_;  // of the opened directions
   SmallSpectrum spectrum_;
   double xx_ = 0, inside_ = 0;
   bool ended_ = false;

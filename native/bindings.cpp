@@ -5,6 +5,7 @@ namespace nb = nanobind;
 
 void bind_dicts(nb::module_& m);
 void bind_learners(nb::module_& m);
+void bind_sketches(nb::module_& m);
 void bind_streams(nb::module_& m);
 
 NB_MODULE(_native, m) {
@@ -12,5 +13,6 @@ NB_MODULE(_native, m) {
   nb::set_leak_warnings(false);  // learners that are alive when Python exits are no leak
   bind_learners(m);
   bind_dicts(m);
+  bind_sketches(m);
   bind_streams(m);
 }

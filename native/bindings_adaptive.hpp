@@ -134,43 +134,44 @@ void bind_adaptive_for(nb::module_& m, const std::string& bits) {
               });
         },
         "problem"_a, "composite"_a, "intercept"_a, "arrays"_a, "sketch_size"_a, "seed"_a);
-  m.def(("frequent_adaptive" + bits).c_str(),
-        [](const Problem& p, const Composite& c, bool intercept, nb::dict arrays, std::int64_t size,
-           double ridge) {
-          const State s(arrays);
-          require(size > 0, "the sketch is empty");
-          const std::int64_t q = std::max<std::int64_t>(size - 1, 1), n = 2 * size - 1, ld = padded4(n);
-          const std::int64_t ldq = padded4(q), ldm = padded4(size);
-          const BlockShape shape = block_shape(s, c.of_data, 1 + q + size, 1 + q, c.averaging && c.l1 > 0);
-          const MapShape map{q + shape.weights - 1, padded4(q + shape.weights)};
-          using Epochs = MapState<T>;
-          const std::int64_t blocks = shape.blocks, room = s.columns("touched");
-          std::int64_t* counts = s.get<std::int64_t>("sketch_counts", {blocks, 4});
-          std::int64_t* touched = s.get<std::int64_t>("touched", {blocks, room});
-          std::int64_t* items = s.get<std::int64_t>("items", {blocks, Epochs::kLevels});
-          double* alpha = s.get<double>("alpha", {blocks});
-          double* M = s.get<double>("M", {blocks, n, ld});
-          double* C = s.get<double>("C", {blocks, size, ldq});
-          double* Tm = s.get<double>("T", {blocks, size, ldm});
-          T* suffix = s.get<T>("suffix", {blocks, Epochs::kLevels * Epochs::kGroup, map.q, map.width});
-          std::array<T*, Epochs::kLevels - 1> archive;
-          for (std::int64_t l = 0; l + 1 < Epochs::kLevels; ++l)
-            archive[l] = s.get<T>(("archive" + std::to_string(l)).c_str(),
-                                  {blocks, Epochs::archived(l), map.q, map.width});
-          return make_adaptive<T, FrequentBasis<T>>(
-              p, c, intercept, s, shape, ld, [&](std::int64_t i, const BlockColumns& at) {
-                Epochs epochs{items + i * Epochs::kLevels,
-                              suffix + i * Epochs::kLevels * Epochs::kGroup * map.size(), archive};
-                for (std::int64_t l = 0; l + 1 < Epochs::kLevels; ++l)
-                  epochs.archive[l] += i * Epochs::archived(l) * map.size();
-                const FrequentBasisState<T> view{
-                    size,           ShrinkRule{1.0, ridge}, counts + 4 * i,      alpha + i,
-                    M + i * n * ld, C + i * size * ldq,     Tm + i * size * ldm, touched + i * room,
-                    epochs};
-                return FrequentBasis<T>(view, at);
-              });
-        },
-        "problem"_a, "composite"_a, "intercept"_a, "arrays"_a, "sketch_size"_a, "ridge"_a);
+  m.def(
+      ("frequent_adaptive" + bits).c_str(),
+      [](const Problem& p, const Composite& c, bool intercept, nb::dict arrays, std::int64_t size,
+         double ridge) {
+        const State s(arrays);
+        require(size > 0, "the sketch is empty");
+        const std::int64_t q = std::max<std::int64_t>(size - 1, 1), n = 2 * size - 1, ld = padded4(n);
+        const std::int64_t ldq = padded4(q), ldm = padded4(size);
+        const BlockShape shape = block_shape(s, c.of_data, 1 + q + size, 1 + q, c.averaging && c.l1 > 0);
+        const MapShape map{q + shape.weights - 1, padded4(q + shape.weights)};
+        using Epochs = MapState<T>;
+        const std::int64_t blocks = shape.blocks, room = s.columns("touched");
+        std::int64_t* counts = s.get<std::int64_t>("sketch_counts", {blocks, 5});
+        std::int64_t* touched = s.get<std::int64_t>("touched", {blocks, room});
+        std::int64_t* items = s.get<std::int64_t>("items", {blocks, Epochs::kLevels});
+        double* alpha = s.get<double>("alpha", {blocks});
+        double* doubt = s.get<double>("doubt", {blocks});
+        double* M = s.get<double>("M", {blocks, n, ld});
+        double* C = s.get<double>("C", {blocks, size, ldq});
+        double* Tm = s.get<double>("T", {blocks, size, ldm});
+        T* suffix = s.get<T>("suffix", {blocks, Epochs::kLevels * Epochs::kGroup, map.q, map.width});
+        std::array<T*, Epochs::kLevels - 1> archive;
+        for (std::int64_t l = 0; l + 1 < Epochs::kLevels; ++l)
+          archive[l] = s.get<T>(("archive" + std::to_string(l)).c_str(),
+                                {blocks, Epochs::archived(l), map.q, map.width});
+        return make_adaptive<T, FrequentBasis<T>>(
+            p, c, intercept, s, shape, ld, [&](std::int64_t i, const BlockColumns& at) {
+              Epochs epochs{items + i * Epochs::kLevels,
+                            suffix + i * Epochs::kLevels * Epochs::kGroup * map.size(), archive};
+              for (std::int64_t l = 0; l + 1 < Epochs::kLevels; ++l)
+                epochs.archive[l] += i * Epochs::archived(l) * map.size();
+              const FrequentBasisState<T> view{
+                  size,           ShrinkRule{1.0, ridge}, counts + 5 * i,      alpha + i,          doubt + i,
+                  M + i * n * ld, C + i * size * ldq,     Tm + i * size * ldm, touched + i * room, epochs};
+              return FrequentBasis<T>(view, at);
+            });
+      },
+      "problem"_a, "composite"_a, "intercept"_a, "arrays"_a, "sketch_size"_a, "ridge"_a);
   m.def(("composite_adagrad" + bits).c_str(),
         [](const Problem& p, const Composite& c, bool intercept, nb::dict arrays) {
           const State s(arrays);

@@ -153,8 +153,10 @@ class FrequentBasis(AdaptiveSketch):
         maps = (self._q + self._weights - 1, padded4(self._q + self._weights))
         return {
             **super().fresh(),
-            "sketch_counts": np.zeros((blocks, 4), np.int64),  # rank of V, opened by G, rows in G, touched
+            # rank of V, opened by G, rows in G, touched, entries met since the last sweep
+            "sketch_counts": np.zeros((blocks, 5), np.int64),
             "alpha": np.zeros(blocks),
+            "doubt": np.ones(blocks),
             "M": np.zeros((blocks, self._size, padded4(self._size))),
             "C": np.zeros((blocks, m, padded4(self._q))),
             "T": np.zeros((blocks, m, padded4(m))),
@@ -186,7 +188,7 @@ class FrequentBasis(AdaptiveSketch):
 
     def _basis(self, arrays: Arrays, block: int) -> Floats:
         """W = [V; C V + T G] as a combination of a row's columns."""
-        rank, opened, _, _ = arrays["sketch_counts"][block]
+        rank, opened = arrays["sketch_counts"][block, :2]
         W = np.zeros((rank + opened, self.columns + self._weights - 1))
         W[:rank, 1 : 1 + rank] = np.eye(rank)
         W[rank:, 1 : 1 + self._q] = arrays["C"][block, :opened, : self._q]
@@ -216,7 +218,7 @@ class FrequentBasis(AdaptiveSketch):
 
     def fits(self, arrays: Arrays, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
-        rank, opened, filled, touched = arrays["sketch_counts"][block]
+        rank, opened, filled, touched, met = arrays["sketch_counts"][block]
         items = arrays["items"][block]
         listed = arrays["touched"][block]
         return bool(
@@ -229,6 +231,8 @@ class FrequentBasis(AdaptiveSketch):
             and all(items[level + 1] == items[level] // GROUP for level in range(LEVELS - 1))
             and arrays["a"][block] > 0
             and arrays["alpha"][block] >= 0
+            and arrays["doubt"][block] >= 1
+            and met >= 0
         )
 
     def saved(self, arrays: Arrays) -> Arrays:

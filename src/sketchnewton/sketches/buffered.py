@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from sketchnewton.sketches.base import Arrays, expect
 from sketchnewton.sketches.rows import as_rows
 from sketchnewton.sketches.spectrum import Floats, Spectrum, spectrum_of
 from sketchnewton.sketches.stack import Matrix, Stack, concatenated
+from sketchnewton.sketches.symmetric import prepare
 from sketchnewton.sketches.threads import one_blas_thread
 
 # From squared singular values, largest first, and m to the at most m − 1 that remain, none above its old value.
@@ -44,13 +45,19 @@ class Loss:
         return Loss(weight * self.least, weight * self.most, weight * self.energy)
 
 
-def loss_of(old: Floats, new: Floats, n_features: int) -> Loss:
-    """What replacing the squared singular values `old` by the fewer and smaller `new` loses."""
-    lost = old.copy()
+def loss_of(spectrum: Spectrum, new: Floats) -> Loss:
+    """What replacing squared singular values by the fewer and smaller `new` loses."""
+    lost = spectrum.squares.copy()
     lost[: len(new)] -= new
     # Directions that B does not reach lose nothing, so `least` is 0 unless B spans the whole space.
-    least = float(lost.min()) if len(old) == n_features else 0.0
-    return Loss(least, float(lost.max(initial=0.0)), float(lost.sum()))
+    least = float(lost.min()) if len(lost) == spectrum.B.width else 0.0
+    return Loss(least, float(lost.max(initial=0.0)), float(lost.sum()) + spectrum.rest) * spectrum.unit
+
+
+def _threads_for(rows: int, dense: int, columns: int) -> AbstractContextManager[None]:
+    """Limits threads where a shrink of so many rows does not gain from more."""
+    prepare(min(rows, columns))
+    return one_blas_thread() if dense**2 * columns + 10 * rows**3 < _SMALL else nullcontext()
 
 
 @dataclass(frozen=True)
@@ -69,12 +76,11 @@ class Rules:
 
     def reduce(self, B: Stack, size: int, lost: Loss) -> tuple[Matrix, int, Loss]:
         """Shrink `B` to fewer than `size` rows, or than the size that the target needs; that size; the loss."""
-        work = len(B.dense) ** 2 * B.width + 10 * len(B) ** 3
-        with one_blas_thread() if work < _SMALL else nullcontext():
+        with _threads_for(len(B), len(B.dense), B.width):
             return self._reduce(B, size, lost)
 
     def _reduce(self, B: Stack, size: int, lost: Loss) -> tuple[Matrix, int, Loss]:
-        spectrum = spectrum_of(B, size)
+        spectrum = spectrum_of(B, size, all_squares=self.target is not None)
         chosen, new, loss = size, *self._shrunk(spectrum, size)
         if self.target is not None:
             allowed = self.target * (lost.energy + float(spectrum.squares.sum()) * spectrum.unit)
@@ -90,7 +96,7 @@ class Rules:
         old = spectrum.squares
         # σ² − σ_m² can come out below 0 by rounding.
         new = np.maximum(self.shrink(old, size), 0.0) if len(old) >= size else old
-        return new, loss_of(old, new, spectrum.B.width) * spectrum.unit
+        return new, loss_of(spectrum, new)
 
 
 class BufferedRows:
@@ -111,11 +117,13 @@ class BufferedRows:
 
     def absorb(self, rows: Source, start: int, stop: int) -> None:
         """Take in the rows `start` to `stop` of the stream."""
-        while start < stop:
-            step = min(self.rules.capacity(self.size) - self.count, stop - start)
-            self.seen += step
-            self._add(rows.stack(start, start + step, self.head.dtype))
-            start += step
+        most = min(self.rules.capacity(self.size), self.count + stop - start)
+        with _threads_for(most, most, self.head.shape[1]):  # once for many shrinks
+            while start < stop:
+                step = min(self.rules.capacity(self.size) - self.count, stop - start)
+                self.seen += step
+                self._add(rows.stack(start, start + step, self.head.dtype))
+                start += step
 
     def merge(self, other: BufferedRows) -> None:
         """Take in what another one holds, and what it has lost."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchnewton.sketches.stack import Matrix, Stack
+from sketchnewton.sketches.symmetric import leading
 
 Floats = NDArray[np.float64]
 
@@ -21,13 +22,17 @@ _SMALLEST, _LARGEST = 2.0**-42, 2.0**60
 
 @dataclass(frozen=True)
 class Spectrum:
-    """`squares` are the squared singular values of B·2⁻ᵉ, largest first; U or Vᵀ holds their vectors."""
+    """`squares` are the squared singular values of B·2⁻ᵉ, largest first, or the first of them: U or Vᵀ has vectors.
+
+    `rest` is the sum of those that are not among them.
+    """
 
     squares: Floats
     B: Stack
     exponent: int
     U: Matrix | None = None
     Vt: Matrix | None = None
+    rest: float = 0.0
 
     @property
     def unit(self) -> float:
@@ -46,9 +51,11 @@ class Spectrum:
         return self.B.combined(self.U[:, :k] * np.sqrt(ratio))
 
 
-def spectrum_of(B: Stack, decisive: int) -> Spectrum:
+def spectrum_of(B: Stack, decisive: int, *, all_squares: bool = True) -> Spectrum:
     """Decompose `B` so that squared singular value number `decisive` (from 1) is right, not just rounding.
 
+    The decisive square and those before it are found, with vectors of the latter; if `all_squares`, or if there are
+    as many as columns, so that the smallest says something, all squares are.
     The eigendecomposition of the smaller Gram matrix, BBᵀ or BᵀB, costs a fraction of the SVD. It is taken in
     B's own precision, then in double precision, and last comes the SVD, as the decisive value requires.
     """
@@ -60,28 +67,23 @@ def spectrum_of(B: Stack, decisive: int) -> Spectrum:
                 gram, largest = B.gram(dtype)
             if not (largest == 0 or _SMALLEST <= largest <= _LARGEST):
                 break
-            squares, vectors = _eigh(gram)
+            squares, vectors = leading(gram, decisive - 1, all_values=all_squares or len(B) == B.width)
             if squares[decisive - 1] > _NOISE * np.finfo(dtype).eps * max(squares[0], largest):
-                return Spectrum(squares, B, 0, U=vectors)
+                rest = float(np.trace(gram, dtype=np.float64)) - float(squares.sum()) if len(squares) < len(B) else 0.0
+                return Spectrum(squares, B, 0, U=vectors, rest=max(rest, 0.0))
     rows = B.toarray()
     exponent = safe_exponent(rows)
     if useful and (len(B) > B.width or exponent != 0):
         for dtype in dtypes:
             C = scaled(rows, exponent, dtype)
             wide = len(B) <= B.width
-            squares, vectors = _eigh(C @ C.T if wide else C.T @ C)
+            squares, vectors = leading(C @ C.T if wide else C.T @ C, decisive - 1)
             if squares[decisive - 1] > _NOISE * np.finfo(dtype).eps * squares[0]:
                 if wide:
                     return Spectrum(squares, Stack(rows), exponent, U=vectors)
                 return Spectrum(squares, B, exponent, Vt=vectors.T)
     _, values, Vt = np.linalg.svd(scaled(rows, exponent, np.dtype(np.float64)), full_matrices=False)
     return Spectrum(values**2, B, exponent, Vt=Vt)
-
-
-def _eigh(gram: Matrix) -> tuple[Floats, Matrix]:
-    """Eigenvalues, largest first and none below 0, with their vectors."""
-    values, vectors = np.linalg.eigh(gram)
-    return np.maximum(values[::-1].astype(np.float64), 0.0), vectors[:, ::-1]
 
 
 def safe_exponent(B: Matrix) -> int:
