@@ -28,6 +28,10 @@ test-torch: $(VENV)/.installed ## install PyTorch into .venv, run the tests of i
 	$(PIP) install --no-build-isolation '.[torch]' 'torch==2.13.0'
 	$(BIN)/python -m pytest $(PARALLEL) --doctest-modules --pyargs tests/torch sketchnewton.torch
 
+test-report: $(VENV)/.installed ## install Debian's chromium if there is none, open a small report of the experiments in it
+	command -v chromium > /dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends chromium)
+	$(BIN)/python -m pytest tests/browser
+
 check: $(VENV)/.installed ## lint, format, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -69,4 +73,4 @@ build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 
-.PHONY: help demo test test-torch check format fuzz bench long-stream clean
+.PHONY: help demo test test-torch test-report check format fuzz bench long-stream clean

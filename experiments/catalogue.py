@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.ada import online
+from experiments.ada import cnn, online
 from experiments.eig import table1
 from experiments.rfd import learning, spectral
 from experiments.runner import Experiment
@@ -14,5 +14,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *spectral.EXPERIMENTS,
     *learning.EXPERIMENTS,
     *online.EXPERIMENTS,
+    *cnn.EXPERIMENTS,
     *table1.EXPERIMENTS,
 )

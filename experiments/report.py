@@ -8,6 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -22,16 +23,25 @@ PAPERS = {
     "ADA": "Wan, Zhang: Accelerating adaptive online learning by matrix approximation",
     "EIG": "Garber, Hazan, Ma: Online Learning of Eigenvectors",
 }
+# Okabe and Ito's colours, which the colour-blind tell apart, and marks for those who see none.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333", "#8c8c8c")
+MARKS = "os^Dv<>P"
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 62rem; padding: 1rem; color: #1b1b1b; }
-h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-bottom: 1px solid #bbb; } h3 { margin-top: 2rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; margin: .5rem 0; }
-th, td { padding: .2rem .7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #ddd; }
-th:first-child, td:first-child { text-align: left; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 66rem; padding: 1rem; }
+body { color: #1b1b1b; background: #fff; }
+h1 { line-height: 1.2; } h2 { margin-top: 3rem; border-bottom: 1px solid #bbb; } h3 { margin-top: 2.5rem; }
+a { color: #14548c; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; margin: .5rem 0 1rem; font-size: .9rem; }
+th, td { padding: .2rem .6rem; text-align: right; white-space: nowrap; vertical-align: top; }
+th, td { border-bottom: 1px solid #ddd; }
+th { white-space: normal; vertical-align: bottom; } th:first-child, td:first-child { text-align: left; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-.ok { color: #176b2c; } .not { color: #8a4b00; white-space: normal; text-align: left; }
-.verdict { background: #f2f5f8; border-left: 4px solid #47749c; padding: .4rem .8rem; }
-.note, .protocol, footer { color: #555; font-size: .9rem; } svg { max-width: 100%; height: auto; }
+td.text { white-space: normal; text-align: left; min-width: 12rem; }
+.ok { color: #176b2c; } .not { color: #8a4b00; }
+.verdict { background: #f2f5f8; border-left: 4px solid #47749c; padding: .4rem .8rem; margin: .5rem 0; }
+.note, .protocol, footer { color: #555; font-size: .9rem; } li { overflow-wrap: anywhere; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(19rem, 100%), 1fr)); gap: 1rem; }
+figure { margin: 0; } svg { width: 100%; height: auto; display: block; }
 @media (max-width: 40rem) { body { font-size: 15px; padding: .6rem; } }
 """
 
@@ -40,6 +50,8 @@ def write(folder: Path, outcomes: Sequence[tuple[Experiment, Outcome]], settings
     """Write `report.html` and `report.md` into the folder; returns the path of the page."""
     folder.mkdir(parents=True, exist_ok=True)
     facts = {**_machine(), **settings}
+    seconds = sum(outcome.seconds for _, outcome in outcomes)
+    facts["processor time of all jobs"] = f"{seconds:.0f} s"
     page = folder / "report.html"
     for path, text in ((page, _page(outcomes, facts)), (folder / "report.md", _markdown(outcomes, facts))):
         temporary = path.with_suffix(".part")
@@ -60,26 +72,27 @@ def _machine() -> dict[str, str]:
 
 
 def _page(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, str]) -> str:
+    summary = "".join(
+        f"<tr><td class='text'><a href='#{e.name}'>{_text(f'{e.paper}: {e.title}')}</a></td>"
+        f"<td class='text'>{_text(o.verdict)}</td><td>{o.seconds:.0f} s</td></tr>"
+        for e, o in outcomes
+    )
+    head = "<tr><th>experiment</th><th>verdict</th><th>processor time</th></tr>"
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+        "<meta name='viewport' content='width=device-width, initial-scale=1'><link rel='icon' href='data:,'>",
         f"<title>sketchnewton: the papers, recomputed</title><style>{_STYLE}</style></head><body>",
         "<h1>The papers, recomputed</h1>",
         "<p>Every measured number on this page was computed by this run. Published numbers stand beside them.</p>",
+        f"<div class='wide'><table><caption>Summary</caption>{head}{summary}</table></div>",
     ]
-    summary = [
-        f"<tr><td><a href='#{e.name}'>{_text(f'{e.paper}: {e.title}')}</a></td>"
-        f"<td class='not'>{_text(o.verdict or 'not run')}</td><td>{o.seconds:.0f} s</td></tr>"
-        for e, o in outcomes
-    ]
-    parts.append(f"<div class='wide'><table><caption>Summary</caption>{''.join(summary)}</table></div>")
     paper = None
     for experiment, outcome in outcomes:
         if experiment.paper != paper:
             paper = experiment.paper
             parts.append(f"<h2>{_text(paper)}</h2><p>{_text(PAPERS[paper])}</p>")
         parts.append(_section(experiment, outcome))
-    rows = "".join(f"<tr><td>{_text(k)}</td><td class='not'>{_text(v)}</td></tr>" for k, v in facts.items())
+    rows = "".join(f"<tr><td>{_text(k)}</td><td class='text'>{_text(v)}</td></tr>" for k, v in facts.items())
     parts.append(f"<footer><div class='wide'><table><caption>This run</caption>{rows}</table></div></footer>")
     return "".join([*parts, "</body></html>\n"])
 
@@ -88,26 +101,25 @@ def _section(experiment: Experiment, outcome: Outcome) -> str:
     parts = [f"<section id='{experiment.name}'><h3>{_text(experiment.title)}</h3>"]
     if experiment.protocol:
         parts.append(f"<p class='protocol'>{_text(experiment.protocol)}</p>")
-    if outcome.verdict:
-        parts.append(f"<p class='verdict'>{_text(outcome.verdict)}</p>")
+    parts.append(f"<p class='verdict'>{_text(outcome.verdict)}</p>")
     parts += [_table(table) for table in outcome.tables if table.rows]
-    parts += [f"<figure>{_svg(figure)}</figure>" for figure in outcome.figures if figure.curves]
+    figures = "".join(f"<figure>{_svg(figure)}</figure>" for figure in outcome.figures if figure.curves)
+    parts.append(f"<div class='figures'>{figures}</div>" if figures else "")
     if outcome.missing:
         lines = "".join(f"<li>{_text(line)}</li>" for line in outcome.missing)
-        parts.append(f"<p class='note'>Missing data:</p><ul class='note'>{lines}</ul>")
+        parts.append(f"<p class='note'>Missing:</p><ul class='note'>{lines}</ul>")
     return "".join([*parts, "</section>"])
 
 
 def _table(table: Table) -> str:
     verdicts = table.verdicts or [""] * len(table.rows)
-    head = "".join(
-        f"<th>{_text(name)}</th>" for name in [*table.columns, *(["verdict"] if table.verdicts else [])]
-    )
+    columns = [*table.columns, *(["verdict"] if table.verdicts else [])]
+    head = "".join(f"<th>{_text(name)}</th>" for name in columns)
     body = ""
     for row, verdict in zip(table.rows, verdicts, strict=True):
         cells = "".join(f"<td>{_text(cell)}</td>" for cell in row)
         if table.verdicts:
-            cells += f"<td class='{'ok' if verdict == 'ok' else 'not'}'>{_text(verdict)}</td>"
+            cells += f"<td class='text {'ok' if verdict == 'ok' else 'not'}'>{_text(verdict)}</td>"
         body += f"<tr>{cells}</tr>"
     note = f"<p class='note'>{_text(table.note)}</p>" if table.note else ""
     caption = f"<caption>{_text(table.title)}</caption>"
@@ -121,30 +133,40 @@ def _svg(figure: Figure) -> str:
     matplotlib.use("Agg")
     from matplotlib import pyplot  # noqa: PLC0415
 
-    with pyplot.rc_context({"svg.fonttype": "none", "font.size": 11}):
-        canvas, axes = pyplot.subplots(figsize=(7.5, 4.5), layout="constrained")
-        for name, (xs, ys) in figure.curves.items():
-            axes.plot(xs, ys, label=name, marker="o" if len(xs) < 15 else None, markersize=3)
-        axes.set(xlabel=figure.x, ylabel=figure.y, title=figure.title)
-        if figure.log_x:
-            axes.set_xscale("log")
-        if figure.log_y:
-            axes.set_yscale("log")
+    style = {
+        "svg.fonttype": "none",
+        "font.size": 9,
+        "font.family": "sans-serif",
+        "svg.hashsalt": figure.title,
+    }
+    with pyplot.rc_context(style):
+        canvas, axes = pyplot.subplots(figsize=(4.2, 3.8), layout="constrained")
+        styles = zip(cycle(COLOURS), cycle(MARKS), strict=False)
+        for (name, (xs, ys)), (colour, mark) in zip(figure.curves.items(), styles, strict=False):
+            marked = mark if figure.points or len(xs) <= 12 else None
+            line = "" if figure.points else "-"
+            axes.plot(xs, ys, line, label=name, color=colour, marker=marked, markersize=4, linewidth=1.4)
+        axes.set(xlabel=figure.x, ylabel=figure.y)
+        axes.set_title(figure.title, fontsize=9.5)
+        if figure.points:
+            top = max(max(*xs, *ys) for xs, ys in figure.curves.values())
+            axes.plot([0, top], [0, top], color="#999", linewidth=0.8)
+        axes.set_xscale("log" if figure.log_x else "linear")
+        axes.set_yscale("log" if figure.log_y else "linear")
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=9)
+        canvas.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
         text = io.StringIO()
-        canvas.savefig(text, format="svg")
+        canvas.savefig(text, format="svg", metadata={"Date": None})
         pyplot.close(canvas)
     drawing = text.getvalue()
-    return drawing[drawing.index("<svg") :]
+    named = f"<svg role='img' aria-label='{_text(figure.title)}'"
+    return drawing[drawing.index("<svg") :].replace("<svg", named, 1)
 
 
 def _markdown(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, str]) -> str:
     lines = ["# The papers, recomputed", ""]
     for experiment, outcome in outcomes:
-        lines += [f"## {experiment.paper}: {experiment.title}", ""]
-        if outcome.verdict:
-            lines += [outcome.verdict, ""]
+        lines += [f"## {experiment.paper}: {experiment.title}", "", outcome.verdict, ""]
         for table in outcome.tables:
             columns = [*table.columns, *(["verdict"] if table.verdicts else [])]
             lines += [f"**{table.title}**", "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
@@ -158,4 +180,4 @@ def _markdown(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, s
 
 
 def _text(value: object) -> str:
-    return html.escape(str(value))
+    return html.escape(str(value), quote=True)

@@ -86,6 +86,22 @@ struct Loss {
     return std::nan("");
   }
 
+  // With respect to p; 0 at a kink.
+  double second_derivative(double p, double y) const {
+    switch (code) {
+      case LossCode::squared:
+        return 2.0;
+      case LossCode::logistic:
+        return sigmoid(p) * sigmoid(-p);
+      case LossCode::squared_hinge:
+        return y * p < 1.0 ? 2.0 : 0.0;
+      case LossCode::huber:
+        return std::abs(p - y) < parameter ? 1.0 : 0.0;
+      default:  // kinks, or no bound on it: Python does not ask
+        return 0.0;
+    }
+  }
+
  private:
   static double exp_capped(double p) { return std::exp(std::min(p, poisson_straight_from)); }
 };

@@ -11,16 +11,19 @@ namespace skn {
 struct Problem {
   Loss loss;
   double clip;        // C; infinite for none
-  double curvature;   // σ of Assumption 2
+  double curvature;   // σ of Assumption 2; infinite for what the loss has at each prediction itself
   double eta, power;  // η_t = eta / t^power
   bool by_dimension;  // …·√d, with d the features seen so far
 
   double clipped(double score) const { return std::clamp(score, -clip, clip); }
 
-  // ‖ĝ‖/‖g‖ = √(σ_t + η_t). A loss taken h times has the curvature σ/h.
-  double sketch_scale(double t, double h, double d = 1.0) const {
+  // ĝ = r·x with r² = (σ_t + η_t)·slope², for a loss taken h times, of slope hℓ' at the prediction p: its curvature
+  // is σ/h, or ℓ''/(hℓ'²) at p itself.
+  double sketched(double slope, double p, double label, double t, double h, double d) const {
     const double decay = power == 0 ? 1.0 : power == 0.5 ? std::sqrt(t) : power == 1 ? t : std::pow(t, power);
-    return std::sqrt(curvature / h + (by_dimension ? eta * std::sqrt(d) : eta) / decay);
+    const double eta_t = (by_dimension ? eta * std::sqrt(d) : eta) / decay;
+    if (std::isfinite(curvature)) return slope * std::sqrt(curvature / h + eta_t);
+    return std::sqrt(h * loss.second_derivative(p, label) + eta_t * slope * slope);
   }
 };
 

@@ -1,80 +1,100 @@
-"""`skn reproduce`: one job of each paper at toy size, the cache of results, the report."""
+"""`skn reproduce`: one experiment of each paper at toy size, the cache of results, missing data, the report."""
 
 from __future__ import annotations
 
-import sys
+import hashlib
+import lzma
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-ROOT = Path(__file__).parent.parent
-if not (ROOT / "experiments" / "catalogue.py").is_file():
-    pytest.skip("needs a source checkout", allow_module_level=True)
-sys.path.insert(0, str(ROOT))
+from tests.experiment_support import BY_NAME, ROOT, TOY, toy
 
-from experiments import catalogue, report, runner  # noqa: E402
-
-from sketchnewton.cli import main  # noqa: E402
-
-TOY = {
-    "SON": (
-        "experiments.son.synthetic:synthetic_error",
-        {"method": "Oja m = 5", "kappa": 50.0, "seed": 0, "rows": 200},
-    ),
-    "RFD": ("experiments.rfd.spectral:spectral_errors", {"folder": "", "data": "exponential", "sizes": [5]}),
-    "ADA": (
-        "experiments.ada.online:regression_loss",
-        {"method": "ADA-GP", "rounds": 100, "d": 10, "seed": 0, "grid": [1.0]},
-    ),
-    "EIG": (
-        "experiments.eig.table1:regret",
-        {"method": "leader, rank-one noise", "n": 4, "rounds": 30, "seeds": 1},
-    ),
-}
+from experiments import data, report, runner  # isort: skip
+from sketchnewton.cli import main
 
 
-@pytest.mark.parametrize("paper", TOY)
-def test_a_job_of_each_paper(paper: str) -> None:
-    function, arguments = TOY[paper]
-    result = runner.call(function, arguments)
-    if paper == "SON":
-        assert 0.0 < result < 0.5
-    elif paper == "RFD":
-        assert 0.0 < result["RFD"][0] < 0.65 * result["FD"][0]
-    elif paper == "ADA":
-        assert 0.0 < result["loss"] < 1000.0
-    else:
-        assert len(result) == 2
+def run(folder: Path, *experiments: runner.Experiment) -> tuple[list[runner.Outcome], list[str]]:
+    said: list[str] = []
+    outcomes = runner.Runner(folder / "cache", 1, said.append).run(experiments, folder, quick=True)
+    return outcomes, said
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, runner.Outcome]:
+    found, _ = run(tmp_path_factory.mktemp("toy"), *(toy(name) for name in TOY))
+    return dict(zip(TOY, found, strict=True))
+
+
+def test_every_paper_has_a_toy() -> None:
+    assert {BY_NAME[name].paper for name in TOY} == {experiment.paper for experiment in BY_NAME.values()}
+
+
+def test_toy_figures(outcomes: dict[str, runner.Outcome]) -> None:
+    errors = {name: line[1] for name, line in outcomes["son-figure1"].figures[0].curves.items()}
+    assert errors["m = 0"][-1] > errors["m = 0"][0]
+    assert errors["Oja, m = 10"][-1] < errors["m = 0"][-1]
+    for row in outcomes["rfd-figure1"].tables[0].rows:
+        assert 0.45 < float(row[-1]) < 0.7
+    regrets = {row[0]: float(row[4]) for row in outcomes["ada-figure1"].tables[0].rows}
+    assert regrets["ADA-FULL"] < 1.0
+    assert set(outcomes["eig-table1"].tables[0].verdicts) == {"ok"}
+    assert all(outcome.figures and outcome.seconds > 0 for outcome in outcomes.values())
 
 
 def test_every_experiment_says_what_is_missing(tmp_path: Path) -> None:
-    names = [experiment.name for experiment in catalogue.EXPERIMENTS]
-    assert len(set(names)) == len(names)
-    for experiment in catalogue.EXPERIMENTS:
+    for experiment in BY_NAME.values():
         jobs, missing = experiment.jobs(tmp_path, True)
         assert jobs or missing
         assert all(str(tmp_path) in line for line in missing)
+    (outcome,), _ = run(tmp_path, BY_NAME["son-table3"])
+    assert outcome.verdict == "not run: data missing"
+    assert len(outcome.missing) == 23
 
 
 def test_results_are_kept_and_reported(tmp_path: Path) -> None:
-    job = runner.Job(*TOY["RFD"])
-    spectral = next(e for e in catalogue.EXPERIMENTS if e.name == "rfd-figure1")
-    toy = runner.Experiment(
-        "toy", "RFD", "Toy <figure>", lambda folder, quick: ([job], ["a set"]), spectral.outcome
-    )
-    said: list[str] = []
-    first = runner.Runner(tmp_path / "cache", 1, "code", said.append).run(toy, tmp_path, quick=True)
+    small = replace(toy("rfd-figure1"), title="Toy <figure>")
+    (first,), said = run(tmp_path, small)
     assert said
-    assert len(list((tmp_path / "cache").glob("*.json"))) == 1
-    said.clear()
-    again = runner.Runner(tmp_path / "cache", 1, "code", said.append).run(toy, tmp_path, quick=True)
-    assert not said
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "cache").glob("*.json")}
+    assert len(kept) == first.jobs
+    next((tmp_path / "cache").glob("*.json")).write_text("{")  # as if the power had failed
+    (again,), said = run(tmp_path, small)
+    assert len([line for line in said if "of 1 jobs" in line]) == 1
     assert again.tables == first.tables
-    page = report.write(tmp_path, [(toy, first)], {"run": "quick"}).read_text()
+    page = report.write(tmp_path, [(small, first)], {"run": "quick"}).read_text()
     assert "Toy &lt;figure&gt;" in page
     assert "<svg" in page
     assert "<script" not in page
-    assert "a set" in (tmp_path / "report.md").read_text()
+    assert "http://" not in page.replace("http://www.w3.org", "")  # nothing is fetched
+    assert first.missing[0] in (tmp_path / "report.md").read_text()
+
+
+def test_a_failure_leaves_the_others(tmp_path: Path) -> None:
+    job = runner.Job("experiments.eig.measure:regret", {"method": "none", "n": 2, "rounds": 2, "seeds": 1})
+    bad = replace(BY_NAME["eig-table1"], jobs=lambda folder, quick: ([job], []))
+    (failed, good), _ = run(tmp_path, bad, toy("rfd-figure1"))
+    assert failed.failed
+    assert failed.verdict.startswith("failed: ")
+    assert good.verdict.startswith("RFD / FD")
+
+
+def test_a_set_is_fetched_if_its_checksum_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"+1 1:1 3:2\n-1 2:0.5\n"
+    (tmp_path / "official").write_bytes(text)
+    address, digest = (tmp_path / "official").as_uri(), hashlib.sha256(text).hexdigest()
+    for name, checksum in (("right", digest), ("wrong", "0" * 64), ("unknown", "")):
+        file = data.File(f"{name}/{name}.xz", address, checksum)
+        monkeypatch.setitem(data.DATA_SETS, name, data.DataSet((file,)))
+        assert data.present(name, tmp_path) == (name == "right")
+    assert lzma.decompress((tmp_path / "right" / "right.xz").read_bytes()) == text
+    X, y = data.load("right", tmp_path)
+    np.testing.assert_array_equal(X.toarray(), [[1, 0, 2], [0, 0.5, 0]])
+    np.testing.assert_array_equal(y, [1, -1])
+    with pytest.raises(data.MissingData, match=f"wrong is not in .*: {address}"):
+        data.load("wrong", tmp_path)
 
 
 def test_the_command_lists_and_refuses(

@@ -19,36 +19,35 @@ def run(args: argparse.Namespace) -> int:
     """Run the experiments asked for and write the report."""
     root = _checkout(Path.cwd())
     sys.path.insert(0, str(root))
-    catalogue = importlib.import_module("experiments.catalogue").EXPERIMENTS
+    catalogue = _part("catalogue").EXPERIMENTS
     if args.list or not (args.names or args.all):
         for experiment in catalogue:
             print(f"{experiment.name:<14} {experiment.paper}: {experiment.title}")
         return 0
     chosen = _chosen(args, catalogue)
-    runner_module, report = (importlib.import_module(f"experiments.{name}") for name in ("runner", "report"))
-    folder = (
-        Path(args.data) if args.data else root / importlib.import_module("experiments.data").DEFAULT_FOLDER
-    )
+    folder = Path(args.data) if args.data else root / _part("data").DEFAULT_FOLDER
     output = Path(args.output)
     workers = args.workers or os.cpu_count() or 1
-    runner = runner_module.Runner(
-        output / "cache", workers, runner_module.source_digest(root), _progress(args.quiet)
-    )
+    runner = _part("runner").Runner(output / "cache", workers, _progress(args.quiet))
     start = time.perf_counter()
-    outcomes = [(experiment, runner.run(experiment, folder, args.quick)) for experiment in chosen]
+    outcomes = list(zip(chosen, runner.run(chosen, folder, args.quick), strict=True))
     settings = {
         "run": "quick" if args.quick else "full",
         "data": "found" if folder.is_dir() else "no data folder: synthetic parts only",
         "workers": str(workers),
-        "seconds": f"{time.perf_counter() - start:.0f}",
+        "time of this run": f"{time.perf_counter() - start:.0f} s",
     }
-    page = report.write(output, outcomes, settings)
+    page = _part("report").write(output, outcomes, settings)
     for experiment, outcome in outcomes:
-        print(f"{experiment.name:<14} {outcome.verdict or 'not run'}")
+        print(f"{experiment.name:<14} {outcome.verdict}")
         for line in outcome.missing:
             print(f"{'':<14} missing: {line}")
     print(f"report written to {page}")
-    return 0
+    return 1 if any(outcome.failed for _, outcome in outcomes) else 0
+
+
+def _part(name: str) -> Any:
+    return importlib.import_module(f"experiments.{name}")
 
 
 def _chosen(args: argparse.Namespace, catalogue: tuple[Any, ...]) -> list[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from sketchnewton import _native
 from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, first_metric
 from sketchnewton.learners.rows import Floats
-from sketchnewton.learners.schedule import Schedule, checked_eta
+from sketchnewton.learners.schedule import Schedule, checked_curvature, checked_eta
 from sketchnewton.losses import Loss
 
 LARGEST = 100_000  # coordinates; beyond, not even the attempt to get the memory is sensible
@@ -29,7 +29,7 @@ class MatrixLearner(Learner):
     def __init__(self, counters: int, **parameters: Any) -> None:
         super().__init__(**parameters)
         C, curvature = checked_clip(parameters["clip"]), parameters["curvature"]
-        self._sigma = self.loss.curvature(C) if curvature is None else checked("curvature", curvature)
+        self._sigma = checked_curvature(curvature, self.loss, C)
         self._schedule: Schedule = checked_eta(parameters["eta"], self.loss, C, self._sigma)
         self._problem = _native.problem(self.loss.code, self.loss.parameter, C, self._sigma, *self._schedule)
         self._clip = C
@@ -124,7 +124,7 @@ class FullNewton(MatrixLearner):
         alpha: float = 1.0,
         loss: str | Loss = "squared",
         clip: float | None = 1.0,
-        curvature: float | None = None,
+        curvature: float | str | None = None,
         eta: float | str | None = None,
         intercept: bool = False,
     ) -> None:

@@ -20,7 +20,7 @@ from sketchnewton.learners.frequent import FrequentState
 from sketchnewton.learners.oja import OjaSketchState
 from sketchnewton.learners.projection import ProjectionState
 from sketchnewton.learners.rows import Floats
-from sketchnewton.learners.schedule import checked_eta
+from sketchnewton.learners.schedule import checked_curvature, checked_eta
 from sketchnewton.learners.sketch import LearnerSketch, NoSketch
 from sketchnewton.learners.table import table_dtype, union
 from sketchnewton.learners.target_range import RangedLearner
@@ -48,8 +48,10 @@ class SketchedNewton(RangedLearner):
       (with `diagonal`, where it never does: 1). `"rfd"`: 0, and it grows by itself.
     * `loss`: a name (`squared`, `logistic`, `hinge`, `quantile:0.9`, …) or a `Loss`.
     * `clip` (C): bound on predictions; None for none; `"auto"` learns the range of the targets as they come.
-    * `curvature` (σ): None takes what the loss has on |p| ≤ C. `eta` (η_t): a number, `"1/t"`, `"1/sqrt(t)"`
-      or `"sqrt(d/(C^2 L^2 t))"`, d being the features seen; None is 0 where the loss is curved, else 1/(CL√t).
+    * `curvature` (σ): None takes what the loss has on |p| ≤ C; `"local"` what it has at the prediction made
+      (RFD's μ_t), so that the sketch is one of √ℓ''·x and a small gradient in a new direction makes no long step.
+      `eta` (η_t): a number, `"1/t"`, `"1/sqrt(t)"` or `"sqrt(d/(C^2 L^2 t))"`, d being the features seen; None
+      is 0 where the loss is curved, else 1/(CL√t).
     * `diagonal`: feed D^-½x instead of x, with D = 0.1 + Σg² per feature (SON §5.2).
     * `intercept`: learn a constant too; it is not penalised by α.
     * `beta` (β): the share of directions that shrink in `"pfd"`.
@@ -85,7 +87,7 @@ class SketchedNewton(RangedLearner):
         alpha: float | None = None,
         loss: str | Loss = "squared",
         clip: float | str | None = 1.0,
-        curvature: float | None = None,
+        curvature: float | str | None = None,
         eta: float | str | None = None,
         diagonal: bool = False,
         intercept: bool = False,
@@ -240,7 +242,7 @@ class SketchedNewton(RangedLearner):
     def _problem_now(self, clip: float | None = None) -> tuple[_native.Problem, float]:
         """The loss with the constants that follow from the bound C, and the metric of a first step."""
         C, loss = self.bound / self._unit, self._kernel_loss
-        sigma = loss.curvature(C) if self._curvature is None else checked("curvature", self._curvature)
+        sigma = checked_curvature(self._curvature, loss, C)
         schedule = checked_eta(self._eta, loss, C, sigma)
         reach = C if clip is None else clip
         problem = _native.problem(loss.code, loss.parameter, reach, sigma, *schedule)

@@ -26,6 +26,17 @@ SCHEDULES = ("1/t", "1/sqrt(t)", _THEORY)
 """The schedules that have a name."""
 
 
+def checked_curvature(curvature: float | str | None, loss: Loss, clip: float) -> float:
+    """σ of Assumption 2; None: what the loss has on |p| ≤ C; infinite: `"local"`, ℓ''/ℓ'² at each prediction."""
+    if curvature is None:
+        return loss.curvature(clip)
+    if curvature != "local":
+        return checked("curvature", curvature)  # type: ignore[arg-type]
+    if not math.isfinite(loss.smoothness):
+        raise ValueError(f"curvature='local' is invalid: {loss.name} loss has no bounded second derivative")
+    return math.inf
+
+
 def checked_eta(eta: float | str | None, loss: Loss, clip: float, curvature: float) -> Schedule:
     """The schedule of a name or number; None: 0 for a curved loss, else 1/(CL√t).
 

@@ -1,0 +1,116 @@
+"""What the ADA paper measures on convex problems."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.data import load
+from sketchnewton import AdaGrad, FullAdaGrad, RadaGrad, SketchedAdaGrad, SketchedNewton
+from sketchnewton.learners import OneVsAll
+
+Floats = npt.NDArray[np.float64]
+SKETCHES = {"ADA-FD": ("fd", "gradients"), "ADA-GP": ("rp", "gradients"), "ADA-DP": ("rp", "data")}
+
+
+def learner_of(method: str, tau: int, eta: float, sigma: float, loss: str, classes: int | None = None) -> Any:
+    """A method of the paper."""
+    if method == "RP-SON":  # its η_t is 1/√t; η and σ of the grid make one parameter, α
+        newton = {"sketch": "rp", "sketch_size": tau, "alpha": sigma / eta, "loss": loss, "clip": None}
+        newton |= {"curvature": 0.0, "eta": "1/sqrt(t)", "dtype": "float64"}
+        return OneVsAll(SketchedNewton, classes, newton) if classes else SketchedNewton(**newton)
+    if method == "ADA-FULL":
+        return FullAdaGrad(eta, sigma, loss=loss, classes=classes)
+    if method == "RADAGRAD":
+        return RadaGrad(tau, eta, sigma, loss=loss, classes=classes)
+    if method == "ADA-DIAG":
+        return AdaGrad(eta, sigma, loss=loss, classes=classes, dtype="float64")
+    sketch, of = SKETCHES[method]
+    return SketchedAdaGrad(sketch, tau, of, eta, sigma, loss=loss, classes=classes, dtype="float64")
+
+
+def pairs(method: str, grid: list[float]) -> list[tuple[float, float]]:
+    """Every η with every σ; for RP-SON only their ratio matters."""
+    if method == "RP-SON":
+        return [(1.0, alpha) for alpha in sorted({float(f"{s / e:.3g}") for s in grid for e in grid})]
+    return [(eta, sigma) for eta in grid for sigma in grid]
+
+
+def _regression_data(rounds: int, d: int) -> tuple[Floats, Floats]:
+    """Rows N(1, Σ) with eigenvalues 100/j², and a noiseless linear target."""
+    random = np.random.default_rng(0)
+    beta = random.standard_normal(d)
+    Q = np.linalg.qr(random.standard_normal((d, d)))[0]
+    X = 1.0 + (random.standard_normal((rounds, d)) * (10.0 / np.arange(1, d + 1))) @ Q.T
+    return X, X @ (beta / np.linalg.norm(beta))
+
+
+def regression(method: str, tau: int, rounds: int, d: int, seeds: int, grid: list[float]) -> dict[str, Any]:
+    """Regret (the best fixed weights lose nothing) with the η and σ of least loss on the first permutation."""
+    X, y = _regression_data(rounds, d)
+    orders = [np.random.default_rng(100 + seed).permutation(rounds) for seed in range(seeds)]
+
+    def losses(pair: tuple[float, float], order: npt.NDArray[np.intp]) -> tuple[Floats, float]:
+        learner, begun = learner_of(method, tau, *pair, loss="absolute"), time.process_time()
+        with np.errstate(all="ignore"):
+            predictions = learner.learn(X[order], y[order])
+        seconds = time.process_time() - begun
+        return np.nan_to_num(np.abs(predictions - y[order]), nan=1e9), seconds
+
+    best = min(pairs(method, grid), key=lambda pair: float(losses(pair, orders[0])[0].sum()))
+    runs = [losses(best, order) for order in orders]
+    places = np.unique(np.linspace(1, rounds, 51).astype(int)[1:])
+    curve = np.mean([np.cumsum(loss)[places - 1] for loss, _ in runs], axis=0)
+    return {
+        "regret": float(np.mean([loss.sum() for loss, _ in runs])),
+        "spread": float(np.std([loss.sum() for loss, _ in runs])),
+        "curve": (places.astype(float).tolist(), curve.tolist()),
+        "seconds": min(seconds for _, seconds in runs),
+        "eta": best[0],
+        "sigma": best[1],
+    }
+
+
+def classification(
+    folder: str, train: str, test: str, method: str, tau: int, seeds: int, grid: list[float], rows: int | None
+) -> dict[str, Any]:
+    """One pass, cross-entropy: mistakes, and accuracy on test rows, along it; η and σ of fewest mistakes."""
+    X, y = load(train, Path(folder))
+    X_test, y_test = load(test, Path(folder))
+    X, X_test = X.toarray(), X_test.toarray()
+    names = np.unique(y)
+    y, y_test = np.searchsorted(names, y), np.searchsorted(names, y_test)
+    orders = [np.random.default_rng(seed).permutation(len(y))[:rows] for seed in range(seeds)]
+
+    def run(pair: tuple[float, float], order: npt.NDArray[np.intp], points: int) -> dict[str, Any]:
+        learner = learner_of(method, tau, *pair, loss="logistic", classes=len(names))
+        ends = np.linspace(0, len(order), points + 1).astype(int)
+        wrong, accuracies = 0, []
+        counts = []
+        with np.errstate(all="ignore"):
+            for begin, end in pairwise(ends):
+                part = order[begin:end]
+                scores = learner.learn(X[part], y[part].astype(np.float64))
+                wrong += int(np.count_nonzero(np.argmax(scores, axis=1) != y[part]))
+                counts.append(wrong)
+                if points > 1:
+                    accuracies.append(float(np.mean(np.argmax(learner.predict(X_test), axis=1) == y_test)))
+        return {"mistakes": counts, "accuracies": accuracies, "rows": ends[1:].astype(float).tolist()}
+
+    best = min(pairs(method, grid), key=lambda pair: int(run(pair, orders[0], 1)["mistakes"][-1]))
+    runs = [run(best, order, 15) for order in orders]
+    final = [100 * each["accuracies"][-1] for each in runs]
+    return {
+        "accuracy": float(np.mean(final)),
+        "spread": float(np.std(final)),
+        "rows": runs[0]["rows"],
+        "mistakes": np.mean([each["mistakes"] for each in runs], axis=0).tolist(),
+        "accuracies": np.mean([each["accuracies"] for each in runs], axis=0).tolist(),
+        "eta": best[0],
+        "sigma": best[1],
+    }

@@ -1,0 +1,144 @@
+"""A small convolutional network, one epoch, with AdaGrad and with sketches on its convolutions (ADA §4.2).
+
+The network of the paper's Figure 3 (the MNIST example of Keras), batches of 128. The convolutions alone have the
+sketch, τ = 20; the dense layers have the diagonal. The paper does not say whose η the dense layers have beside a
+sketch. Both readings are run: "one" η for all, and their "own", where the dense layers keep the one that is best
+for AdaGrad and the grid is that of the convolutions.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import Conv2d, Dropout, Flatten, Linear, MaxPool2d, ReLU, Sequential
+from torch.nn.functional import cross_entropy
+
+from experiments.ada.idx import read_mnist
+from sketchnewton.torch import AdaFD, AdaGP, RadaGrad
+
+SKETCHED = {"ADA-GP": AdaGP, "ADA-FD": AdaFD, "RADAGRAD": RadaGrad}
+BATCH, HELD_OUT, TEST, POINTS = 128, 1000, 2000, 5
+Rows = tuple[torch.Tensor, torch.Tensor]
+
+
+def compare(
+    folder: str, method: str, reading: str, etas: list[float], sigmas: list[float], rows: int, seeds: int
+) -> dict[str, Any]:
+    """The η and σ of least loss on held-out rows with seed 0, and the runs with them, one for each seed.
+
+    The seed draws the first weights, the order of the rows, the dropout and the projections.
+    """
+    torch.set_num_threads(1)
+    train, held_out, test = _data(folder, rows)
+
+    def loss(eta: float, sigma: float | None, dense: float | None) -> float:
+        model, losses, _ = _train(method, eta, sigma, dense, 0, train, None)
+        return _evaluate(model, held_out)[0] if math.isfinite(losses[-1]) else math.inf
+
+    pairs: list[tuple[float, float | None]] = [(eta, sigma) for eta in etas for sigma in sigmas]
+    dense = None
+    if method == "AdaGrad":
+        pairs = [(eta, None) for eta in etas]
+    elif reading == "own":
+        dense = min(etas, key=lambda eta: loss(eta, None, None))
+    best = min(pairs, key=lambda pair: loss(*pair, dense))
+    runs = [_train(method, *best, dense, seed, train, test) for seed in range(seeds)]
+    return {
+        "eta": best[0],
+        "sigma": best[1],
+        "losses": np.mean([losses for _, losses, _ in runs], axis=0).tolist(),
+        "accuracies": np.mean([accuracies for _, _, accuracies in runs], axis=0).tolist(),
+        "spread": float(np.std([accuracies[-1] for _, _, accuracies in runs])),
+    }
+
+
+def _data(folder: str, rows: int) -> tuple[Rows, Rows, Rows]:
+    """Training rows and held-out rows are drawn apart."""
+    mnist = Path(folder) / "mnist"
+    images, labels = (torch.from_numpy(array) for array in read_mnist(mnist, "train"))
+    order = torch.from_numpy(np.random.default_rng(0).permutation(len(images)))
+    test = [torch.from_numpy(array[:TEST]) for array in read_mnist(mnist, "t10k")]
+
+    def scaled(images: torch.Tensor, labels: torch.Tensor) -> Rows:
+        return images[:, None].float() / 255, labels.long()
+
+    held_out, chosen = order[:HELD_OUT], order[HELD_OUT:][:rows]
+    return scaled(images[chosen], labels[chosen]), scaled(images[held_out], labels[held_out]), scaled(*test)
+
+
+def _network() -> Sequential:
+    model = Sequential(
+        *(Conv2d(1, 32, 3), ReLU(), Conv2d(32, 64, 3), ReLU(), MaxPool2d(2), Dropout(0.25), Flatten()),
+        *(Linear(9216, 128), ReLU(), Dropout(0.5), Linear(128, 10)),
+    )
+    for name, parameter in model.named_parameters():  # as Keras does
+        if name.endswith("bias"):
+            torch.nn.init.zeros_(parameter)
+        else:
+            torch.nn.init.xavier_uniform_(parameter)
+    return model
+
+
+def _optimizer(
+    model: Sequential, method: str, eta: float, sigma: float | None, dense_eta: float | None, seed: int
+) -> torch.optim.Optimizer:
+    if sigma is None:
+        return torch.optim.Adagrad(model.parameters(), lr=eta, eps=1e-8)
+    options: dict[str, Any] = {"lr": eta, "sigma": sigma, "sketch_size": 20}
+    if method != "ADA-FD":
+        options["seed"] = seed
+    convolutions = [p for layer in model if isinstance(layer, Conv2d) for p in layer.parameters()]
+    dense = [p for layer in model if isinstance(layer, Linear) for p in layer.parameters()]
+    lr = eta if dense_eta is None else dense_eta
+    return SKETCHED[method](
+        [{"params": convolutions}, {"params": dense, "diagonal": True, "lr": lr}], **options
+    )
+
+
+def _train(
+    method: str,
+    eta: float,
+    sigma: float | None,
+    dense_eta: float | None,
+    seed: int,
+    train: Rows,
+    test: Rows | None,
+) -> tuple[Sequential, list[float], list[float]]:
+    """One epoch: the network, the loss of every batch before it was learned, accuracies on test rows along it.
+
+    A run whose loss explodes is over: its last loss is infinite.
+    """
+    torch.manual_seed(seed)
+    model = _network()
+    stepper = _optimizer(model, method, eta, sigma, dense_eta, seed)
+    images, labels = train
+    batches = torch.randperm(len(images)).split(BATCH)
+    marks = set(np.linspace(0, len(batches), POINTS + 1).astype(int)[1:].tolist())
+    losses: list[float] = []
+    accuracies = []
+    for step, batch in enumerate(batches, 1):
+        stepper.zero_grad()
+        loss = cross_entropy(model(images[batch]), labels[batch])
+        if not loss.item() < 100:
+            return model, [*losses, math.inf], accuracies
+        losses.append(loss.item())
+        loss.backward()
+        stepper.step()
+        if test is not None and step in marks:
+            accuracies.append(_evaluate(model, test)[1])
+    return model, losses, accuracies
+
+
+@torch.no_grad()
+def _evaluate(model: Sequential, data: Rows) -> tuple[float, float]:
+    """Mean loss and accuracy."""
+    model.eval()
+    images, labels = data
+    scores = torch.cat([model(part) for part in images.split(500)])
+    model.train()
+    loss = cross_entropy(scores, labels).item()
+    return (loss if math.isfinite(loss) else math.inf), (scores.argmax(1) == labels).float().mean().item()
