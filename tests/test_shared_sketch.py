@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.datasets import dump_svmlight_file
 
 from sketchnewton import SketchedNewtonClassifier, load
+from sketchnewton.cli import main
 from sketchnewton.learners import SharedNewton
 from tests.learner_support import Floats, assert_same_state, batches, sparse_stream
 from tests.oracles.shared_newton import shared_oja
@@ -138,6 +140,34 @@ def test_features_of_any_scale_stay_finite(kind: str, scale: float) -> None:
     X[::7] = 0
     assert np.isfinite(learner.learn(X, y)).all()
     assert np.isfinite(learner.weights).all()
+
+
+def test_the_command_line_predicts_and_goes_on(tmp_path: Path) -> None:
+    """Probabilities are those of each class against the rest, not of a softmax."""
+    learner, _ = learned("logistic, intercept", 400)
+    learner.save(tmp_path / "m.skn")
+    X, y = stream(50, 3)
+    dump_svmlight_file(X, y, str(tmp_path / "rows.svm"), zero_based=True)
+    assert (
+        main(
+            [
+                "predict",
+                str(tmp_path / "m.skn"),
+                str(tmp_path / "rows.svm"),
+                "--link",
+                "-o",
+                str(tmp_path / "p"),
+            ]
+        )
+        == 0
+    )
+    shown = np.loadtxt(tmp_path / "p")
+    one_each = 1 / (1 + np.exp(-learner.predict(X)))
+    np.testing.assert_allclose(shown, one_each / one_each.sum(axis=1, keepdims=True), rtol=1e-6)
+    command = ["train", str(tmp_path / "rows.svm"), "--resume", str(tmp_path / "m.skn"), "--quiet"]
+    assert main([*command, "--model", str(tmp_path / "n.skn")]) == 0
+    learner.learn(X, y)
+    assert_same_state(learner, load(tmp_path / "n.skn"))
 
 
 def test_labels_and_losses_are_checked() -> None:

@@ -141,7 +141,7 @@ def constants(learner: Learner) -> npt.NDArray[np.float64]:
 
 def has_softmax(learner: Learner) -> bool:
     """Whether the learner tells classes apart by itself, with the cross-entropy of a softmax."""
-    return class_count(learner) is not None and not isinstance(learner, OneVsAll)
+    return class_count(learner) is not None and not isinstance(learner, OneVsAll | learners.SharedNewton)
 
 
 def positive_label(learner: Learner) -> float | None:
