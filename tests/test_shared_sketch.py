@@ -148,24 +148,15 @@ def test_the_command_line_predicts_and_goes_on(tmp_path: Path) -> None:
     learner.save(tmp_path / "m.skn")
     X, y = stream(50, 3)
     dump_svmlight_file(X, y, str(tmp_path / "rows.svm"), zero_based=True)
-    assert (
-        main(
-            [
-                "predict",
-                str(tmp_path / "m.skn"),
-                str(tmp_path / "rows.svm"),
-                "--link",
-                "-o",
-                str(tmp_path / "p"),
-            ]
-        )
-        == 0
-    )
+    paths = [str(tmp_path / name) for name in ("m.skn", "rows.svm")]
+    assert main(["predict", *paths, "--link", "--output", str(tmp_path / "p")]) == 0
     shown = np.loadtxt(tmp_path / "p")
     one_each = 1 / (1 + np.exp(-learner.predict(X)))
-    np.testing.assert_allclose(shown, one_each / one_each.sum(axis=1, keepdims=True), rtol=1e-6)
-    command = ["train", str(tmp_path / "rows.svm"), "--resume", str(tmp_path / "m.skn"), "--quiet"]
-    assert main([*command, "--model", str(tmp_path / "n.skn")]) == 0
+    expected = np.roll(
+        one_each, -1, axis=1
+    )  # class 1 first: the model has not met a class 0 on the command line
+    np.testing.assert_allclose(shown, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
+    assert main(["train", paths[1], "--resume", paths[0], "--quiet", "--model", str(tmp_path / "n.skn")]) == 0
     learner.learn(X, y)
     assert_same_state(learner, load(tmp_path / "n.skn"))
 
