@@ -37,6 +37,7 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "fd": lambda: SketchedNewton("fd", 5, alpha=20.0),
     "fd, one row": lambda: SketchedNewton("fd", 1, alpha=20.0),
     "rfd without a parameter": lambda: SketchedNewton("rfd", 6),
+    "rfd, alpha from the first row": lambda: SketchedNewton("rfd", 5, "auto", "logistic", intercept=True),
     "rfd, float64, diagonal": lambda: SketchedNewton("rfd", 4, alpha=1.0, diagonal=True, dtype="float64"),
     "pfd, logistic, intercept": lambda: SketchedNewton("pfd", 8, loss="logistic", beta=0.5, intercept=True),
     "rp": lambda: SketchedNewton("rp", 6, random_state=3),

@@ -302,6 +302,17 @@ def test_rows_of_any_length(sketch: str | None, scale: float) -> None:
         np.testing.assert_allclose(scale * model.coef_, plain.coef_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("sketch", ["oja", "fd", "rfd", "pfd", "rp"])
+def test_every_sketch_learns_digits_in_one_pass(sketch: str, loss: str) -> None:
+    """Pixels from 0 to 16, nothing scaled, nothing tuned."""
+    X, y = load_digits(return_X_y=True)
+    shared = [{"multi_class_sketch": "shared"}] if sketch == "oja" else []
+    for options in [{}, *shared]:
+        model = SketchedNewtonClassifier(sketch, loss=loss, max_iter=1, random_state=0, **options)
+        assert model.fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) > 0.82
+
+
 @pytest.mark.slow
 def test_digits_in_one_pass_beat_tuned_gradient_descent() -> None:
     X, y = load_digits(return_X_y=True)

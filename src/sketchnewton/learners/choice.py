@@ -32,6 +32,7 @@ def newton_learner(
 
     `clip="auto"` is a constant for ±1 labels (`classes`), and learned from the targets otherwise. `diagonal=None`
     is False for classes with a curved loss and a sketch, where rescaling features costs time and gains nothing.
+    `alpha=None` is taken from the first row, for "rfd" too.
     """
     size = _size(sketch_size)
     name = get_loss(loss).name
@@ -40,6 +41,8 @@ def newton_learner(
         return NewtonBank(loss=loss, intercept=intercept, dtype=dtype, **size)
     if classes:
         clip = _class_bound(clip, name)
+    if sketch == "rfd" and tuning.get("alpha") is None:
+        tuning["alpha"] = "auto"
     if diagonal is None:
         diagonal = not (classes and sketch != "none" and name in _CURVED)
     return SketchedNewton(

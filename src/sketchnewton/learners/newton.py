@@ -45,7 +45,8 @@ class SketchedNewton(RangedLearner):
     * `sketch_size` (m): how many directions of curvature are kept.
     * `alpha` (α): the metric of directions never seen; 1/α is the step size there. None: ℓ''‖x₁‖², the
       largest second derivative of the loss along the first row, so that the unit of the features does not matter
-      (with `diagonal`, where it never does: 1). `"rfd"`: 0, and it grows by itself.
+      (with `diagonal`, where it never does: 1). `"rfd"`: 0, and it grows by itself; with `"auto"` it grows from
+      where the other sketches have it, so that first steps in each new direction are not too long.
     * `loss`: a name (`squared`, `logistic`, `hinge`, `quantile:0.9`, …) or a `Loss`.
     * `clip` (C): bound on predictions; None for none; `"auto"` learns the range of the targets as they come.
     * `curvature` (σ): None takes what the loss has on |p| ≤ C; `"local"` what it has at the prediction made
@@ -84,7 +85,7 @@ class SketchedNewton(RangedLearner):
         self,
         sketch: str = "oja",
         sketch_size: int = 10,
-        alpha: float | None = None,
+        alpha: float | str | None = None,
         loss: str | Loss = "squared",
         clip: float | str | None = 1.0,
         curvature: float | str | None = None,
@@ -121,14 +122,15 @@ class SketchedNewton(RangedLearner):
             random_state=random_state,
         )
         robust = sketch == "rfd" and m > 0
-        given = 0.0 if alpha is None else checked("alpha", alpha, positive=not robust)
+        automatic = alpha == "auto" or (alpha is None and not robust)
+        given = 0.0 if automatic or alpha is None else checked("alpha", alpha, positive=not robust)  # type: ignore[arg-type]
         self._curvature, self._eta = curvature, eta
         bend = self._problem_now()[1]
         self._arrays["intercept"] = np.array([0.0, bend if intercept else 0.0])
         # With diagonal adaptation rows have no unit, so neither has α. Robust FD grows its own.
-        self._alpha_at_start = 1.0 if alpha is None and diagonal and not robust else given
+        self._alpha_at_start = 1.0 if automatic and diagonal else given
         self._arrays["alpha"] = np.array([self._alpha_at_start])
-        self._grows_alpha = robust
+        self._grows_alpha, self._first_row_sets_alpha = robust, automatic
         self._arrays |= self._sketch.fresh()
         self._kernel = self._bind()
 
@@ -189,12 +191,11 @@ class SketchedNewton(RangedLearner):
     def _merged(self, other: Self) -> Arrays:
         """(Σ A_i') w = Σ A_i' w_i, with A_i' = S_iᵀS_i + a_i I, where α is shared out by rows seen."""
         rounds = self.rows_seen + other.rows_seen
-        robust = self._grows_alpha  # what α has gained is curvature
-        first = (self._params.get("alpha") or 0.0) if robust else None
+        robust = self._grows_alpha
         sides = [self, other]
         known = np.array([side.rows_seen if robust or side.alpha_ > 0 else 0 for side in sides])
         share = known / max(known.sum(), 1)
-        base = np.array([side.alpha_ if first is None else first for side in sides])
+        base = np.array([side._first_alpha() for side in sides])
         a = base * share + (np.array([side.alpha_ for side in sides]) - base)
 
         features, *places = union(self._seen, other._seen)
@@ -221,6 +222,14 @@ class SketchedNewton(RangedLearner):
             "features": features,
             "table": rows.astype(self._table.dtype),
         }
+
+    def _first_alpha(self) -> float:
+        """α without what it has gained, which is curvature, and as much as the certificate says."""
+        if not self._grows_alpha:
+            return self.alpha_
+        if self._first_row_sets_alpha:
+            return max(self.alpha_ - (self.error_bound or 0.0), 0.0)
+        return float(self._params.get("alpha") or 0.0)
 
     def _merged_intercept(self, other: Self, share: Floats) -> Floats:
         """A block of the metric of its own, one number wide."""
@@ -253,7 +262,7 @@ class SketchedNewton(RangedLearner):
 
     def _bind(self, clip: float | None = None) -> _native.NewtonKernel:
         problem, bend = self._problem_now(clip)
-        first_alpha = 0.0 if self._grows_alpha else bend
+        first_alpha = bend if self._first_row_sets_alpha else 0.0
         return self._sketch.kernel(problem, first_alpha, self._params["diagonal"], self._views())
 
     def _widen(self, bound: float) -> None:
