@@ -66,7 +66,8 @@ class FullNewton {
     const auto t = static_cast<double>(++s_.counts[kRounds]);
     const double slope = weight * problem_.loss.derivative(p, label);
     if (slope == 0 || quadratic == 0) return p;
-    const double r = problem_.sketched(slope, p, label, t, weight, static_cast<double>(s_.counts[kDimension]));
+    const double r =
+        problem_.sketched(slope, p, label, t, weight, static_cast<double>(s_.counts[kDimension]));
     update(row, r, d);
     move(slope / (1.0 + r * r * quadratic), d);  // (A + r²xxᵀ)⁻¹x = A⁻¹x / (1 + r²xᵀA⁻¹x)
     return p;

@@ -83,7 +83,8 @@ class InvariantNewton {
 
     const auto t = static_cast<double>(++s_.counts[kRounds]);
     const double slope = weight * problem_.loss.derivative(p, label);
-    const double r = problem_.sketched(slope, p, label, t, weight, static_cast<double>(s_.counts[kDimension]));
+    const double r =
+        problem_.sketched(slope, p, label, t, weight, static_cast<double>(s_.counts[kDimension]));
     if (r == 0 || xx_ == 0) return p;
     if (outside) {
       const std::int64_t k = open();

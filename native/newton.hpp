@@ -162,7 +162,8 @@ class Newton : private NewtonRows<T> {
     const double slope = weight * problem_.loss.derivative(prediction, label);
     if (slope != 0) {
       if (s_.diagonal) adapt(row, slope);
-      const double r = problem_.sketched(slope, prediction, label, t, weight, static_cast<double>(s_.counts[kActive]));
+      const double r =
+          problem_.sketched(slope, prediction, label, t, weight, static_cast<double>(s_.counts[kActive]));
       if (r != 0 && xx_ > 0)
         step_[Table<T>::kWeight] += sketch_.update(r, step_.data() + Table<T>::kSketch, table_,
                                                    s_.counts[kActive], row.index(), row.size());

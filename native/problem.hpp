@@ -17,8 +17,8 @@ struct Problem {
 
   double clipped(double score) const { return std::clamp(score, -clip, clip); }
 
-  // ĝ = r·x with r² = (σ_t + η_t)·slope², for a loss taken h times, of slope hℓ' at the prediction p: its curvature
-  // is σ/h, or ℓ''/(hℓ'²) at p itself.
+  // ĝ = r·x with r² = (σ_t + η_t)·slope², for a loss taken h times, of slope hℓ' at the prediction p: its
+  // curvature is σ/h, or ℓ''/(hℓ'²) at p itself.
   double sketched(double slope, double p, double label, double t, double h, double d) const {
     const double decay = power == 0 ? 1.0 : power == 0.5 ? std::sqrt(t) : power == 1 ? t : std::pow(t, power);
     const double eta_t = (by_dimension ? eta * std::sqrt(d) : eta) / decay;

@@ -31,7 +31,9 @@ def rows(sort: str) -> tuple[Floats, Floats]:
 @pytest.mark.parametrize("of", ["gradients", "data"])
 @pytest.mark.parametrize("size", [D, 2 * D])
 @pytest.mark.parametrize("loss", ["quantile", "squared", "absolute"])
-def test_passes_over_few_directions_stay_finite(sort: str, sketch: str, of: str, size: int, loss: str) -> None:
+def test_passes_over_few_directions_stay_finite(
+    sort: str, sketch: str, of: str, size: int, loss: str
+) -> None:
     """In both precisions, and float32 learns as well as float64 does."""
     X, y = rows(sort)
     late = slice(len(y) // 2, None)
