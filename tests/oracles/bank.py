@@ -22,7 +22,7 @@ EXPERTS = (
     ("constant", 8.0),
     ("root", 0.5),
     ("root", 8.0),
-    ("root", 1e6),
+    ("restless", 1e6),
 )
 LARGEST_LOGIT = 20.0
 
@@ -123,7 +123,7 @@ def bank(
     X = np.hstack([X, np.full((len(X), int(intercept)), 1.0)])
     d, K = X.shape[1], len(experts)
     h_all = np.ones(len(y)) if importance is None else importance
-    W, N, M2 = np.zeros((K, d)), np.zeros(d), np.zeros(d)
+    W, N, M1 = np.zeros((K, d)), np.zeros(d), np.zeros(d)
     U, lam, buffer = np.zeros((0, d)), np.zeros(0), []
     T, R, rho, clock = 0, 0.0, 0.0, 0.0
     v, eta = np.full(K, 1 / K), rate(loss, 0.0, K)
@@ -135,16 +135,22 @@ def bank(
         middle, half = (0.0, 1.0) if loss == "logistic" else ((low + high) / 2, (high - low) / 2)
         # Scales include the row itself: they do not look at the label.
         present = x != 0
-        N_new, M2_new = N + present, M2 + x * x
-        s = np.sqrt(M2_new) / np.maximum(N_new * (T + 1), 1) ** 0.25
+        N_new, M1_new = N + present, M1 + abs(x)
+        s = M1_new / np.maximum(N_new, 1) * (N_new / (T + 1)) ** 0.25
         xs = np.where(present, x / np.where(s > 0, s, 1.0), 0.0)
-        # Classes do not depend on how long a row is: the experts of the falling schedule see it halfway to the
-        # typical length. The constant stays 1.
+        if intercept:  # no scale: always 1
+            xs[-1] = 1.0
+        # Classes do not depend on how long a row is: the experts of the falling schedule see it at the typical
+        # length. Their constant stays 1, but for the restless one's, which follows drifting frequencies.
         even = xs.copy()
         known = xs[(N > 0) | (np.arange(d) >= d - intercept)]
         if signs and T > 0 and known @ known > 0:
-            even[: d - intercept] *= (R / T / (known @ known)) ** 0.25
-        seen_by = [even if schedule == "root" else xs for schedule, _ in experts]
+            even[: d - intercept] *= (R / T / (known @ known)) ** 0.5
+        restless = even.copy()
+        if intercept and T > 0:
+            restless[-1] = max(1.0, 0.25 * np.sqrt(max(R / T - 1, 0.0)))
+        views = {"constant": xs, "root": even, "restless": restless}
+        seen_by = [views[schedule] for schedule, _ in experts]
         scores = np.array([w @ row for w, row in zip(W, seen_by, strict=True)]) + offset
         if loss == "logistic":
             p = np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
@@ -171,7 +177,7 @@ def bank(
             stands_for = 1 if t <= 30 * m else max(8, t // 64)
             following = t + stands_for
         if abs(r) >= 1e-9 and xs @ xs > 0:
-            T, N, M2 = T + 1, N_new, M2_new
+            T, N, M1 = T + 1, N_new, M1_new
             R += xs @ xs
             if m > 0 and stands_for > 0:
                 buffer.append(np.sqrt(h * stands_for) * abs(r) * xs)
@@ -198,5 +204,5 @@ def bank(
                 v = v**shrink / (v**shrink).sum() if loss == "squared" else v
         trace.shares.append(v.copy())
     trace.W, trace.eigenvalues = W, lam
-    trace.scales = np.sqrt(M2) / np.maximum(N * T, 1) ** 0.25
+    trace.scales = M1 / np.maximum(N, 1) * (N / max(T, 1)) ** 0.25
     return trace

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchnewton import model_file
 from sketchnewton.cli.console import amount, number
@@ -32,6 +33,8 @@ __all__ = ["run"]
 
 _SPECTRUM = 20  # eigenvalues shown
 _BAR = 30  # cells of the longest bar
+_QUANTILES = {"least": 0.0, "1/4": 0.25, "median": 0.5, "3/4": 0.75, "most": 1.0}
+_ENDS = 3  # features with the smallest and with the largest scales
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,6 +72,7 @@ def _facts(learner: Learner, top: int) -> dict[str, Any]:
         # Where each class has a sketch of its own: all their eigenvalues together.
         "spectrum": np.sort(np.ravel(learner.spectrum))[::-1].tolist(),
         "experts": _experts(learner),
+        "scales": _scales(learner, names),
         "largest_weights": [
             {"feature": names.get(feature, feature), "weight": weight} for feature, weight in largest
         ],
@@ -81,6 +85,28 @@ def _experts(learner: Learner) -> dict[str, float]:
     if not isinstance(learner, NewtonBank):
         return {}
     return dict(zip(learner.expert_names, learner.expert_shares.tolist(), strict=True))
+
+
+def _scales(learner: Learner, names: dict[int, str]) -> dict[str, Any]:
+    """Of a bank: what features are divided by. Quantiles, and the features at either end."""
+    if not isinstance(learner, NewtonBank):
+        return {}
+    scales = learner.scales
+    seen = np.flatnonzero(scales)
+    if not len(seen):
+        return {}
+    order = seen[np.argsort(scales[seen], kind="stable")]
+    levels = np.quantile(scales[order], list(_QUANTILES.values()))
+
+    def ends(features: NDArray[np.int64]) -> list[dict[str, Any]]:
+        return [{"feature": names.get(i, i), "scale": float(scales[i])} for i in features.tolist()]
+
+    count = min(_ENDS, len(order))
+    return {
+        "quantiles": dict(zip(_QUANTILES, levels.tolist(), strict=True)),
+        "smallest": ends(order[:count]),
+        "largest": ends(order[::-1][:count]),
+    }
 
 
 def _unfinished(learner: Learner) -> str | None:
@@ -121,6 +147,8 @@ def _page(path: str, facts: dict[str, Any]) -> list[str]:
     if facts["experts"]:
         lines += ["", "experts, by their share of the say"]
         lines += _bars(list(facts["experts"].items()))
+    if facts["scales"]:
+        lines += ["", "scales of features (what each is divided by)", *_scale_lines(facts["scales"])]
     if facts["spectrum"]:
         lines += ["", "curvature spectrum (eigenvalues, one per direction)"]
         lines += _bars([(str(i), value) for i, value in enumerate(facts["spectrum"][:_SPECTRUM], 1)])
@@ -130,6 +158,18 @@ def _page(path: str, facts: dict[str, Any]) -> list[str]:
         of = "" if facts["classes"] is None else ", each in the class where it is largest"
         lines += ["", f"largest weights, by feature{of}"]
         lines += _bars([(str(item["feature"]), item["weight"]) for item in facts["largest_weights"]])
+    return lines
+
+
+def _scale_lines(scales: dict[str, Any]) -> list[str]:
+    quantiles = scales["quantiles"]
+    lines = [
+        "  " + "".join(f"{name:>12}" for name in quantiles),
+        "  " + "".join(f"{number(value):>12}" for value in quantiles.values()),
+    ]
+    for end in ("smallest", "largest"):
+        features = ", ".join(f"{item['feature']} {number(item['scale'])}" for item in scales[end])
+        lines.append(f"  {end:<8}  {features}")
     return lines
 
 

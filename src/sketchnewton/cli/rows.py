@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchnewton.evaluation import ProgressiveScore
 from sketchnewton.streams import Batch
 
-__all__ = ["cut", "kept"]
+__all__ = ["cut", "cut_for_reports", "kept"]
 
 
 def cut(batch: Batch, begin: int, end: int) -> Batch:
@@ -49,3 +51,13 @@ def kept(batch: Batch, mask: npt.NDArray[np.bool_]) -> Batch:
         columns=None,
         first_line=None,
     )
+
+
+def cut_for_reports(batches: Iterator[Batch], score: ProgressiveScore) -> Iterator[Batch]:
+    """The same rows, cut after the first 1, 2, 4, 8, … that `score` has seen."""
+    for batch in batches:
+        begin = 0
+        while begin < len(batch):
+            end = min(len(batch), begin + (1 << score.rows.bit_length()) - score.rows)
+            yield cut(batch, begin, end)
+            begin = end

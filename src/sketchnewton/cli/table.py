@@ -15,16 +15,17 @@ _COLUMNS = {
     "label": 10,
     "prediction": 12,
     "rows/s": 12,
+    "leading": 13,  # of a bank alone
 }
 
 
-def header() -> str:
+def header(*, bank: bool) -> str:
     """The names of the columns."""
-    return _line(list(_COLUMNS))
+    return _line(list(_COLUMNS)[: None if bank else -1])
 
 
-def row(report: Report, rows_per_second: float) -> str:
-    """A report as a line."""
+def row(report: Report, rows_per_second: float, leading: str | None) -> str:
+    """A report as a line; `leading` is the name of a bank's leading expert."""
     return _line(
         [
             amount(report.examples),
@@ -34,9 +35,10 @@ def row(report: Report, rows_per_second: float) -> str:
             f"{report.label:.4g}",
             f"{report.prediction:.4g}",
             amount(rows_per_second),
+            *([] if leading is None else [leading]),
         ]
     )
 
 
 def _line(cells: list[str]) -> str:
-    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, _COLUMNS.values(), strict=True))
+    return "".join(f"{cell:>{width}}" for cell, width in zip(cells, _COLUMNS.values(), strict=False))

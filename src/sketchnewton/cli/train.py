@@ -33,10 +33,10 @@ from sketchnewton.cli.passes import Passes, cache_place
 from sketchnewton.cli.predictions import PredictionFormat
 from sketchnewton.cli.pupil import Pupil, new_score
 from sketchnewton.cli.report import dry_run, report, scored
-from sketchnewton.cli.rows import cut
+from sketchnewton.cli.rows import cut, cut_for_reports
 from sketchnewton.cli.signals import GracefulStop
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
-from sketchnewton.learners import Learner, OneVsAll
+from sketchnewton.learners import Learner, NewtonBank, OneVsAll
 from sketchnewton.streams import Batch
 
 __all__ = ["Training", "run"]
@@ -231,17 +231,23 @@ class Training:
             self.pupil.row = 0
         score, self.pupil.held = self.scores[at], self.held[at]
         start, before = time.perf_counter(), self.pupil.rows
+        bank = self.learner if isinstance(self.learner, NewtonBank) else None
         headed = False
 
         def show(report: Report) -> None:
             nonlocal headed
             if not headed:
-                self.console.line(table.header())
+                self.console.line(table.header(bank=bank is not None))
                 headed = True
-            self.console.line(table.row(report, (self.pupil.rows - before) / (time.perf_counter() - start)))
+            leading = None if bank is None else bank.leading_expert
+            speed = (self.pupil.rows - before) / (time.perf_counter() - start)
+            self.console.line(table.row(report, speed, leading))
 
         full = at == 0 and not self.args.quiet  # of later passes the last line is enough
-        progressive(self.pupil, self._rows(at), on_report=show if full else None, score=score)
+        rows = self._rows(at)
+        if full and bank is not None:  # a line names the expert that leads then, not at the end of the batch
+            rows = cut_for_reports(rows, score)
+        progressive(self.pupil, rows, on_report=show if full else None, score=score)
         if self.pupil.rows > before and (
             score.rows & (score.rows - 1) or not full
         ):  # a power of two has its line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,17 @@ from sketchnewton.learners.sketch import padded4
 from sketchnewton.learners.table import TableLearner, table_dtype
 from sketchnewton.losses import Loss
 
-# Name, then the numbers of `Expert` in native/bank.hpp: f = constant + root/√t, the step's multiplier, and whether
-# rows of classes are brought halfway to the typical length. Experts of one kind stand together.
-EXPERTS: dict[str, tuple[float, float, float, float]] = {
-    "steady 0.5": (0.125, 0.0, 0.5, 0.0),
-    "steady 2": (0.125, 0.0, 2.0, 0.0),
-    "steady 8": (0.125, 0.0, 8.0, 0.0),
-    "falling 0.5": (0.0, 2.0, 0.5, 1.0),
-    "falling 8": (0.0, 2.0, 8.0, 1.0),
-    "falling 1e6": (0.0, 2.0, 1e6, 1.0),
+_PLAIN, _EVEN, _RESTLESS = range(3)  # how rows are seen: `View` in native/bank_state.hpp
+
+# Name, then the numbers of `Expert` there: f = steady + root/√t, the step's multiplier, the view. Experts of one kind
+# stand together.
+EXPERTS: dict[str, tuple[float, float, float, int]] = {
+    "steady 0.5": (0.125, 0.0, 0.5, _PLAIN),
+    "steady 2": (0.125, 0.0, 2.0, _PLAIN),
+    "steady 8": (0.125, 0.0, 8.0, _PLAIN),
+    "falling 0.5": (0.0, 2.0, 0.5, _EVEN),
+    "falling 8": (0.0, 2.0, 8.0, _EVEN),
+    "restless": (0.0, 2.0, 1e6, _RESTLESS),
 }
 BUFFER = 4  # times m rows wait for an update of the sketch
 LOSSES = ("squared", "logistic", "absolute", "quantile")
@@ -167,7 +169,7 @@ class NewtonBank(TableLearner):
 
     @property
     def scales(self) -> Floats:
-        """What features are divided by, between their root mean squares over all rows and rows that have them.
+        """What features are divided by: mean sizes in the rows that have them, less for rare ones.
 
         0 for features never seen.
         """
@@ -199,9 +201,9 @@ class NewtonBank(TableLearner):
     # -- for learners
 
     def _scales_of_seen(self) -> Floats:
-        count, root = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
+        count, mean = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
         rows = max(int(self._arrays["bank_counts"][_LEARNED]), 1)
-        return np.asarray(root / (count * rows) ** 0.25)
+        return np.asarray(mean * (count / rows) ** 0.25)
 
     def _settled_weights(self) -> Floats:
         """Features seen × experts, in the unit of the features."""
@@ -239,6 +241,9 @@ class NewtonBank(TableLearner):
                 self._arrays[name] = array
             self._kernel = self._bind()
         super()._reserve(largest, widest)
+
+    def _merged(self, other: Self) -> Arrays:
+        raise ValueError("banks cannot be merged, since each has its own scales: merge models of --sketch rfd")
 
     def _all_arrays(self) -> Arrays:
         arrays = self._epochs.saved(super()._all_arrays())
