@@ -19,7 +19,7 @@ SPECTRA = {
     "power law": lambda n: np.arange(1.0, n + 1) ** -1.4,
     "linear": lambda n: np.linspace(1, 0.1, n),
     "nearly flat": lambda n: 1 + 1e-3 * np.linspace(1, 0, n),
-    "flat": lambda n: np.ones(n),
+    "flat": np.ones,
     "pairs": lambda n: np.repeat(np.geomspace(1, 0.01, n // 2 + 1), 2)[:n],
     "clusters": lambda n: np.repeat([5.0, 2.0, 1.0], n // 3 + 1)[:n] + 1e-9 * np.arange(n, 0, -1),
     "low rank": lambda n: np.where(np.arange(n) < n // 3, np.linspace(2, 1, n), 0),

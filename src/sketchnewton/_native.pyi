@@ -217,7 +217,6 @@ def shared_newton64(problem: Problem, kappa: float, diagonal: bool, arrays: _Arr
 def proximal_newton(
     columns: _Floats, center: _Floats, pull: _Floats, h: float, l1: float, l2: float
 ) -> _Floats: ...
-
 def tridiagonal_values(
     diagonal: npt.NDArray[Any], beside: npt.NDArray[Any], count: int
 ) -> npt.NDArray[Any]: ...

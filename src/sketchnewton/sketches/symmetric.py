@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 # From this order on, where at most half of the vectors are asked for, finding these alone has paid.
 _LARGE = 48
-# Vectors that miss by more than this many eps, from right angles or as a share of the largest eigenvalue, are not used.
+# Vectors that miss right angles by more than this many eps, or T − λ by that share of λ₁, are not used.
 _TOLERANCE = 50.0
 
 
@@ -69,8 +69,8 @@ def _by_inverse_iteration(matrix: Matrix, count: int, all_values: bool) -> tuple
     for _ in range(5):
         if np.abs(angles).max() <= tolerance / 10:
             break
-        # Where eigenvalues are close, vectors are not at right angles. What is missing is taken in halves from both;
-        # where eigenvalues are not close this is next to nothing, so they stay eigenvectors.
+        # Where eigenvalues are close, vectors are not at right angles. What is missing is taken in halves from
+        # both; where eigenvalues are not close this is next to nothing, so they stay eigenvectors.
         vectors -= vectors @ (angles / 2)
         angles = vectors.T @ vectors - identity
     if not np.abs(angles).max() <= tolerance:
