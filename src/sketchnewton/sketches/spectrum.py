@@ -22,7 +22,7 @@ _SMALLEST, _LARGEST = 2.0**-42, 2.0**60
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Squared singular values of B·2⁻ᵉ, largest first: all, or the first of them, with `rest` the sum of the others.
+    """Squared singular values of B·2⁻ᵉ, largest first: all, or the first, with `rest` the sum of the others.
 
     U or Vᵀ holds vectors of the first.
     """
