@@ -3,9 +3,8 @@
     python benchmarks/frequent_directions.py [dense|sparse] [--rows 50000] [--columns 1000] [--size 50]
                                              [--data ../shared/data]
 
-Times are processor times, the best of several passes, all in one run. On a busy machine set
-OPENBLAS_NUM_THREADS=1, for the sake of the exact product and the textbook: the sketches do so by themselves.
-20news is read where it is present.
+Times are processor times, the best of several passes, all in one run. Set OPENBLAS_NUM_THREADS=1 for the sake of
+the exact product and the textbook: the sketches do so by themselves. 20news is read where it is present.
 """
 
 from __future__ import annotations

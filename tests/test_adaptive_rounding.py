@@ -13,7 +13,7 @@ D = 10
 
 
 def rows(sort: str) -> tuple[Floats, Floats]:
-    """200 rows fifteen times over, with targets that a part of the features explains."""
+    """200 rows ten times over, with targets that a part of the features explains."""
     random = np.random.default_rng(42)
     X = random.standard_normal((200, D))
     y = X[:, 0] + 0.5 * random.standard_normal(200)
@@ -23,14 +23,14 @@ def rows(sort: str) -> tuple[Floats, Floats]:
         X = X[:, :3] @ random.standard_normal((3, 30))
     elif sort == "scales":
         X *= np.logspace(-3, 3, D)
-    return np.tile(X, (15, 1)), np.tile(y, 15)
+    return np.tile(X, (10, 1)), np.tile(y, 10)
 
 
 @pytest.mark.parametrize("sort", ["full rank", "duplicated features", "low rank", "scales"])
 @pytest.mark.parametrize("sketch", ["fd", "rfd"])
 @pytest.mark.parametrize("of", ["gradients", "data"])
 @pytest.mark.parametrize("size", [D, 2 * D])
-@pytest.mark.parametrize("loss", ["quantile", "squared", "absolute"])
+@pytest.mark.parametrize("loss", ["quantile", "squared"])
 def test_passes_over_few_directions_stay_finite(
     sort: str, sketch: str, of: str, size: int, loss: str
 ) -> None:

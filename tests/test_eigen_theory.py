@@ -253,9 +253,8 @@ def test_the_game_in_three_dimensions_is_the_game() -> None:
 def test_regret_of_rank_one_noise_grows_like_its_rate(n: int) -> None:
     """Fitted exponents of T on the alternating sequence, 40 draws of v: standard errors below 0.03.
 
-    For T = 250 to 4,000 the theorem's √(T ln(T/n)) has itself an exponent of up to 0.65, so its logarithm is
-    divided out. What is left is above ½, because games that are short for their n are near T/2, which nothing can
-    exceed.
+    For T = 250 to 4,000 the theorem's √(T ln(T/n)) has itself an exponent of 0.6, so its logarithm is divided
+    out. What is left is above ½, because games that are short for their n are near T/2, which nothing can exceed.
     """
     rounds = [250, 1000, 4000]
     regrets = alternating_regrets(n, rounds, seeds=40)

@@ -243,7 +243,9 @@ class NewtonBank(TableLearner):
         super()._reserve(largest, widest)
 
     def _merged(self, other: Self) -> Arrays:
-        raise ValueError("banks cannot be merged, since each has its own scales: merge models of --sketch rfd")
+        raise ValueError(
+            "banks cannot be merged, since each has its own scales: merge models of --sketch rfd"
+        )
 
     def _all_arrays(self) -> Arrays:
         arrays = self._epochs.saved(super()._all_arrays())

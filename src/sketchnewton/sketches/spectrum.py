@@ -22,9 +22,9 @@ _SMALLEST, _LARGEST = 2.0**-42, 2.0**60
 
 @dataclass(frozen=True)
 class Spectrum:
-    """`squares` are the squared singular values of B·2⁻ᵉ, largest first, or the first of them.
+    """Squared singular values of B·2⁻ᵉ, largest first: all, or the first, with `rest` the sum of the others.
 
-    U or Vᵀ has vectors. `rest` is the sum of those that are not among them.
+    U or Vᵀ holds vectors of the first.
     """
 
     squares: Floats
@@ -56,6 +56,7 @@ def spectrum_of(B: Stack, decisive: int, *, all_squares: bool = True) -> Spectru
 
     The decisive square and those before it are found, with vectors of the latter; if `all_squares`, or if there
     are as many as columns, so that the smallest says something, all squares are.
+
     The eigendecomposition of the smaller Gram matrix, BBᵀ or BᵀB, costs a fraction of the SVD. It is taken in
     B's own precision, then in double precision, and last comes the SVD, as the decisive value requires.
     """
@@ -69,12 +70,8 @@ def spectrum_of(B: Stack, decisive: int, *, all_squares: bool = True) -> Spectru
                 break
             squares, vectors = leading(gram, decisive - 1, all_values=all_squares or len(B) == B.width)
             if squares[decisive - 1] > _NOISE * np.finfo(dtype).eps * max(squares[0], largest):
-                rest = (
-                    float(np.trace(gram, dtype=np.float64)) - float(squares.sum())
-                    if len(squares) < len(B)
-                    else 0.0
-                )
-                return Spectrum(squares, B, 0, U=vectors, rest=max(rest, 0.0))
+                whole = float(np.trace(gram, dtype=np.float64)) if len(squares) < len(B) else 0.0
+                return Spectrum(squares, B, 0, U=vectors, rest=max(whole - float(squares.sum()), 0.0))
     rows = B.toarray()
     exponent = safe_exponent(rows)
     if useful and (len(B) > B.width or exponent != 0):

@@ -14,8 +14,7 @@ Floats = NDArray[np.float64]
 
 # From this order on, where at most half of the vectors are asked for, finding these alone has paid.
 _LARGE = 48
-# Vectors that miss by more than this many eps, from right angles or as a share of the largest eigenvalue, are not
-# used.
+# Vectors that miss right angles by more than this many eps, or T − λ by that share of λ₁, are not used.
 _TOLERANCE = 50.0
 
 
