@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 
+from hypothesis import settings
+
 # Before NumPy is imported, here and in the programs that tests start: `make test` has a process on every core
 # already, and threads of BLAS beside them would only wait for each other.
 for _library in ("OMP", "OPENBLAS", "MKL"):
@@ -15,3 +17,7 @@ for _library in ("OMP", "OPENBLAS", "MKL"):
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for _number in (signal.SIGHUP, signal.SIGQUIT):
     signal.signal(_number, signal.SIG_DFL)
+
+# A machine that is busy, with these tests for one, may take its time.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")

@@ -20,7 +20,7 @@ def test_plain_classifier(name: str, classes: int) -> None:
     X, y = rows(200, 5, classes)
     model = clone(CLASSIFIERS[name]).fit(X, y)
     plain = model.to_sklearn()
-    joint = len(model._learners) < len(model.coef_)
+    joint = model._by_softmax()
     assert type(plain) is (LogisticRegression if joint else SGDClassifier)
     np.testing.assert_array_equal(plain.decision_function(X), model.decision_function(X))
     np.testing.assert_array_equal(plain.predict(X), model.predict(X))

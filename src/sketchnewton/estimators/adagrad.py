@@ -113,9 +113,9 @@ n_iter_no_change, warm_start, dtype :
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class: those of the softmax, or as those of SketchedNewtonClassifier."""
         scores = self._scores(X)
-        return softmax(scores) if self._jointly() else super().predict_proba(X)
+        return softmax(scores) if self._by_softmax() else super().predict_proba(X)
 
-    def _jointly(self) -> bool:
+    def _by_softmax(self) -> bool:
         if self.multi_class not in ("ovr", "softmax"):
             raise ValueError(f"multi_class={self.multi_class!r} is invalid: must be 'ovr' or 'softmax'")
         if self.multi_class_sketch not in ("separate", "shared"):
@@ -129,18 +129,18 @@ n_iter_no_change, warm_start, dtype :
         return self.multi_class_sketch == "shared"
 
     def _n_learners(self) -> int:
-        return 1 if self._jointly() else super()._n_learners()
+        return 1 if self._by_softmax() else super()._n_learners()
 
     def _n_outputs(self) -> int:
-        return len(self.classes_) if self._jointly() else super()._n_outputs()
+        return len(self.classes_) if self._by_softmax() else super()._n_outputs()
 
     def _new_learner(self, seed: int) -> Learner:
-        if not self._jointly():
+        if not self._by_softmax():
             return _learner(self, seed)
         return _learner(self, seed, classes=len(self.classes_), of="data" if self._shared else self.of)
 
     def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
-        if not self._jointly():
+        if not self._by_softmax():
             return super()._learn_targets(X, targets, weights)
         scores = self._learners[0].learn(X, targets.astype(np.float64), weights)
         return mean_loss(cross_entropy(scores, targets), weights)

@@ -134,6 +134,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         """The constants: one for two classes, else one per class."""
         return self._linear[1]
 
+    def _by_softmax(self) -> bool:
+        """Are the classes' scores those of one softmax?"""
+        return False
+
     def _n_learners(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 

@@ -26,7 +26,7 @@ def to_sklearn(estimator: Any) -> Any:
     """
     loss = estimator._learners[0].loss.name
     if hasattr(estimator, "classes_"):
-        plain = LogisticRegression() if _jointly(estimator) else SGDClassifier(loss=_LOSS[loss])
+        plain = LogisticRegression() if estimator._by_softmax() else SGDClassifier(loss=_LOSS[loss])
         plain.classes_ = estimator.classes_.copy()
     else:
         plain = SGDRegressor()
@@ -43,11 +43,6 @@ def to_sklearn(estimator: Any) -> Any:
         plain.t_ = estimator.t_
     plain.n_iter_ = max(estimator.n_iter_, 1)
     return plain
-
-
-def _jointly(estimator: Any) -> bool:
-    """Are several classes one learner's, by softmax?"""
-    return bool(len(estimator._learners) < estimator._n_outputs())
 
 
 def to_frame(estimator: Any) -> Any:
@@ -148,7 +143,7 @@ class _Graph:
         self.node("ArgMax", [scores], "best", axis=1, keepdims=0)
         self.node("Gather", ["classes", "best"], "label", axis=0)
         logistic = estimator._learners[0].loss.name == "logistic"
-        if _jointly(estimator):
+        if estimator._by_softmax():
             self.node("Softmax", [scores], "probabilities", axis=1)
         else:
             (self._logistic if logistic else self._nearest)(scores, len(classes))
