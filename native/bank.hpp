@@ -4,8 +4,8 @@
 // steps. Their predictions are aggregated (aggregate.hpp) in the range of the labels (bank_labels.hpp).
 //
 // A table row: K weights w̄, m sketch coordinates, padding, then the number of rows that had the feature, the
-// mean of |x| over them and the epoch up to which the row has been brought (−1: no coordinates yet, nothing to
-// bring).
+// mean of |x| over them and the epoch up to which the row has been brought (−1: no coordinates yet, nothing
+// to bring).
 #pragma once
 
 #include <algorithm>
@@ -49,9 +49,10 @@ class Bank {
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
     stream(
-        rows, 0, rows.count(), [this](const Row& next) { table_.prefetch(next.index(), next.size()); },
+        rows, 0, rows.count(), [this](const Row& next) { next_ = &next; },
         [&](const Row& row, std::int64_t i) {
           out[i] = learn_row(row, labels[i], weights == nullptr ? 1.0 : weights[i]);
+          next_ = nullptr;
         });
   }
 
@@ -83,6 +84,7 @@ class Bank {
   }
 
  private:
+  static constexpr std::int64_t kParts = 4;
   static constexpr double kNoStep = 1e-9;  // slopes below this teach nothing
   static constexpr double kHeavy = 0.25;   // a restless expert's constant, as a share of the typical row
 
@@ -134,22 +136,33 @@ class Bank {
 
   // Reads features: x scaled, c = Ux, the experts' predictions. Returns the one played.
   double look(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
+    prefetch(0);
     fetch(table, index, value, n);
+    prefetch(1);
     scale(n);
+    prefetch(2);
     table.gather(index, x_.data(), n, sums_.data());
     std::vector<double>& c = seen_[kPlain].c;
     for (std::int64_t j = 0; j < sketch_.rank(); ++j) c[j] = sums_[K_ + j] + s_.constant[K_ + j];
     for (std::int64_t j = sketch_.rank(); j < ldm_; ++j) c[j] = 0;
+    prefetch(3);
     view();
     for (std::int64_t k = 0; k < K_; ++k) {
       const Seen& seen = seen_by(k);
       const double score = s_.scalars[State::kOffset] + seen.constant * s_.constant[k] +
                            seen.features * sums_[k] + dot(seen.c.data(), s_.b + k * ldm_, ldm_);
-      p_[k] = aggregate_.logistic()
-                  ? std::clamp(score, -Aggregate::kLargestLogit, Aggregate::kLargestLogit)
-                  : labels_.unit(score);
+      p_[k] = aggregate_.logistic() ? std::clamp(score, -Aggregate::kLargestLogit, Aggregate::kLargestLogit)
+                                    : labels_.unit(score);
     }
     return aggregate_.mix(p_.data(), s_.shares, K_, up_.data(), down_.data());
+  }
+
+  // The next row is prefetched in parts between pieces of work: a processor waits for a few lines of memory
+  // at a time, and is idle if asked for more.
+  void prefetch(std::int64_t part) const {
+    if (next_ == nullptr) return;
+    const std::int64_t begin = next_->size() * part / kParts, end = next_->size() * (part + 1) / kParts;
+    table_.prefetch(next_->index() + begin, end - begin);
   }
 
   // Brings features up to date and reads their scales. Which need it is found out without a branch, so that
@@ -157,17 +170,18 @@ class Bank {
   void fetch(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     for (auto* array : {&x_, &count_, &mean_}) array->resize(static_cast<std::size_t>(n));
     behind_.resize(static_cast<std::size_t>(n + 1));
+    T *x = x_.data(), *count = count_.data(), *mean = mean_.data(), **late = behind_.data();
     const auto now = static_cast<T>(sketch_.now());
+    const std::int64_t stride = table.stride;
     std::int64_t behind = 0;
     for (std::int64_t i = 0; i < n; ++i) {
-      T* row = table.row(index[i]);
-      const T* tail = row + table_.stride - State::kTail;
-      x_[i] = static_cast<T>(value[i]);
-      count_[i] = tail[State::kCount];
-      mean_[i] = tail[State::kMean];
-      behind_[behind] = row;
-      behind +=
-          (tail[State::kCount] != T(0)) & (tail[State::kEpoch] >= T(0)) & (tail[State::kEpoch] != now);
+      T* row = table.rows + index[i] * stride;
+      const T* tail = row + stride - State::kTail;
+      x[i] = static_cast<T>(value[i]);
+      const T rows = count[i] = tail[State::kCount], epoch = tail[State::kEpoch];
+      mean[i] = tail[State::kMean];
+      late[behind] = row;
+      behind += (rows > T(0)) & (epoch >= T(0)) & (epoch < now);
     }
     for (std::int64_t i = 0; i < behind; ++i) sketch_.settle(behind_[i]);
   }
@@ -186,16 +200,26 @@ class Bank {
       mean[i] = std::max(mean[i], std::numeric_limits<T>::min());
       x[i] = x[i] / mean[i] * std::sqrt(std::sqrt(rows / count[i]));
     }
-    xx_ = seen_xx_ = one();
-    for (std::int64_t i = 0; i < n; ++i) {
+    double all[4] = {}, seen[4] = {};  // independent sums, which the compiler turns into vectors
+    std::int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+      for (int j = 0; j < 4; ++j) {
+        const double square = static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
+        all[j] += square;
+        seen[j] += count[i + j] > T(1) ? square : 0.0;
+      }
+    for (; i < n; ++i) {
       const double square = static_cast<double>(x[i]) * static_cast<double>(x[i]);
-      xx_ += square;
-      seen_xx_ += count[i] > T(1) ? square : 0.0;
+      all[0] += square;
+      seen[0] += count[i] > T(1) ? square : 0.0;
     }
+    xx_ = one() + ((all[0] + all[1]) + (all[2] + all[3]));
+    seen_xx_ = one() + ((seen[0] + seen[1]) + (seen[2] + seen[3]));
   }
 
-  // How the row looks to experts of each kind. A class hardly depends on how long a row is (a long text is not
-  // more of its class than a short one), a number to be predicted may well. Features never seen count as zero.
+  // How the row looks to experts of each kind. A class hardly depends on how long a row is (a long text is
+  // not more of its class than a short one), a number to be predicted may well. Features never seen count as
+  // zero.
   void view() {
     const double length = s_.bank_counts[State::kLearned] > 0 ? typical() : 1.0;
     const bool evens = labels_.classes() && s_.bank_counts[State::kLearned] > 0 && seen_xx_ > 0;
@@ -259,7 +283,8 @@ class Bank {
         view = expert.view;
         a = first + 0.5 * f * s_.scalars[State::kRidge];
         const double* c = seen.c.data();
-        const double xx = seen.features * seen.features * (xx_ - one()) + seen.constant * seen.constant * one();
+        const double xx =
+            seen.features * seen.features * (xx_ - one()) + seen.constant * seen.constant * one();
         q = std::max(0.0, xx - dot(c, c, ldm_)) / a;
         for (std::int64_t j = 0; j < ldm_; ++j) {
           const double g = 1.0 / (a + f * s_.lambda[j]);
@@ -279,14 +304,17 @@ class Bank {
   void enter(const Row& row) {
     ++s_.bank_counts[State::kLearned];
     s_.bank_counts[State::kTouched] += row.size();
-    for (std::int64_t i = 0; i < row.size(); ++i) {
-      T* tail = table_.row(row.index()[i]) + table_.stride - State::kTail;
-      if (count_[i] == T(1)) {
-        table_.active[s_.counts[State::kActive]++] = row.index()[i];
+    const std::int64_t* index = row.index();
+    const T *count = count_.data(), *mean = mean_.data();
+    T* tails = table_.rows + table_.stride - State::kTail;
+    for (std::int64_t i = 0, n = row.size(), stride = table_.stride; i < n; ++i) {
+      T* tail = tails + index[i] * stride;
+      if (count[i] == T(1)) {
+        table_.active[s_.counts[State::kActive]++] = index[i];
         tail[State::kEpoch] = T(-1);
       }
-      tail[State::kCount] = count_[i];
-      tail[State::kMean] = mean_[i];
+      tail[State::kCount] = count[i];
+      tail[State::kMean] = mean[i];
     }
     if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[State::kDimension])
       s_.counts[State::kDimension] = row.index()[row.size() - 1] + 1;
@@ -326,6 +354,7 @@ class Bank {
   std::vector<T> x_, count_, mean_, copies_;
   std::vector<std::int64_t> places_;
   std::vector<T*> behind_;
+  const Row* next_ = nullptr;
   double xx_ = 0, seen_xx_ = 0;  // ‖x‖² of the row scaled, and of the features that were seen before
 };
 

@@ -58,7 +58,7 @@ class BankLabels {
   }
 
  private:
-  enum { kNone, kSigns, kRange };             // none so far, only −1 and +1, anything
+  enum { kNone, kSigns, kRange };           // none so far, only −1 and +1, anything
   static constexpr std::int64_t kFree = 8;  // rows in which the range of labels grows at will
 
   double low() const { return s_.scalars[State::kLow]; }

@@ -1,9 +1,9 @@
-// The sketch of a bank (bank.hpp), shared by its experts: Robust Frequent Directions U, λ of the rows, in sparse
-// time.
+// The sketch of a bank (bank.hpp), shared by its experts: Robust Frequent Directions U, λ of the rows, in
+// sparse time.
 //
-// During an epoch U is fixed, rows wait in a buffer, and expert k's weights are W_k = w̄_k + Uᵀb_k. At an epoch's
-// end U ← N₁U + N₂·buffer, and Uᵀb_k joins w̄_k: a linear map that features go through when they are touched
-// next (DelayedMaps).
+// During an epoch U is fixed, rows wait in a buffer, and expert k's weights are W_k = w̄_k + Uᵀb_k. At an
+// epoch's end U ← N₁U + N₂·buffer, and Uᵀb_k joins w̄_k: a linear map that features go through when they are
+// touched next (DelayedMaps).
 #pragma once
 
 #include <algorithm>

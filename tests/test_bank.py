@@ -223,6 +223,49 @@ def test_hostile_features() -> None:
             assert np.isfinite(learner.expert_weights).all()
 
 
+def text_like(rounds: int, seed: int = 0) -> tuple[Any, Any]:
+    """Counts of words: a few per row, of which some rows have very many."""
+    rng = np.random.default_rng(seed)
+    d = 400
+    common = 1 / (1 + np.arange(d)) ** 0.7
+    lean = rng.normal(0, 1.2, d)
+    y = rng.choice([-1.0, 1.0], rounds)
+    X = np.zeros((rounds, d))
+    for i in range(rounds):
+        p = common * np.exp(0.5 * y[i] * lean)
+        words = rng.choice(d, 15, p=p / p.sum())
+        np.add.at(X[i], words, rng.geometric(0.7, 15))
+        if rng.random() < 0.05:
+            X[i, words[0]] += 200
+    return X, y
+
+
+def test_wild_values_do_not_set_the_measure() -> None:
+    """One row in twenty has a count of hundreds: cut down to size, errors are hardly fewer."""
+    X, y = text_like(3000)
+    tame = np.minimum(X, 5)
+    wrong = [np.mean((NewtonBank().learn(csr_array(rows), y) >= 0) != (y > 0)) for rows in (X, tame)]
+    assert wrong[0] <= 1.15 * wrong[1]
+
+
+def test_the_restless_expert_follows_a_file_sorted_by_class() -> None:
+    X, y = text_like(2000, seed=1)
+    order = np.argsort(y, kind="stable")
+    learner = NewtonBank()
+    wrong = (learner.learn(csr_array(X[order]), y[order]) >= 0) != (y[order] > 0)
+    assert wrong.sum() <= 20
+    assert learner.leading_expert == "restless"
+
+
+def test_banks_do_not_merge() -> None:
+    X, y = sparse_stream(50)
+    learners = [NewtonBank() for _ in range(2)]
+    for learner in learners:
+        learner.learn(X, y)
+    with pytest.raises(ValueError, match="banks cannot be merged"):
+        learners[0].merge(learners[1])
+
+
 def test_labels_that_flip() -> None:
     X, y = sparse_stream(6000, d=20, non_zeros=10)
     y[3000:] *= -1

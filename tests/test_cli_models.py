@@ -118,7 +118,24 @@ def test_inspect_as_json(model: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert facts["largest_weights"] == [{"feature": int(i), "weight": learner.weights[i]} for i in order]
 
 
-@pytest.mark.parametrize("learner", ["newton", "adagrad"])
+def test_inspect_shows_a_bank(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = data.with_name("bank.skn")
+    assert main(["train", str(data), "--model", str(model), "--quiet"]) == 0
+    learner = sketchnewton.NewtonBank.load(model)
+    assert main(["inspect", str(model), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["experts"] == dict(zip(learner.expert_names, learner.expert_shares.tolist(), strict=True))
+    features, scales = learner.sorted_scales()
+    assert facts["scales"]["quantiles"]["median"] == np.median(scales)
+    assert facts["scales"]["smallest"][0] == {"feature": int(features[0]), "scale": scales[0]}
+    assert facts["scales"]["largest"][0] == {"feature": int(features[-1]), "scale": scales[-1]}
+    assert main(["inspect", str(model)]) == 0
+    page = capsys.readouterr().out
+    for words in ("experts, by their share", "scales of features", "median", "smallest", "largest"):
+        assert words in page
+
+
+@pytest.mark.parametrize("learner", ["bank", "newton", "adagrad"])
 def test_inspect_needs_no_room_for_features_never_seen(
     learner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,6 +144,7 @@ def test_inspect_needs_no_room_for_features_never_seen(
 
     for kind in (TableLearner, sketchnewton.SketchedNewton, sketchnewton.AdaGrad):
         monkeypatch.setattr(kind, "weights", property(dense))
+    monkeypatch.setattr(sketchnewton.NewtonBank, "scales", property(dense))
     data, model = tmp_path / "rows.svm", tmp_path / "m.skn"
     data.write_text(f"1 7:1 {2**25 - 1}:-2\n")
     assert main(["train", str(data), "--model", str(model), "--quiet", "--learner", learner]) == 0

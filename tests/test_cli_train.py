@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import sketchnewton
 from sketchnewton.cli import main
@@ -147,6 +148,23 @@ def test_the_table_doubles_and_is_aligned(data: Path, capsys: pytest.CaptureFixt
     assert {len(line) for line in table} == {len(table[0])}
     assert out == ""
     assert "\r" not in err  # no progress bar where there is no terminal
+
+
+def test_the_table_names_the_leading_expert(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """That of the time of the line, though the rows come in one batch."""
+    assert main(["train", str(data)]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    start = next(at for at, line in enumerate(lines) if "examples" in line)
+    assert lines[start].endswith("leading")
+    (batch,) = read_svmlight(data)
+    X, y = csr_array((batch.data, batch.indices, batch.indptr)), batch.labels
+    for line in lines[start + 1 : start + 11]:
+        learner = sketchnewton.NewtonBank()
+        rows = int(line.split()[0])
+        learner.learn(X[:rows], y[:rows])
+        assert line.endswith(f" {learner.leading_expert}")
+    assert main(["train", str(data), "--learner", "adagrad"]) == 0
+    assert "leading" not in capsys.readouterr().err
 
 
 def test_quiet_is_quiet(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

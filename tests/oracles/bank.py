@@ -108,6 +108,23 @@ def widened(low: float, high: float, labels: Sequence[float] | Vector, *, free: 
     return max(low - room, min(labels)), min(high + room, max(labels))
 
 
+def seen(
+    xs: Vector, known: float, typical: float | None, *, classes: bool, intercept: bool
+) -> dict[str, Vector]:
+    """A row as the experts of each schedule see it; `known` is ‖x‖² of the features seen before.
+
+    Classes do not depend on how long a row is: the falling experts see it at the typical length. The constant
+    stays 1, but for the restless expert's, which follows frequencies that drift.
+    """
+    even = xs.copy()
+    if classes and typical is not None and known > 0:
+        even[: len(xs) - intercept] *= np.sqrt(typical / known)
+    restless = even.copy()
+    if intercept and typical is not None:
+        restless[-1] = max(1.0, 0.25 * np.sqrt(max(typical - 1, 0.0)))
+    return {"constant": xs, "root": even, "restless": restless}
+
+
 def bank(
     X: Matrix,
     y: Vector,
@@ -138,18 +155,8 @@ def bank(
         N_new, M1_new = N + present, M1 + abs(x)
         s = M1_new / np.maximum(N_new, 1) * (N_new / (T + 1)) ** 0.25
         xs = np.where(present, x / np.where(s > 0, s, 1.0), 0.0)
-        if intercept:  # no scale: always 1
-            xs[-1] = 1.0
-        # Classes do not depend on how long a row is: the experts of the falling schedule see it at the typical
-        # length. Their constant stays 1, but for the restless one's, which follows drifting frequencies.
-        even = xs.copy()
         known = xs[(N > 0) | (np.arange(d) >= d - intercept)]
-        if signs and T > 0 and known @ known > 0:
-            even[: d - intercept] *= (R / T / (known @ known)) ** 0.5
-        restless = even.copy()
-        if intercept and T > 0:
-            restless[-1] = max(1.0, 0.25 * np.sqrt(max(R / T - 1, 0.0)))
-        views = {"constant": xs, "root": even, "restless": restless}
+        views = seen(xs, known @ known, R / T if T > 0 else None, classes=signs, intercept=intercept)
         seen_by = [views[schedule] for schedule, _ in experts]
         scores = np.array([w @ row for w, row in zip(W, seen_by, strict=True)]) + offset
         if loss == "logistic":

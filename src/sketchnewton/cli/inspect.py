@@ -9,7 +9,6 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sketchnewton import model_file
 from sketchnewton.cli.console import amount, number
@@ -91,21 +90,20 @@ def _scales(learner: Learner, names: dict[int, str]) -> dict[str, Any]:
     """Of a bank: what features are divided by. Quantiles, and the features at either end."""
     if not isinstance(learner, NewtonBank):
         return {}
-    scales = learner.scales
-    seen = np.flatnonzero(scales)
-    if not len(seen):
+    features, scales = learner.sorted_scales()
+    if not len(features):
         return {}
-    order = seen[np.argsort(scales[seen], kind="stable")]
-    levels = np.quantile(scales[order], list(_QUANTILES.values()))
-
-    def ends(features: NDArray[np.int64]) -> list[dict[str, Any]]:
-        return [{"feature": names.get(i, i), "scale": float(scales[i])} for i in features.tolist()]
-
-    count = min(_ENDS, len(order))
+    ordered = [
+        {"feature": names.get(feature, feature), "scale": scale}
+        for at in (slice(_ENDS), slice(-_ENDS, None))
+        for feature, scale in zip(features[at].tolist(), scales[at].tolist(), strict=True)
+    ]
+    count = len(ordered) // 2
+    levels = np.quantile(scales, list(_QUANTILES.values()))
     return {
         "quantiles": dict(zip(_QUANTILES, levels.tolist(), strict=True)),
-        "smallest": ends(order[:count]),
-        "largest": ends(order[::-1][:count]),
+        "smallest": ordered[:count],
+        "largest": ordered[: -count - 1 : -1],
     }
 
 

@@ -18,8 +18,8 @@ from sketchnewton.losses import Loss
 
 _PLAIN, _EVEN, _RESTLESS = range(3)  # how rows are seen: `View` in native/bank_state.hpp
 
-# Name, then the numbers of `Expert` there: f = steady + root/√t, the step's multiplier, the view. Experts of one kind
-# stand together.
+# Name, then the numbers of `Expert` there: f = steady + root/√t, the step's multiplier, the view. Experts of one
+# kind stand together.
 EXPERTS: dict[str, tuple[float, float, float, int]] = {
     "steady 0.5": (0.125, 0.0, 0.5, _PLAIN),
     "steady 2": (0.125, 0.0, 2.0, _PLAIN),
@@ -173,10 +173,17 @@ class NewtonBank(TableLearner):
 
         0 for features never seen.
         """
-        with self._lock:
-            scales = np.zeros(self.dimension)
-            scales[self._seen] = self._scales_of_seen()
+        features, of_seen = self.sorted_scales()
+        scales = np.zeros(self.dimension)
+        scales[features] = of_seen
         return scales
+
+    def sorted_scales(self) -> tuple[NDArray[np.int64], Floats]:
+        """The features seen and their scales, smallest scale first."""
+        with self._lock:
+            features, scales = self._seen.copy(), self._scales_of_seen()
+        order = np.lexsort((features, scales))
+        return features[order], scales[order]
 
     @property
     def label_range(self) -> tuple[float, float]:
