@@ -32,21 +32,23 @@ def _sketch(kind: str, m: int) -> Any:
     return kinds[kind](m)
 
 
-def _matrix(folder: str, data: str) -> Any:
-    """Rows in random order; a synthetic matrix by the law of its spectrum."""
+def _matrix(folder: str, data: str, rows: int) -> Any:
+    """Rows in random order, at most so many; a synthetic matrix by the law of its spectrum."""
     random = np.random.default_rng(0)
     if data in SPECTRA:
         d = np.arange(200)
         spectrum = (d + 1.0) ** -0.7 if data == "power law" else np.exp(-d / 20)
         rotation = np.linalg.qr(random.standard_normal((200, 200)))[0]
-        return (random.standard_normal((5000, 200)) * spectrum) @ rotation
+        return (random.standard_normal((rows, 200)) * spectrum) @ rotation
     X, _ = load(data, Path(folder))
-    return X[random.permutation(X.shape[0])]
+    return X[random.permutation(X.shape[0])[:rows]]
 
 
-def spectral_errors(folder: str, data: str, sizes: list[int], kinds: list[str]) -> dict[str, list[float]]:
+def spectral_errors(
+    folder: str, data: str, sizes: list[int], kinds: list[str], rows: int
+) -> dict[str, list[float]]:
     """‖AᵀA − (BᵀB + ridge·I)‖₂ / ‖AᵀA‖₂ of every kind, one for each size."""
-    A = _matrix(folder, data)
+    A = _matrix(folder, data, rows)
     scale = _largest(A, None)
     return {kind: [_largest(A, _sketch(kind, m).update(A)) / scale for m in sizes] for kind in kinds}
 
