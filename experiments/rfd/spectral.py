@@ -18,11 +18,12 @@ FIGURE_2 = ["RFD", *(f"PFD {beta}" for beta in BETAS)]
 
 def _jobs(folder: Path, quick: bool) -> tuple[list[Job], list[str]]:
     sizes = [10, 20, 50] if quick else [5, 10, 20, 30, 40, 50, 60, 80, 100]
+    rows = 5000 if quick else 50_000
     names, missing = available([*PAPER, *MORE], folder)
     return [
         Job(
             "experiments.rfd.measure:spectral_errors",
-            {"folder": str(folder), "data": name, "sizes": sizes, "kinds": [kind]},
+            {"folder": str(folder), "data": name, "sizes": sizes, "kinds": [kind], "rows": rows},
         )
         for name in (*names, *SPECTRA)
         for kind in dict.fromkeys(FIGURE_1 + FIGURE_2)

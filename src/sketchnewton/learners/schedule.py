@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from sketchnewton.learners.base import checked
-from sketchnewton.losses import Loss
+from sketchnewton.losses import Loss, Poisson
 
 
 class Schedule(NamedTuple):
@@ -32,7 +32,7 @@ def checked_curvature(curvature: float | str | None, loss: Loss, clip: float) ->
         return loss.curvature(clip)
     if curvature != "local":
         return checked("curvature", curvature)  # type: ignore[arg-type]
-    if not math.isfinite(loss.smoothness):
+    if not math.isfinite(loss.smoothness) or isinstance(loss, Poisson):
         raise ValueError(f"curvature='local' is invalid: {loss.name} loss has no bounded second derivative")
     return math.inf
 
