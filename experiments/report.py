@@ -6,6 +6,7 @@ import html
 import io
 import os
 import platform
+import re
 import time
 from collections.abc import Sequence
 from itertools import cycle
@@ -158,7 +159,7 @@ def _svg(figure: Figure) -> str:
         text = io.StringIO()
         canvas.savefig(text, format="svg", metadata={"Date": None})
         pyplot.close(canvas)
-    drawing = text.getvalue()
+    drawing = re.sub("<metadata>.*?</metadata>", "", text.getvalue(), flags=re.DOTALL)
     named = f"<svg role='img' aria-label='{_text(figure.title)}'"
     return drawing[drawing.index("<svg") :].replace("<svg", named, 1)
 

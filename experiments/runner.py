@@ -16,13 +16,11 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-from experiments.data import MissingData
 
 Result = Any
 ROOT = Path(__file__).resolve().parent.parent
@@ -196,7 +194,9 @@ class Runner:
                     try:
                         kept[key] = future.result()
                         self._save(key, kept[key])
-                    except (ArithmeticError, ImportError, LookupError, MissingData, ValueError) as error:
+                    except BrokenExecutor:
+                        raise
+                    except Exception as error:  # whatever befell a job, the others go on
                         errors[key] = f"{type(error).__name__}: {error}"
                     self._show(waiting[key][0], done, len(waiting), time.perf_counter() - begun)
             except BaseException:

@@ -21,7 +21,7 @@ BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
 TOY: dict[str, dict[str, Any]] = {
     "son-figure1": {"rows": 200},
     "rfd-figure1": {"sizes": [5, 10], "rows": 300},
-    "ada-figure1": {"rounds": 60, "d": 10, "grid": [0.01, 1.0]},
+    "ada-figure1": {"rounds": 200, "d": 20, "grid": [0.001, 0.01, 0.1, 1.0]},
     "eig-table1": {"seeds": 1},
 }
 

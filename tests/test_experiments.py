@@ -91,7 +91,7 @@ def test_a_set_is_fetched_if_its_checksum_is_right(tmp_path: Path, monkeypatch: 
         assert data.present(name, tmp_path) == (name == "right")
     assert lzma.decompress((tmp_path / "right" / "right.xz").read_bytes()) == text
     X, y = data.load("right", tmp_path)
-    np.testing.assert_array_equal(X.toarray(), [[1, 0, 2], [0, 0.5, 0]])
+    np.testing.assert_array_equal(X.toarray(), [[0, 1, 0, 2], [0, 0, 0.5, 0]])  # column 0 is not used
     np.testing.assert_array_equal(y, [1, -1])
     with pytest.raises(data.MissingData, match=f"wrong is not in .*: {address}"):
         data.load("wrong", tmp_path)
