@@ -211,14 +211,12 @@ MapState<T> maps_view(const State& s, std::int64_t q, std::int64_t width) {
 template <class T>
 FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule& rule) {
   const std::int64_t n = 2 * m - 1, ld = padded4(n), q = std::max<std::int64_t>(m - 1, 1);
-  const std::int64_t width = padded4(1 + q);
-  require(m > 0 && s.columns("table") >= 2 + Frequent<T>::columns(m), "the table is too narrow");
+  const std::int64_t width = Table<T>::padded(Table<T>::kSketch + Frequent<T>::columns(m));
+  require(m > 0 && s.columns("table") == width, "the table has the wrong width");
   using Epochs = EpochState<T>;
-  const Epochs epochs{s.get<std::int64_t>("items", {1 + Epochs::kLevels}),
-                      s.get<T>("open", {Epochs::kGroup, q + m, width}),
-                      s.get<T>("suffix", {Epochs::kLevels * Epochs::kGroup, q, width}),
-                      {s.get<T>("archive0", {Epochs::archived(0), q, width}),
-                       s.get<T>("archive1", {Epochs::archived(1), q, width})}};
+  const Epochs epochs{s.get<std::int64_t>("items", {3}), s.get<T>("open", {Epochs::kGroup, q + m, width}),
+                      s.get<T>("suffix", {2 * Epochs::kFan, q, width}),
+                      s.get<T>("archive", {Epochs::kFan * Epochs::kFan, q, width})};
   const std::int64_t slots = s.rows("recent");
   return {m,
           rule,

@@ -5,19 +5,22 @@
 // instead a feature carries the number of maps it has gone through, and the rest are made up for when it is
 // touched. Epochs form groups of kGroup. Features touched in a group go through its maps when it is closed;
 // for all others the group is one map. Products of runs of closed groups are kept on levels of groups of
-// groups, so that making up for any delay takes a few small matrix–vector products.
+// groups, so that making up for any delay takes a few small matrix–vector products: one, as a rule.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "lanes.hpp"
+
 namespace skn {
 
-// One map as rows of `width` numbers: row k < q is (r_k, N_0k, …, N_{q−1,k}), what z_k contributes to (w, z);
-// the m rows after them are what the gradients of an epoch contribute.
+// One map as rows that look like those of the table, `width` numbers each: row k < q has r_k in the place of
+// the weight and N_0k, …, N_{q−1,k} in that of z, from column kHead on: what z_k contributes to (w, z). The m
+// rows after them are what the gradients of an epoch contribute.
 struct EpochShape {
+  static constexpr std::int64_t kHead = 5;
   std::int64_t q, m, width;
   std::int64_t small() const { return q * width; }
   std::int64_t whole() const { return (q + m) * width; }
@@ -25,139 +28,140 @@ struct EpochShape {
 
 template <class T>
 struct EpochState {
-  static constexpr std::int64_t kGroup = 16, kLevels = 3;
-  std::int64_t* items;  // epochs; closed groups; groups of groups closed, twice
-  T* open;    // kGroup whole maps: from epoch i of the open group, its gradients included, up to now
-  T* suffix;  // kLevels × kGroup maps: from item i of the level's open group up to the last one closed
-  std::array<T*, kLevels - 1> archive;  // per level: from an item up to the end of its own, closed group
-
-  static constexpr std::int64_t groups() { return kGroup * kGroup * kGroup; }
-  static constexpr std::int64_t archived(std::int64_t level) {
-    std::int64_t n = groups();
-    for (; level > 0; --level) n /= kGroup;
-    return n;
-  }
+  static constexpr std::int64_t kGroup = 16, kFan = 64;  // epochs of a group; groups of a large one
+  std::int64_t* items;  // epochs; closed groups; closed groups of groups
+  T* open;     // kGroup whole maps: from epoch i of the open group, its gradients included, up to now
+  T* suffix;   // 2 × kFan maps: from item i of the level's open group up to the last one closed
+  T* archive;  // kFan² maps: from a group up to the end of its own, closed group of groups
 };
 
 template <class T>
 class EpochMaps {
  public:
   EpochMaps(const EpochShape& shape, const EpochState<T>& state)
-      : shape_(shape), s_(state), sum_(shape.width) {}
+      : shape_(shape), s_(state), through_(through_of(shape)) {}
 
   std::int64_t now() const { return s_.items[0]; }
   std::int64_t group_start() const { return s_.items[1] * kGroup; }
   bool group_is_full() const { return now() - group_start() == kGroup; }
-  bool full() const { return s_.items[1] + 1 >= EpochState<T>::groups(); }
+  bool full() const { return s_.items[1] + 1 >= kFan * kFan; }
 
   void push(const T* map) {
     const std::int64_t count = now() - group_start();
-    for (std::int64_t i = 0; i < count; ++i) compose(map, open(i), shape_.q + shape_.m);
+    compose(map, open(0), count * (shape_.q + shape_.m));
     std::copy_n(map, shape_.whole(), open(count));
     ++s_.items[0];
   }
 
   // Features touched in the group must have gone through its maps before.
-  void close_group() { push(0, open(0)); }
-
-  void restart() { std::fill(s_.items, s_.items + 1 + kLevels, 0); }
-
-  // Brings (w, z) from the start of a closed group to that of the open one.
-  void wake(std::int64_t since, T& w, T* z) {
-    std::int64_t item = since / kGroup, level = 0;
-    // Up: to the end of the item's group, as long as that group is closed.
-    while (level + 1 < kLevels && item / kGroup < items(level) / kGroup) {
-      if (item % kGroup != 0) {
-        multiply(s_.archive[level] + item * shape_.small(), w, z);
-        ++(item /= kGroup);
-      } else {
-        item /= kGroup;
-      }
-      ++level;
-    }
-    // Down: through the open groups.
-    if (item < items(level)) multiply(suffix(level, item % kGroup), w, z);
-    while (--level >= 0)
-      if (items(level) % kGroup != 0) multiply(suffix(level, 0), w, z);
+  void close_group() {
+    push(0, open(0));
+    if (s_.items[1] % kFan != 0) return;
+    std::copy_n(suffix(0, 0), kFan * shape_.small(), archive(s_.items[1] - kFan));
+    push(1, suffix(0, 0));
   }
 
-  // From epoch `since` of the open group up to now, and `count` gradients of epoch `joined`, from `first` on.
-  void catch_up(std::int64_t since, std::int64_t joined, std::int64_t first, const T* gradients,
-                std::int64_t count, T& w, T* z) {
-    const T* gains = count > 0 ? open(joined - group_start()) + (shape_.q + first) * shape_.width : nullptr;
-    through(open(since - group_start()), gains, gradients, count, w, z);
+  void restart() { std::fill(s_.items, s_.items + 3, 0); }
+
+  // Brings a row of the table from the start of a closed group to that of the open one.
+  void wake(std::int64_t since, T* row) const {
+    std::int64_t group = since / kGroup;
+    if (group / kFan == s_.items[2]) return multiply(suffix(0, group % kFan), row);
+    if (group % kFan != 0) {  // to the end of its group of groups
+      multiply(archive(group), row);
+      group += kFan - group % kFan;
+    }
+    if (group / kFan < s_.items[2]) multiply(suffix(1, group / kFan), row);
+    if (s_.items[1] % kFan != 0) multiply(suffix(0, 0), row);
+  }
+
+  // From epoch `since` of the open group up to now, and `value` times the gain that starts at `gain`.
+  void catch_up(std::int64_t since, std::int64_t gain, T value, T* row) const {
+    (this->*through_)(open(since - group_start()), s_.open + gain, &value, 1, row);
+  }
+
+  // The same with all gradients of the epoch.
+  void catch_up(std::int64_t since, std::int64_t gain, const T* gradients, T* row) const {
+    (this->*through_)(open(since - group_start()), s_.open + gain, gradients, shape_.m, row);
+  }
+
+  // Where the gain of a gradient of an epoch of the open group starts, the epoch counted from the group's start.
+  std::int64_t gain(std::int64_t epoch, std::int64_t gradient) const {
+    return epoch * shape_.whole() + (shape_.q + gradient) * shape_.width;
   }
 
   // The map from the start of the open group up to now.
   const T* since_group_start() const { return open(0); }
 
  private:
-  static constexpr std::int64_t kGroup = EpochState<T>::kGroup, kLevels = EpochState<T>::kLevels;
+  static constexpr std::int64_t kGroup = EpochState<T>::kGroup, kFan = EpochState<T>::kFan;
+  static constexpr std::int64_t kHead = EpochShape::kHead;
 
-  std::int64_t& items(std::int64_t level) const { return s_.items[1 + level]; }
   T* open(std::int64_t i) const { return s_.open + i * shape_.whole(); }
-  T* suffix(std::int64_t level, std::int64_t i) const {
-    return s_.suffix + (level * kGroup + i) * shape_.small();
-  }
+  T* archive(std::int64_t i) const { return s_.archive + i * shape_.small(); }
+  T* suffix(std::int64_t level, std::int64_t i) const { return s_.suffix + (level * kFan + i) * shape_.small(); }
 
   void push(std::int64_t level, const T* map) {
-    const std::int64_t count = items(level) % kGroup, size = shape_.small();
-    for (std::int64_t i = 0; i < count; ++i) compose(map, suffix(level, i), shape_.q);
-    std::copy_n(map, size, suffix(level, count));
-    ++items(level);
-    if (count + 1 < kGroup || level + 1 == kLevels) return;
-    std::copy_n(suffix(level, 0), kGroup * size, s_.archive[level] + (items(level) - kGroup) * size);
-    push(level + 1, suffix(level, 0));
+    const std::int64_t count = s_.items[1 + level] % kFan;
+    compose(map, suffix(level, 0), count * shape_.q);
+    std::copy_n(map, shape_.small(), suffix(level, count));
+    ++s_.items[1 + level];
   }
 
-  void compose(const T* later, T* earlier, std::int64_t rows) {  // earlier ← later ∘ earlier
-    for (std::int64_t k = 0; k < rows; ++k, earlier += shape_.width) multiply(later, earlier[0], earlier + 1);
+  void compose(const T* later, T* earlier, std::int64_t rows) const {  // earlier ← later ∘ earlier
+    for (std::int64_t k = 0; k < rows; ++k, earlier += shape_.width) multiply(later, earlier);
   }
 
-  void multiply(const T* map, T& w, T* z) { through(map, nullptr, nullptr, 0, w, z); }
+  void multiply(const T* map, T* row) const { (this->*through_)(map, nullptr, nullptr, 0, row); }
 
-  // (w, z) ← (w, 0) + Σ_k z_k row_k + Σ_b g_b gain_b. Usual widths are known to the compiler, which then
-  // keeps the sum in registers.
-  void through(const T* rows, const T* gains, const T* g, std::int64_t m, T& w, T* z) {
-    switch (shape_.width) {
-      case 4:
-        return through<4>(rows, gains, g, m, w, z);
-      case 8:
-        return through<8>(rows, gains, g, m, w, z);
-      case 12:
-        return through<12>(rows, gains, g, m, w, z);
-      case 16:
-        return through<16>(rows, gains, g, m, w, z);
-      case 20:
-        return through<20>(rows, gains, g, m, w, z);
-      case 24:
-        return through<24>(rows, gains, g, m, w, z);
-      default:
-        return through<0>(rows, gains, g, m, w, z);
-    }
+  // (w, z) ← (w, 0) + Σ_k z_k row_k + Σ_b g_b gain_b. Usual sizes are known to the compiler, which then keeps
+  // the sum in registers.
+  using Through = void (EpochMaps::*)(const T*, const T*, const T*, std::int64_t, T*) const;
+
+  template <int W, int Q>
+  void through(const T* map, const T* gains, const T* g, std::int64_t count, T* row) const {
+    const std::int64_t q = Q > 0 ? Q : shape_.q;
+    Lanes<T, W> sum;
+    sum.load(row);
+    sum.template keep<kHead>();
+    const T* z = row + kHead;
+#pragma GCC unroll 12
+    for (std::int64_t k = 0; k < q; ++k) sum.add(z[k], map + k * W);
+    for (std::int64_t b = 0; b < count; ++b) sum.add(g[b], gains + b * W);
+    sum.store(row);
   }
 
-  template <int W>
-  void through(const T* __restrict rows, const T* __restrict gains, const T* g, std::int64_t m, T& w, T* z) {
-    const std::int64_t width = W > 0 ? W : shape_.width;
-    T registers[W > 0 ? W : 1];
-    T* __restrict sum = W > 0 ? registers : sum_.data();
-    for (std::int64_t c = 0; c < width; ++c) sum[c] = T(0);
-    for (std::int64_t k = 0; k < shape_.q; ++k, rows += width) {
-      const T zk = z[k];
-      for (std::int64_t c = 0; c < width; ++c) sum[c] += zk * rows[c];
+  void through_wide(const T* map, const T* gains, const T* g, std::int64_t count, T* row) const {
+    const std::int64_t width = shape_.width;
+    std::vector<T> z(row + kHead, row + kHead + shape_.q), sum(row, row + width);
+    std::fill(sum.begin() + kHead, sum.end(), T(0));
+    for (std::int64_t k = 0; k < shape_.q; ++k, map += width)
+      for (std::int64_t c = 0; c < width; ++c) sum[c] += z[k] * map[c];
+    for (std::int64_t b = 0; b < count; ++b, gains += width)
+      for (std::int64_t c = 0; c < width; ++c) sum[c] += g[b] * gains[c];
+    std::copy_n(sum.data(), width, row);
+  }
+
+  static Through through_of(const EpochShape& shape) {
+    if (shape.width == 8) return shape.q == 1 ? &EpochMaps::through<8, 1> : &EpochMaps::through<8, 0>;
+    if (shape.width == 16) {
+      switch (shape.q) {
+        case 4:
+          return &EpochMaps::through<16, 4>;
+        case 7:
+          return &EpochMaps::through<16, 7>;
+        case 9:
+          return &EpochMaps::through<16, 9>;
+        default:
+          return &EpochMaps::through<16, 0>;
+      }
     }
-    for (std::int64_t b = 0; b < m; ++b, gains += width) {
-      const T gb = g[b];
-      for (std::int64_t c = 0; c < width; ++c) sum[c] += gb * gains[c];
-    }
-    w += sum[0];
-    for (std::int64_t k = 0; k < shape_.q; ++k) z[k] = sum[1 + k];
+    return shape.width == 32 ? &EpochMaps::through<32, 0> : &EpochMaps::through_wide;
   }
 
   EpochShape shape_;
   EpochState<T> s_;
-  std::vector<T> sum_;
+  Through through_;
 };
 
 }  // namespace skn

@@ -19,8 +19,8 @@
 #include <limits>
 #include <vector>
 
-#include "eigen.hpp"
 #include "epochs.hpp"
+#include "leading_eigen.hpp"
 #include "small.hpp"
 #include "table.hpp"
 
@@ -70,7 +70,7 @@ class Frequent {
         ld_(padded4(2 * s.m - 1)),
         ldq_(padded4(q_)),
         ldm_(padded4(s.m)),
-        shape_{q_, s.m, padded4(1 + q_)},
+        shape_{q_, s.m, Table<T>::padded(Table<T>::kSketch + columns(s.m))},
         epochs_(shape_, s.epochs),
         xhat_(ld_),
         y_(ld_),
@@ -81,35 +81,47 @@ class Frequent {
         map_(shape_.whole()),
         spread_(s.m) {
     for (std::int64_t k = 0; k < s.counts[kOpened]; ++k) spread_[k] = spread(k);
+    gains_.push_back(0);
+    for (std::int64_t epoch = 0; epoch < EpochState<T>::kGroup; ++epoch)
+      for (std::int64_t k = 0; k <= s.m; ++k) gains_.push_back(epochs_.gain(epoch, std::min(k, s.m - 1)));
   }
 
   static std::int64_t columns(std::int64_t m) { return kV + std::max<std::int64_t>(m - 1, 1); }
 
-  // Brings the features of a row to the start of the open group of epochs, or up to now where gradients of
-  // earlier epochs wait, and notes which have gradients of this epoch.
-  void prepare(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
-    touched_.clear();
-    early_.clear();
-    late_.clear();
+  // Σ x_i row_i, as if all features were up to date. Brings them to the start of the open group of epochs, or
+  // up to now where gradients of earlier epochs wait, and notes which have gradients of this epoch.
+  void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t n, double* out) {
+    table_ = table;
+    x_ = x;
+    touches_ = 0;
+    early_.start(n);
+    late_.start(n);
     const T now = static_cast<T>(epochs_.now()), start = static_cast<T>(epochs_.group_start());
     const T waiting = static_cast<T>(first_kind());  // kinds from here on are of this epoch
-    for (std::int64_t i = 0; i < n; ++i) {
-      T *row = table.row(index[i]), *columns = row + Table<T>::kSketch;
-      if (columns[kEpoch] < start) wake(row);
-      if (columns[kKind] >= waiting)
-        touched_.push_back({i, static_cast<std::int64_t>(columns[kKind] - waiting), columns[kValue]});
-      else if (columns[kKind] != T(0) || (columns[kEpoch] != now && columns[kEpoch] != start))
-        catch_up(row);
-      (columns[kEpoch] == now ? late_ : early_).push_back(i);
+    // Reading comes first, since no branch waits for it: lines that are not in the cache come together.
+    if (static_cast<std::int64_t>(stamps_.size()) < n) {
+      stamps_.resize(static_cast<std::size_t>(n));
+      touched_.resize(static_cast<std::size_t>(n));
     }
-  }
-
-  // Σ x_i row_i of the features prepared, as if all were up to date.
-  void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t, double* out) {
-    table_ = table;
-    index_ = index;
-    x_ = x;
-    gather<false>(out);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T* columns = table.row(index[i]) + Table<T>::kSketch;
+      stamps_[i] = {columns[kEpoch], columns[kKind]};
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      T* row = table.row(index[i]);
+      Stamp stamp = stamps_[i];
+      if (stamp.epoch < start) {
+        wake(row);
+        stamp.epoch = start;
+      } else if (stamp.kind >= waiting) {
+        touched_[touches_++] = {i, static_cast<std::int64_t>(stamp.kind - waiting), row[Table<T>::kSketch + kValue]};
+      } else if (stamp.kind != T(0) || (stamp.epoch != now && stamp.epoch != start)) {
+        catch_up(row);
+        stamp.epoch = now;
+      }
+      (stamp.epoch == now ? late_ : early_).add(index[i], x[i]);
+    }
+    combine<false>(out);
   }
 
   // All that was put off, for one feature.
@@ -125,7 +137,7 @@ class Frequent {
     express(columns + kV);
     if (sizeof(T) == 4 && xx_ - inside_ < kDoubtful * xx_) {  // sums in T will not tell how far x reaches out
       exact_.resize(static_cast<std::size_t>(table_.stride));
-      gather<true>(exact_.data());
+      combine<true>(exact_.data());
       products_exactly();
       express(exact_.data() + Table<T>::kSketch + kV);
     }
@@ -208,6 +220,34 @@ class Frequent {
     std::int64_t at, gradient;
     T value;
   };
+  struct Stamp {
+    T epoch, kind;
+  };
+  // Features of a row that stand at the same map.
+  struct Part {
+    std::vector<std::int64_t> index;
+    std::vector<T> x;
+    std::int64_t count = 0;
+
+    void start(std::int64_t n) {
+      count = 0;
+      if (static_cast<std::int64_t>(index.size()) >= n) return;
+      index.resize(static_cast<std::size_t>(n));
+      x.resize(static_cast<std::size_t>(n));
+    }
+    void add(std::int64_t feature, T value) {
+      index[count] = feature;
+      x[count++] = value;
+    }
+    template <bool kExactly>
+    void gather(const Table<T>& table, double* out) const {
+      if constexpr (kExactly)
+        table.gather_exactly(index.data(), x.data(), count, out);
+      else
+        table.gather(index.data(), x.data(), count, out);
+    }
+  };
+  static_assert(Table<T>::kSketch + kV == EpochShape::kHead);
   // Share of ‖x‖² outside the span below which it is rounding; what rounding a vector of length one gains.
   static constexpr double kInside = sizeof(T) == 4 ? 3e-7 : 1e-12;
   static constexpr double kDoubtful = 1e-4;
@@ -249,57 +289,44 @@ class Frequent {
   void wake(T* row) {
     T* columns = row + Table<T>::kSketch;
     if (row[Table<T>::kScale] != T(0))
-      epochs_.wake(static_cast<std::int64_t>(columns[kEpoch]), row[Table<T>::kWeight], columns + kV);
+      epochs_.wake(static_cast<std::int64_t>(columns[kEpoch]), row);
     columns[kEpoch] = static_cast<T>(epochs_.group_start());
   }
 
+  // From an epoch of the open group up to now. Of gradients that wait, those of earlier epochs join.
   void catch_up(T* row) {
     T* columns = row + Table<T>::kSketch;
-    const auto since = static_cast<std::int64_t>(columns[kEpoch]);
-    const std::int64_t kind = static_cast<std::int64_t>(columns[kKind]) - 1;
-    const std::int64_t epoch = epochs_.group_start() + kind / (s_.m + 1), gradient = kind % (s_.m + 1);
-    const bool joins = kind >= 0 && epoch < epochs_.now();
-    if (since < epochs_.now()) {
-      if (joins && gradient == s_.m)
-        epochs_.catch_up(since, epoch, 0, slot(columns[kValue]), s_.m, row[Table<T>::kWeight], columns + kV);
-      else
-        epochs_.catch_up(since, epoch, gradient, &columns[kValue], joins, row[Table<T>::kWeight],
-                         columns + kV);
-    }
+    const auto kind = static_cast<std::int64_t>(columns[kKind]);
+    const bool joins = kind > 0 && kind < first_kind();
+    if (columns[kEpoch] < static_cast<T>(epochs_.now()))
+      epochs_.catch_up(static_cast<std::int64_t>(columns[kEpoch]), gains_[joins ? kind : 0],
+                       joins ? columns[kValue] : T(0), row);
     columns[kEpoch] = static_cast<T>(epochs_.now());
     if (joins) columns[kKind] = columns[kValue] = T(0);
   }
 
+  // The same for a feature with a slot, at the end of its epoch.
+  void empty_slot(T* row) {
+    T* columns = row + Table<T>::kSketch;
+    epochs_.catch_up(static_cast<std::int64_t>(columns[kEpoch]),
+                     epochs_.gain(epochs_.now() - 1 - epochs_.group_start(), 0), slot(columns[kValue]), row);
+    columns[kEpoch] = static_cast<T>(epochs_.now());
+    columns[kKind] = columns[kValue] = T(0);
+  }
+
   // Features that stand at the start of the group move on together.
   template <bool kExactly>
-  void gather(double* out) {
-    gather<kExactly>(late_, out);
-    if (early_.empty()) return;
+  void combine(double* out) {
+    late_.template gather<kExactly>(table_, out);
+    if (early_.count == 0) return;
     sum_.resize(static_cast<std::size_t>(table_.stride));
-    gather<kExactly>(early_, sum_.data());
+    early_.template gather<kExactly>(table_, sum_.data());
     out[Table<T>::kWeight] += sum_[Table<T>::kWeight];
     const T* map = epochs_.since_group_start();
     for (std::int64_t k = 0; k < q_; ++k, map += shape_.width) {
-      const double zk = sum_[Table<T>::kSketch + kV + k];
-      out[Table<T>::kWeight] += zk * static_cast<double>(map[0]);
-      for (std::int64_t j = 0; j < q_; ++j)
-        out[Table<T>::kSketch + kV + j] += zk * static_cast<double>(map[1 + j]);
+      const double zk = sum_[EpochShape::kHead + k];
+      for (std::int64_t c = 0; c < shape_.width; ++c) out[c] += zk * static_cast<double>(map[c]);
     }
-  }
-
-  template <bool kExactly>
-  void gather(const std::vector<std::int64_t>& places, double* out) {
-    chosen_index_.clear();
-    chosen_x_.clear();
-    for (std::int64_t i : places) {
-      chosen_index_.push_back(index_[i]);
-      chosen_x_.push_back(x_[i]);
-    }
-    const auto n = static_cast<std::int64_t>(places.size());
-    if constexpr (kExactly)
-      table_.gather_exactly(chosen_index_.data(), chosen_x_.data(), n, out);
-    else
-      table_.gather(chosen_index_.data(), chosen_x_.data(), n, out);
   }
 
   void express(const double* z) {  // x̂ = Wx, from z = Vx and g = Gx
@@ -317,7 +344,8 @@ class Frequent {
     std::fill(g_.begin(), g_.end(), 0.0);
     std::fill(run_.begin(), run_.end(), T(0));
     std::int64_t length = 0;
-    for (const Touched& t : touched_) {
+    for (std::int64_t i = 0; i < touches_; ++i) {
+      const Touched& t = touched_[i];
       if (t.gradient < s_.m) {
         g_[t.gradient] += static_cast<double>(x_[t.at]) * static_cast<double>(t.value);
         continue;
@@ -339,7 +367,8 @@ class Frequent {
 
   void products_exactly() {
     std::fill(g_.begin(), g_.end(), 0.0);
-    for (const Touched& t : touched_) {
+    for (std::int64_t i = 0; i < touches_; ++i) {
+      const Touched& t = touched_[i];
       if (t.gradient < s_.m)
         g_[t.gradient] += static_cast<double>(x_[t.at]) * static_cast<double>(t.value);
       else
@@ -442,44 +471,37 @@ class Frequent {
   // The small part of an epoch's end. The current row moves on in the new basis.
   void shrink() {
     const std::int64_t n = size(), old = rank(), opened = s_.counts[kOpened];
-    eigen_.compute(s_.M, ld_, n);
-    std::vector<double> D = eigen_.values;
-    const double least = kGone * (n > 0 ? eigen_.values[0] : 0.0);
+    eigen_.compute(s_.M, ld_, n, s_.m - 1);
+    std::vector<double>& D = eigen_.values;
+    const double least = kGone * (n > 0 ? D[0] : 0.0);
     const double rho = s_.rule.apply(D, s_.m, least);
     *s_.shrunk += rho;
     *alpha_ += s_.rule.ridge * rho;
-
-    // Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e)
-    std::fill(map_.begin(), map_.end(), T(0));
-    T* const gain = map_.data() + shape_.small();
-    for (std::int64_t k = 0; k < old; ++k) {
-      double r = s_.c[k];
-      for (std::int64_t i = 0; i < opened; ++i) r += s_.c[old + i] * s_.C[i * ldq_ + k];
-      map_[k * shape_.width] = static_cast<T>(r);
-    }
-    for (std::int64_t b = 0; b < s_.m; ++b) gain[b * shape_.width] = static_cast<T>(along(s_.c + old, b));
-
     std::int64_t kept = 0;
+    while (kept < std::min(n, s_.m - 1) && D[kept] > least) ++kept;
+
+    // With the eigenvectors in the columns of U: V ← (U_V + Cᵀ U_e)ᵀV + (Tᵀ U_e)ᵀG, and
+    // Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e).
+    const double *U = eigen_.vectors.data(), *Ue = U + old * eigen_.width;
+    std::fill(map_.begin(), map_.end(), T(0));
+    for (std::int64_t k = 0; k < old; ++k)
+      map_row(k, s_.c[k], U + k * eigen_.width, Ue, s_.C + k, ldq_, kept);
+    for (std::int64_t b = 0; b < s_.m; ++b) map_row(q_ + b, 0.0, nullptr, Ue, s_.Tm + b, ldm_, kept);
+
     std::fill(v_.begin(), v_.end(), 0.0);
+    for (std::int64_t k = 0; k < n; ++k)
+      for (std::int64_t i = 0; i < kept; ++i) v_[i] += U[k * eigen_.width + i] * xhat_[k];
+    for (std::int64_t i = 0; i < kept; ++i) {
+      double unsure = 1.0;
+      for (std::int64_t k = 0; k < opened; ++k)
+        unsure += std::abs(Ue[k * eigen_.width + i]) * (spread_[k] - 1.0);
+      *s_.doubt = std::max(*s_.doubt, unsure);
+    }
     std::fill(s_.M, s_.M + (2 * s_.m - 1) * ld_, 0.0);
     std::fill(s_.H, s_.H + (2 * s_.m - 1) * ld_, 0.0);
-    for (std::int64_t i = 0; i < std::min(n, s_.m - 1); ++i) {
-      if (!(D[i] > least)) continue;
-      const double* e = &eigen_.vectors[i * n];
-      double unsure = 1.0;
-      for (std::int64_t k = 0; k < opened; ++k) unsure += std::abs(e[old + k]) * (spread_[k] - 1.0);
-      *s_.doubt = std::max(*s_.doubt, unsure);
-      for (std::int64_t k = 0; k < old; ++k) {
-        double N1 = e[k];
-        for (std::int64_t j = 0; j < opened; ++j) N1 += e[old + j] * s_.C[j * ldq_ + k];
-        map_[k * shape_.width + 1 + kept] = static_cast<T>(N1);
-      }
-      for (std::int64_t b = 0; b < s_.m; ++b)
-        gain[b * shape_.width + 1 + kept] = static_cast<T>(along(e + old, b));
-      for (std::int64_t k = 0; k < n; ++k) v_[kept] += e[k] * xhat_[k];
-      s_.M[kept * ld_ + kept] = D[i];
-      H(kept)[kept] = 1.0 / (*alpha_ + D[i]);
-      ++kept;
+    for (std::int64_t i = 0; i < kept; ++i) {
+      s_.M[i * ld_ + i] = D[i];
+      H(i)[i] = 1.0 / (*alpha_ + D[i]);
     }
     s_.counts[kRank] = kept;
     s_.counts[kOpened] = 0;
@@ -490,16 +512,29 @@ class Frequent {
     ended_ = true;
   }
 
-  double along(const double* e, std::int64_t b) const {  // (Tᵀe)_b
-    double sum = 0;
-    for (std::int64_t i = 0; i < s_.counts[kOpened]; ++i) sum += e[i] * s_.Tm[i * ldm_ + b];
-    return sum;
+  // What one row of V or G contributes to w̄ and to the rows of V that are kept: `own` is its part of U, and it
+  // is in the opened directions by `share`, `stride` apart.
+  void map_row(std::int64_t at, double weight, const double* own, const double* Ue, const double* share,
+               std::int64_t stride, std::int64_t kept) {
+    const std::int64_t width = eigen_.width, old = rank();
+    part_.resize(static_cast<std::size_t>(width));
+    double* const sum = part_.data();
+    for (std::int64_t i = 0; i < width; ++i) sum[i] = own != nullptr ? own[i] : 0.0;
+    for (std::int64_t j = 0; j < s_.counts[kOpened]; ++j) {
+      const double f = share[j * stride];
+      if (f == 0) continue;
+      weight += s_.c[old + j] * f;
+      axpy(f, Ue + j * width, sum, width);
+    }
+    T* const row = map_.data() + at * shape_.width;
+    row[Table<T>::kWeight] = static_cast<T>(weight);
+    for (std::int64_t i = 0; i < kept; ++i) row[EpochShape::kHead + i] = static_cast<T>(sum[i]);
   }
 
   // Features with slots move on at once, all of the group when it is full.
   void end_epoch(const Table<T>& table) {
     epochs_.push(map_.data());
-    for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) catch_up(table.row(s_.recent[i]));
+    for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) empty_slot(table.row(s_.recent[i]));
     s_.counts[kFilled] = s_.counts[kRecent] = 0;
     if (!epochs_.group_is_full()) return;
     const std::int64_t members = s_.counts[kMembers];
@@ -533,7 +568,7 @@ class Frequent {
     multiply_transposed_lower(L, k, s_.c);
     std::fill(map_.begin(), map_.end(), T(0));
     for (std::int64_t i = 0; i < k; ++i)
-      for (std::int64_t j = 0; j <= i; ++j) map_[j * shape_.width + 1 + i] = static_cast<T>(N.at(i, j));
+      for (std::int64_t j = 0; j <= i; ++j) map_[j * shape_.width + EpochShape::kHead + i] = static_cast<T>(N.at(i, j));
     epochs_.push(map_.data());
   }
 
@@ -542,17 +577,18 @@ class Frequent {
   std::int64_t q_, ld_, ldq_, ldm_;
   EpochShape shape_;
   EpochMaps<T> epochs_;
-  SymmetricEigen eigen_;
+  LeadingEigen eigen_;
   std::vector<Touched> touched_;                           // features of the row with gradients of this epoch
-  std::vector<std::int64_t> early_, late_, chosen_index_;  // features that stand at the group's start; at now
-  std::vector<T> chosen_x_;
-  std::vector<double> sum_, exact_, xhat_, y_, v_, z_, g_;
+  std::vector<Stamp> stamps_;
+  std::vector<std::int64_t> gains_;  // by kind
+  Part early_, late_;              // features of the row that stand at the group's start; at now
+  std::vector<double> sum_, part_, exact_, xhat_, y_, v_, z_, g_;
   std::vector<T> run_, map_;    // map: of the epoch's end, what V and G contribute to (w̄, V)
   std::vector<double> spread_;  // of the opened directions
   Table<T> table_{};            // of the row that was gathered
-  const std::int64_t* index_ = nullptr;
   const T* x_ = nullptr;
   double xx_ = 0, inside_ = 0, quadratic_ = 0;
+  std::int64_t touches_ = 0;
   bool outside_ = false, solved_ = false, ended_ = false;
 };
 

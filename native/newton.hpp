@@ -16,15 +16,14 @@
 namespace skn {
 
 // What a sketch is to the learner:
-//   prepare     brings the features of a row up to date, if the sketch puts work off (kLazy)
 //   begin       reads a row's combined columns, ‖x‖² and x; returns what the sketch adds to the score
 //   quadratic   xᵀA⁻¹x
 //   move        w ← w − step·A⁻¹x within the sketch; returns what w̄ gains per unit of x
 //   free        does x reach out of the range of a singular A? then move_free lowers the score by `excess`
 //   update      takes in ĝ = r·x; fills what the table's columns gain per unit of x; returns what w̄ gains
 //   finish      called when the row's features have been written
-// and, if the sketch puts work off:
-//   gather      Σ x_i row_i of the features prepared
+// and, if the sketch puts work off (kLazy):
+//   gather      Σ x_i row_i, of features brought up to date
 //   settle      does all of the work for one feature
 //   extra       columns that belong to a feature but are kept elsewhere
 
@@ -190,7 +189,6 @@ class Newton : private NewtonRows<T> {
         std::copy_n(table_.row(index[k]), table_.stride, table.row(k));
       }
       index = places_.data();
-      sketch_.prepare(table, index, n);
     }
     scale(table, index, row.value(), n);
     gather(table, index, n);
@@ -200,7 +198,6 @@ class Newton : private NewtonRows<T> {
 
   // Reads the row's features; returns its score.
   double look(const Row& row) {
-    if constexpr (Sketch::kLazy) sketch_.prepare(table_, row.index(), row.size());
     scale(table_, row.index(), row.value(), row.size());
     gather(table_, row.index(), row.size());
     return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) +

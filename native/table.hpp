@@ -67,10 +67,15 @@ struct Table {
 
   void add_weights(const std::int64_t* index, const T* x, std::int64_t n, double step) const {
     if (step == 0) return;
-    for (std::int64_t k = 0; k < n; ++k) {
-      T& w = row(index[k])[kWeight];
-      w = static_cast<T>(static_cast<double>(w) + static_cast<double>(x[k]) * step);
+    if (std::abs(step) > kLargest) {
+      for (std::int64_t k = 0; k < n; ++k) {
+        T& w = row(index[k])[kWeight];
+        w = static_cast<T>(static_cast<double>(w) + static_cast<double>(x[k]) * step);
+      }
+      return;
     }
+    const T s = static_cast<T>(step);
+    for (std::int64_t k = 0; k < n; ++k) row(index[k])[kWeight] += x[k] * s;
   }
 
   // 2, 4, 8 or a multiple of 16 numbers: 14 sketch coordinates in float32 fill one 64-byte line.

@@ -12,7 +12,7 @@ from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.sketch import Integers, LearnerSketch, Merged, padded4
 
-GROUP, LEVELS = 16, 3  # of EpochState in native/epochs.hpp
+GROUP, FAN = 16, 64  # of EpochState in native/epochs.hpp
 GONE = 1e-13  # kGone of native/frequent.hpp
 EPOCH, KIND, VALUE, V = range(4)  # columns of the table, as in native/frequent.hpp
 
@@ -37,7 +37,7 @@ class FrequentState(LearnerSketch):
     def fresh(self) -> Arrays:
         """The small arrays of a learner that has seen nothing."""
         m, q = self._m, self._q
-        n, width = 2 * m - 1, padded4(1 + q)
+        n, width = 2 * m - 1, _native.padded_columns(2 + self.columns)
         return {
             # rank of V, directions opened by G, rows in G, entries met since the last sweep, group, slots in use
             "sketch_counts": np.zeros(6, np.int64),
@@ -51,14 +51,11 @@ class FrequentState(LearnerSketch):
             "recent": np.zeros(0, np.int64),
             "slots": np.zeros((0, padded4(m)), self._dtype),
             "group": np.zeros(0, np.int64),
-            "items": np.zeros(1 + LEVELS, np.int64),
+            "items": np.zeros(3, np.int64),  # epochs, closed groups of them, closed groups of groups
             "open": np.zeros((GROUP, q + m, width), self._dtype),
-            "suffix": np.zeros((LEVELS * GROUP, q, width), self._dtype),
-            # Zero pages until they are used: room for 4,096 groups of epochs, then for groups of groups.
-            **{
-                f"archive{level}": np.zeros((GROUP ** (LEVELS - level), q, width), self._dtype)
-                for level in range(LEVELS - 1)
-            },
+            "suffix": np.zeros((2 * FAN, q, width), self._dtype),
+            # Zero pages until they are used.
+            "archive": np.zeros((FAN * FAN, q, width), self._dtype),
         }
 
     def kernel(
@@ -148,9 +145,9 @@ class FrequentState(LearnerSketch):
             and met >= 0
             and 0 <= members <= len(arrays["group"])
             and 0 <= recent <= len(arrays["recent"]) == len(arrays["slots"])
-            and 0 <= items[1] < GROUP**LEVELS
+            and 0 <= items[1] < FAN * FAN
             and 0 <= items[0] - items[1] * GROUP < GROUP
-            and all(items[level + 1] == items[level] // GROUP for level in range(1, LEVELS))
+            and items[2] == items[1] // FAN
             and self._columns_fit(arrays, seen, columns)
         )
 
@@ -180,23 +177,14 @@ class FrequentState(LearnerSketch):
 
     def saved(self, arrays: Arrays) -> Arrays:
         """Only the maps and slots that are in use, and no spare room."""
-        items = arrays["items"]
         members, used = (int(count) for count in arrays["sketch_counts"][4:])
-        lengths = {f"archive{level}": items[1 + level] // GROUP * GROUP for level in range(LEVELS - 1)}
-        lengths |= {"recent": used, "slots": used, "group": members}
+        lengths = {"archive": arrays["items"][2] * FAN, "recent": used, "slots": used, "group": members}
         return {name: array[: lengths[name]] if name in lengths else array for name, array in arrays.items()}
 
     def restored(self, arrays: Arrays) -> Arrays:
         """Room again for all maps."""
-        full = self.fresh()
-        for level in range(LEVELS - 1):
-            name = f"archive{level}"
-            kept = arrays[name]
-            if (
-                kept.dtype != self._dtype
-                or kept.shape[1:] != full[name].shape[1:]
-                or len(kept) > len(full[name])
-            ):
-                raise ValueError(f"array {name!r} has the wrong type or shape")
-            full[name][: len(kept)] = kept
-        return {**arrays, **{name: full[name] for name in full if name.startswith("archive")}}
+        kept, full = arrays["archive"], self.fresh()["archive"]
+        if kept.dtype != full.dtype or kept.shape[1:] != full.shape[1:] or len(kept) > len(full):
+            raise ValueError("array 'archive' has the wrong type or shape")
+        full[: len(kept)] = kept
+        return {**arrays, "archive": full}

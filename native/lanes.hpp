@@ -1,0 +1,50 @@
+// A few numbers side by side, in the registers of the processor that the core is compiled for.
+#pragma once
+
+#include <cstdint>
+
+namespace skn {
+
+// W numbers of type T, W a multiple of 8. Written out as vectors, since compilers unroll short loops over
+// arrays into single numbers otherwise.
+template <class T, int W>
+class Lanes {
+ public:
+  void zero() {
+    for (auto& part : parts_) part = Part{};
+  }
+  void load(const T* from) {
+    for (int i = 0; i < kParts; ++i) parts_[i] = part(from, i);
+  }
+  void store(T* to) const {
+    for (int i = 0; i < kParts; ++i) *reinterpret_cast<Part*>(to + i * kWidth) = parts_[i];
+  }
+  // Zeros from number `count` on.
+  template <int count>
+  void keep() {
+    for (int i = 0; i < kParts; ++i) {
+      Part first{};
+      for (int c = 0; c < kWidth && i * kWidth + c < count; ++c) first[c] = parts_[i][c];
+      parts_[i] = first;
+    }
+  }
+  void add(T scale, const T* v) {  // += scale·v
+    for (int i = 0; i < kParts; ++i) parts_[i] += scale * part(v, i);
+  }
+
+ private:
+#ifdef __AVX__
+  static constexpr int kBytes = 32;
+#else
+  static constexpr int kBytes = 16;
+#endif
+  static constexpr int kWidth = kBytes / sizeof(T), kParts = W / kWidth;
+  static_assert(W % kWidth == 0);
+  using Part [[gnu::vector_size(kBytes), gnu::may_alias, gnu::aligned(sizeof(T))]] = T;
+
+  static const Part& part(const T* v, int i) { return *reinterpret_cast<const Part*>(v + i * kWidth); }
+
+  Part parts_[kParts];
+};
+
+}  // namespace skn
