@@ -29,7 +29,7 @@ struct EpochShape {
 template <class T>
 struct EpochState {
   static constexpr std::int64_t kGroup = 16, kFan = 64;  // epochs of a group; groups of a large one
-  std::int64_t* items;  // epochs; closed groups; closed groups of groups
+  std::int64_t* items;                                   // epochs; closed groups; closed groups of groups
   T* open;     // kGroup whole maps: from epoch i of the open group, its gradients included, up to now
   T* suffix;   // 2 × kFan maps: from item i of the level's open group up to the last one closed
   T* archive;  // kFan² maps: from a group up to the end of its own, closed group of groups
@@ -85,7 +85,8 @@ class EpochMaps {
     (this->*through_)(open(since - group_start()), s_.open + gain, gradients, shape_.m, row);
   }
 
-  // Where the gain of a gradient of an epoch of the open group starts, the epoch counted from the group's start.
+  // Where the gain of a gradient of an epoch of the open group starts, the epoch counted from the group's
+  // start.
   std::int64_t gain(std::int64_t epoch, std::int64_t gradient) const {
     return epoch * shape_.whole() + (shape_.q + gradient) * shape_.width;
   }
@@ -99,7 +100,9 @@ class EpochMaps {
 
   T* open(std::int64_t i) const { return s_.open + i * shape_.whole(); }
   T* archive(std::int64_t i) const { return s_.archive + i * shape_.small(); }
-  T* suffix(std::int64_t level, std::int64_t i) const { return s_.suffix + (level * kFan + i) * shape_.small(); }
+  T* suffix(std::int64_t level, std::int64_t i) const {
+    return s_.suffix + (level * kFan + i) * shape_.small();
+  }
 
   void push(std::int64_t level, const T* map) {
     const std::int64_t count = s_.items[1 + level] % kFan;

@@ -1,9 +1,9 @@
 // Frequent Directions and its kin in sparse time (SON Algorithms 6–10, RFD Algorithms 3 and 6).
 //
 // The sketch is S = [diag(D) V; G]: V has up to m − 1 orthonormal rows from the last shrink, G the gradients
-// since then, up to m of them (at unit length: only their directions matter). All small computation is done
-// in an orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is a
-// small matrix M = W SᵀS Wᵀ, kept beside H = (αI + M)⁻¹, and the weights are w̄ + Wᵀc.
+// since then, up to m of them (at about unit length: only their directions matter). All small computation is
+// done in an orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is
+// a small matrix M = W SᵀS Wᵀ, kept beside H = (αI + M)⁻¹, and the weights are w̄ + Wᵀc.
 //
 // When G is full, M is diagonalised, the shrink rule is applied, and V ← N₁V + N₂G. SON represents V as FZ to
 // avoid writing all of it, but N₁ is nearly singular whenever a direction is replaced, so F cannot be
@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "epochs.hpp"
@@ -114,14 +115,15 @@ class Frequent {
         wake(row);
         stamp.epoch = start;
       } else if (stamp.kind >= waiting) {
-        touched_[touches_++] = {i, static_cast<std::int64_t>(stamp.kind - waiting), row[Table<T>::kSketch + kValue]};
+        touched_[touches_++] = {i, static_cast<std::int64_t>(stamp.kind - waiting),
+                                row[Table<T>::kSketch + kValue]};
       } else if (stamp.kind != T(0) || (stamp.epoch != now && stamp.epoch != start)) {
         catch_up(row);
         stamp.epoch = now;
       }
       (stamp.epoch == now ? late_ : early_).add(index[i], x[i]);
     }
-    combine<false>(out);
+    combine<false>(sum_, out);
   }
 
   // All that was put off, for one feature.
@@ -134,13 +136,9 @@ class Frequent {
   double begin(const double* columns, double xx, const T*) {
     xx_ = xx;
     products();
-    express(columns + kV);
-    if (sizeof(T) == 4 && xx_ - inside_ < kDoubtful * xx_) {  // sums in T will not tell how far x reaches out
-      exact_.resize(static_cast<std::size_t>(table_.stride));
-      combine<true>(exact_.data());
-      products_exactly();
-      express(exact_.data() + Table<T>::kSketch + kV);
-    }
+    express(columns + kV, g_.data());
+    rest_ = xx_ - inside();
+    if (rest_ < kDoubtful * xx_) look_closely();  // sums in T will not tell how far x reaches out
     outside_ = reaches_out();
     solved_ = false;
     return dot(s_.c, xhat_.data(), ld_);
@@ -161,7 +159,7 @@ class Frequent {
   bool free() const { return *alpha_ == 0 && outside_; }
 
   double quadratic() {
-    const double outside = steps_out() ? std::max(xx_ - inside_, 0.0) / *alpha_ : 0.0;
+    const double outside = steps_out() ? std::max(rest_, 0.0) / *alpha_ : 0.0;
     solve();
     return outside + quadratic_;
   }
@@ -174,7 +172,7 @@ class Frequent {
   }
 
   double move_free(double excess) {
-    const double step = excess / (xx_ - inside_);
+    const double step = excess / rest_;
     for (std::int64_t j = 0; j < size(); ++j) s_.c[j] += step * xhat_[j];
     return -step;
   }
@@ -220,6 +218,7 @@ class Frequent {
     std::int64_t at, gradient;
     T value;
   };
+  using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
   struct Stamp {
     T epoch, kind;
   };
@@ -239,8 +238,8 @@ class Frequent {
       index[count] = feature;
       x[count++] = value;
     }
-    template <bool kExactly>
-    void gather(const Table<T>& table, double* out) const {
+    template <bool kExactly, class Sum>
+    void gather(const Table<T>& table, Sum* out) const {
       if constexpr (kExactly)
         table.gather_exactly(index.data(), x.data(), count, out);
       else
@@ -248,10 +247,12 @@ class Frequent {
     }
   };
   static_assert(Table<T>::kSketch + kV == EpochShape::kHead);
-  // Share of ‖x‖² outside the span below which it is rounding; what rounding a vector of length one gains.
+  // Share of ‖x‖² outside the span below which it is rounding, where α does not outweigh it.
   static constexpr double kInside = sizeof(T) == 4 ? 3e-7 : 1e-12;
+  // The same where α is large: below it, errors of V's rows would make too much of the direction's length.
+  static constexpr double kLeast = sizeof(T) == 4 ? 6e-8 : 2e-13;
   static constexpr double kDoubtful = 1e-4;
-  static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();
+  static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();  // of a vector of length one
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
   static constexpr double kIllConditioned =
       1e6;  // an update that takes this many digits from H: start afresh
@@ -259,14 +260,17 @@ class Frequent {
   static constexpr std::int64_t kAhead = 8;
   static constexpr std::int64_t kRun = 32;  // short sums in T, long ones in double, as in the table
 
-  // Does x reach out of the span by more than rounding? A direction that was opened by little of a gradient
-  // is a difference of long vectors, and so less sure than others; V inherits that until a sweep mends it.
+  // Does x reach out of the span by more than rounding? With an α that makes nothing of what is short, the
+  // least that can be told is worth a direction. With none, rounding must not open any: and a direction that
+  // was opened by little of a gradient is a difference of long vectors, and so less sure than others; V
+  // inherits that until a sweep mends it.
   bool reaches_out() const {
+    if (*alpha_ > kInside * xx_) return rest_ > kLeast * xx_;
     const double length = std::sqrt(xx_);
     double unsure = length * (*s_.doubt - 1.0);
     for (std::int64_t k = 0; k < s_.counts[kOpened]; ++k)
       unsure += std::abs(xhat_[rank() + k]) * (spread_[k] - 1.0);
-    return xx_ - inside_ > kInside * xx_ + kNoise * length * unsure;
+    return rest_ > kInside * xx_ + kNoise * length * unsure;
   }
 
   // A step along x − Wᵀx̂, unless that is rounding and a small α would make much of it.
@@ -288,8 +292,7 @@ class Frequent {
 
   void wake(T* row) {
     T* columns = row + Table<T>::kSketch;
-    if (row[Table<T>::kScale] != T(0))
-      epochs_.wake(static_cast<std::int64_t>(columns[kEpoch]), row);
+    if (row[Table<T>::kScale] != T(0)) epochs_.wake(static_cast<std::int64_t>(columns[kEpoch]), row);
     columns[kEpoch] = static_cast<T>(epochs_.group_start());
   }
 
@@ -315,29 +318,54 @@ class Frequent {
   }
 
   // Features that stand at the start of the group move on together.
-  template <bool kExactly>
-  void combine(double* out) {
+  template <bool kExactly, class Sum>
+  void combine(std::vector<Sum>& early, Sum* out) const {
     late_.template gather<kExactly>(table_, out);
     if (early_.count == 0) return;
-    sum_.resize(static_cast<std::size_t>(table_.stride));
-    early_.template gather<kExactly>(table_, sum_.data());
-    out[Table<T>::kWeight] += sum_[Table<T>::kWeight];
+    early.resize(static_cast<std::size_t>(table_.stride));
+    early_.template gather<kExactly>(table_, early.data());
+    out[Table<T>::kWeight] += early[Table<T>::kWeight];
     const T* map = epochs_.since_group_start();
     for (std::int64_t k = 0; k < q_; ++k, map += shape_.width) {
-      const double zk = sum_[EpochShape::kHead + k];
-      for (std::int64_t c = 0; c < shape_.width; ++c) out[c] += zk * static_cast<double>(map[c]);
+      const Sum zk = early[EpochShape::kHead + k];
+      for (std::int64_t c = 0; c < shape_.width; ++c) out[c] += zk * static_cast<Sum>(map[c]);
     }
   }
 
-  void express(const double* z) {  // x̂ = Wx, from z = Vx and g = Gx
+  void express(const double* z, const double* g) {  // x̂ = Wx, from z = Vx and g = Gx
     std::copy_n(z, q_, z_.begin());
     for (std::int64_t j = 0; j < size(); ++j) {
       const std::int64_t k = j - rank();
-      xhat_[j] =
-          k < 0 ? z_[j] : dot(s_.C + k * ldq_, z_.data(), ldq_) + dot(s_.Tm + k * ldm_, g_.data(), ldm_);
+      xhat_[j] = k < 0 ? z_[j] : dot(s_.C + k * ldq_, z_.data(), ldq_) + dot(s_.Tm + k * ldm_, g, ldm_);
     }
     std::fill(xhat_.begin() + size(), xhat_.end(), 0.0);
-    inside_ = dot(xhat_.data(), xhat_.data(), ld_);
+  }
+
+  double inside() const { return dot(xhat_.data(), xhat_.data(), ld_); }
+
+  // x̂ and what is left of ‖x‖², with sums in the next wider numbers: two rows that differ by little span a
+  // direction of which nothing but that difference is known.
+  void look_closely() {
+    wide_.resize(static_cast<std::size_t>(table_.stride));
+    combine<true>(wide_early_, wide_.data());
+    wide_g_.assign(static_cast<std::size_t>(s_.m), Wide(0));
+    products_exactly(wide_g_);
+    Wide rest = 0;
+    for (const Part* part : {&late_, &early_})
+      for (std::int64_t i = 0; i < part->count; ++i)
+        rest += static_cast<Wide>(part->x[i]) * static_cast<Wide>(part->x[i]);
+    const Wide* z = wide_.data() + EpochShape::kHead;
+    for (std::int64_t j = 0; j < size(); ++j) {
+      const std::int64_t k = j - rank();
+      Wide sum = k < 0 ? z[j] : Wide(0);
+      if (k >= 0) {
+        for (std::int64_t i = 0; i < rank(); ++i) sum += static_cast<Wide>(s_.C[k * ldq_ + i]) * z[i];
+        for (std::int64_t b = 0; b < s_.m; ++b) sum += static_cast<Wide>(s_.Tm[k * ldm_ + b]) * wide_g_[b];
+      }
+      xhat_[j] = static_cast<double>(sum);
+      rest -= sum * sum;
+    }
+    rest_ = static_cast<double>(rest);
   }
 
   void products() {  // g = Gx
@@ -357,7 +385,10 @@ class Frequent {
     flush();
     double sum = 0;
     for (double product : g_) sum += product - product;
-    if (sum != 0) products_exactly();
+    if (sum != 0) {
+      std::fill(g_.begin(), g_.end(), 0.0);
+      products_exactly(g_);
+    }
   }
 
   void flush() {
@@ -365,21 +396,22 @@ class Frequent {
     std::fill(run_.begin(), run_.end(), T(0));
   }
 
-  void products_exactly() {
-    std::fill(g_.begin(), g_.end(), 0.0);
+  template <class Sum>
+  void products_exactly(std::vector<Sum>& g) const {
     for (std::int64_t i = 0; i < touches_; ++i) {
       const Touched& t = touched_[i];
+      const auto x = static_cast<Sum>(x_[t.at]);
       if (t.gradient < s_.m)
-        g_[t.gradient] += static_cast<double>(x_[t.at]) * static_cast<double>(t.value);
+        g[t.gradient] += x * static_cast<Sum>(t.value);
       else
-        for (std::int64_t b = 0; b < s_.m; ++b)
-          g_[b] += static_cast<double>(x_[t.at]) * static_cast<double>(slot(t.value)[b]);
+        for (std::int64_t b = 0; b < s_.m; ++b) g[b] += x * static_cast<Sum>(slot(t.value)[b]);
     }
   }
 
-  // The row becomes gradient number `k`, as x/‖x‖: products with long rows stay in range.
+  // The row becomes gradient number `k`, at a length between one and two, so that products with long rows
+  // stay in range: a power of two leaves its digits as they are.
   void record(std::int64_t k, const Table<T>& table, const std::int64_t* index, std::int64_t n) {
-    const double scale = 1.0 / std::sqrt(xx_);
+    const double scale = scale_of_row();
     const T start = static_cast<T>(epochs_.group_start());
     const std::int64_t first = first_kind();
     for (std::int64_t i = 0; i < n; ++i) {
@@ -405,15 +437,17 @@ class Frequent {
     }
   }
 
+  double scale_of_row() const { return std::exp2(-std::floor(0.5 * std::log2(xx_))); }
+
   // W gains the part of gradient `row` outside its span.
   void open(std::int64_t row) {
     const std::int64_t n = size(), k = s_.counts[kOpened];
-    const double length = std::sqrt(xx_ - inside_);
+    const double length = std::sqrt(rest_);
     double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
     std::fill(C, C + ldq_, 0.0);
     std::fill(Tm, Tm + ldm_, 0.0);
     for (std::int64_t j = 0; j < rank(); ++j) C[j] = -xhat_[j] / length;
-    Tm[row] = std::sqrt(xx_) / length;
+    Tm[row] = 1.0 / (scale_of_row() * length);
     for (std::int64_t i = 0; i < k; ++i) {
       axpy(-xhat_[rank() + i] / length, s_.C + i * ldq_, C, ldq_);
       axpy(-xhat_[rank() + i] / length, s_.Tm + i * ldm_, Tm, ldm_);
@@ -422,7 +456,7 @@ class Frequent {
     for (std::int64_t j = 0; j <= n; ++j) s_.M[n * ld_ + j] = s_.M[j * ld_ + n] = 0;
     s_.c[n] = 0;
     xhat_[n] = length;
-    inside_ = xx_;
+    rest_ = 0;
     outside_ = false;
     ++s_.counts[kOpened];
   }
@@ -506,14 +540,14 @@ class Frequent {
     s_.counts[kRank] = kept;
     s_.counts[kOpened] = 0;
     xhat_ = v_;
-    inside_ = dot(xhat_.data(), xhat_.data(), ld_);
+    rest_ = xx_ - inside();
     outside_ = reaches_out();
     std::fill(s_.c, s_.c + ld_, 0.0);
     ended_ = true;
   }
 
-  // What one row of V or G contributes to w̄ and to the rows of V that are kept: `own` is its part of U, and it
-  // is in the opened directions by `share`, `stride` apart.
+  // What one row of V or G contributes to w̄ and to the rows of V that are kept: `own` is its part of U, and
+  // it is in the opened directions by `share`, `stride` apart.
   void map_row(std::int64_t at, double weight, const double* own, const double* Ue, const double* share,
                std::int64_t stride, std::int64_t kept) {
     const std::int64_t width = eigen_.width, old = rank();
@@ -568,7 +602,8 @@ class Frequent {
     multiply_transposed_lower(L, k, s_.c);
     std::fill(map_.begin(), map_.end(), T(0));
     for (std::int64_t i = 0; i < k; ++i)
-      for (std::int64_t j = 0; j <= i; ++j) map_[j * shape_.width + EpochShape::kHead + i] = static_cast<T>(N.at(i, j));
+      for (std::int64_t j = 0; j <= i; ++j)
+        map_[j * shape_.width + EpochShape::kHead + i] = static_cast<T>(N.at(i, j));
     epochs_.push(map_.data());
   }
 
@@ -578,16 +613,17 @@ class Frequent {
   EpochShape shape_;
   EpochMaps<T> epochs_;
   LeadingEigen eigen_;
-  std::vector<Touched> touched_;                           // features of the row with gradients of this epoch
+  std::vector<Touched> touched_;  // features of the row with gradients of this epoch
   std::vector<Stamp> stamps_;
   std::vector<std::int64_t> gains_;  // by kind
-  Part early_, late_;              // features of the row that stand at the group's start; at now
-  std::vector<double> sum_, part_, exact_, xhat_, y_, v_, z_, g_;
+  Part early_, late_;                // features of the row that stand at the group's start; at now
+  std::vector<double> sum_, part_, xhat_, y_, v_, z_, g_;
+  std::vector<Wide> wide_, wide_early_, wide_g_;
   std::vector<T> run_, map_;    // map: of the epoch's end, what V and G contribute to (w̄, V)
   std::vector<double> spread_;  // of the opened directions
   Table<T> table_{};            // of the row that was gathered
   const T* x_ = nullptr;
-  double xx_ = 0, inside_ = 0, quadratic_ = 0;
+  double xx_ = 0, rest_ = 0, quadratic_ = 0;  // rest: of ‖x‖², outside of the span
   std::int64_t touches_ = 0;
   bool outside_ = false, solved_ = false, ended_ = false;
 };

@@ -1,4 +1,5 @@
-// The leading eigenvalues and eigenvectors of a small positive semi-definite matrix, several vectors at a time.
+// The leading eigenvalues and eigenvectors of a small positive semi-definite matrix, several vectors at a
+// time.
 //
 // Householder tridiagonalisation, eigenvalues by Laguerre's method, vectors from twisted factorisations of
 // T − λI, four in a register each. Close eigenvalues leave
@@ -113,8 +114,8 @@ class LeadingEigen {
   }
 
   // Largest first, all at a time. Signs of det(T_i − xI), i ≤ n, count the eigenvalues beyond x (Sturm), and
-  // every x bounds all eigenvalues; once one is alone between its bounds, Laguerre's steps find it without ever
-  // passing it. False if one takes too long.
+  // every x bounds all eigenvalues; once one is alone between its bounds, Laguerre's steps find it without
+  // ever passing it. False if one takes too long.
   bool find_values() {
     const std::int64_t wanted = static_cast<std::int64_t>(values.size()), lanes = padded4(wanted);
     x_.resize(lanes);
@@ -169,8 +170,8 @@ class LeadingEigen {
     }
   }
 
-  // How many eigenvalues lie beyond x_j, and Laguerre's step to the nearest of them (or, if λ_j lies below x_j,
-  // to the nearest on that side).
+  // How many eigenvalues lie beyond x_j, and Laguerre's step to the nearest of them (or, if λ_j lies below
+  // x_j, to the nearest on that side).
   void evaluate(std::int64_t j) {
     const double *d = d_.data(), *e = e_.data();
     const Vector x = at(&x_[j]), one = all(1.0);
@@ -180,7 +181,7 @@ class LeadingEigen {
       const Vector shifted = d[i] - x;
       const double square = e[i - 1] * e[i - 1];
       const Vector r2 = shifted * r1 - q1 - square * r0, q2 = shifted * q1 - p1 - square * q0,
-                 p2 = shifted * p1 - square * p0;
+                   p2 = shifted * p1 - square * p0;
       below += (p2 < 0) ^ (p1 < 0);
       r0 = r1, q0 = q1, p0 = p1, r1 = r2, q1 = q2, p1 = p2;
       if (i % 4 != 0) continue;
@@ -230,19 +231,25 @@ class LeadingEigen {
     for (std::int64_t first = 0; first < wanted; first += kLanes) {
       Vector lambda;
       for (std::int64_t c = 0; c < kLanes; ++c) lambda[c] = values[std::min(first + c, wanted - 1)];
+      Vector better = lambda;
       for (int attempt = 0;; ++attempt) {
-        // Rayleigh's quotient; its residual bounds the error of both.
+        // Rayleigh's quotient; its residual bounds the error of both. What is settled stays, so that results
+        // do not depend on how many share a register.
         const Vector shift = twisted(lambda, first < k_ ? &vectors[first] : spare_.data());
-        lambda += shift;
+        better = lambda + shift;
         bool settled = true;
-        for (std::int64_t c = 0; c < kLanes; ++c) settled &= std::abs(shift[c]) < kSettled;
+        for (std::int64_t c = 0; c < kLanes; ++c) {
+          if (std::abs(shift[c]) < kSettled) continue;
+          lambda[c] = better[c];
+          settled = false;
+        }
         if (settled) break;
         if (attempt == 2) return false;
       }
       for (std::int64_t c = 0; c < kLanes && first + c < wanted; ++c) {
         const std::int64_t j = first + c;
-        if (!(lambda[c] > low_[j] - kSettled && lambda[c] < high_[j] + kSettled)) return false;
-        values[j] = lambda[c];
+        if (!(better[c] > low_[j] - kSettled && better[c] < high_[j] + kSettled)) return false;
+        values[j] = better[c];
         if (j >= k_ && first < k_)
           for (std::int64_t i = 0; i < n_; ++i) vectors[i * width + j] = 0.0;
       }
@@ -294,9 +301,7 @@ class LeadingEigen {
     return gamma / norm;
   }
 
-  static Vector guarded(const Vector& pivot) {
-    return size(pivot) < all(1e-100) ? all(1e-100) : pivot;
-  }
+  static Vector guarded(const Vector& pivot) { return size(pivot) < all(1e-100) ? all(1e-100) : pivot; }
 
   bool orthonormalise() {
     gram_.assign(k_ * width, 0.0);
@@ -340,7 +345,7 @@ class LeadingEigen {
 
   static constexpr double kNothing = 1e-32;     // share of a row that is zero already
   static constexpr double kResolution = 2e-16;  // of eigenvalues, relative to the trace
-  static constexpr double kSettled = 1e-14;     // a correction of an eigenvalue that leaves its vector as it is
+  static constexpr double kSettled = 1e-14;  // a correction of an eigenvalue that leaves its vector as it is
 
   SymmetricEigen whole_;
   std::int64_t n_ = 0, k_ = 0, ld_ = 0;

@@ -48,12 +48,13 @@ struct Table {
     if (sum != 0) gather_exactly(index, x, n, out);
   }
 
-  // Sums in double. Products that are too large for T are not for it.
-  void gather_exactly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
-    std::fill(out, out + stride, 0.0);
+  // Sums in double or wider. Products that are too large for T are not for it.
+  template <class Sum>
+  void gather_exactly(const std::int64_t* index, const T* x, std::int64_t n, Sum* out) const {
+    std::fill(out, out + stride, Sum(0));
     for (std::int64_t k = 0; k < n; ++k)
       for (std::int64_t c = 0; c < stride; ++c)
-        out[c] += static_cast<double>(x[k]) * static_cast<double>(row(index[k])[c]);
+        out[c] += static_cast<Sum>(x[k]) * static_cast<Sum>(row(index[k])[c]);
   }
 
   void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
