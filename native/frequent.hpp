@@ -247,10 +247,8 @@ class Frequent {
     }
   };
   static_assert(Table<T>::kSketch + kV == EpochShape::kHead);
-  // Share of ‖x‖² outside the span below which it is rounding, where α does not outweigh it.
+  // Share of ‖x‖² outside the span below which it is rounding.
   static constexpr double kInside = sizeof(T) == 4 ? 3e-7 : 1e-12;
-  // The same where α is large: below it, errors of V's rows would make too much of the direction's length.
-  static constexpr double kLeast = sizeof(T) == 4 ? 6e-8 : 2e-13;
   static constexpr double kDoubtful = 1e-4;
   static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();  // of a vector of length one
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
@@ -260,12 +258,9 @@ class Frequent {
   static constexpr std::int64_t kAhead = 8;
   static constexpr std::int64_t kRun = 32;  // short sums in T, long ones in double, as in the table
 
-  // Does x reach out of the span by more than rounding? With an α that makes nothing of what is short, the
-  // least that can be told is worth a direction. With none, rounding must not open any: and a direction that
-  // was opened by little of a gradient is a difference of long vectors, and so less sure than others; V
-  // inherits that until a sweep mends it.
+  // Does x reach out of the span by more than rounding? A direction that was opened by little of a gradient
+  // is a difference of long vectors, and so less sure than others; V inherits that until a sweep mends it.
   bool reaches_out() const {
-    if (*alpha_ > kInside * xx_) return rest_ > kLeast * xx_;
     const double length = std::sqrt(xx_);
     double unsure = length * (*s_.doubt - 1.0);
     for (std::int64_t k = 0; k < s_.counts[kOpened]; ++k)

@@ -40,14 +40,14 @@ def _one_thread() -> Iterator[None]:
 
 
 @cache
-def awkward_stream(copies: int = 20) -> tuple[Floats, Floats]:
+def awkward_stream() -> tuple[Floats, Floats]:
     """Rows that are repeated, zero, nearly collinear, or all that some features appear in for a long time."""
     X, y = sparse_stream(ROUNDS)
     X[50:60] = 0
     X[100:130] = X[99] * (1 + 1e-5 * np.arange(30))[:, None]
     X[100:130, 3] += 1e-4 * np.arange(30)
     X[1000:4000, :100] = 0
-    X[4200 : 4200 + 10 * copies] = X[4200:4210].repeat(copies, axis=0)
+    X[4200:4400] = X[4200:4210].repeat(20, axis=0)
     return X, y
 
 
@@ -154,9 +154,9 @@ def compare_frequent(
     diagonal: bool,
     rows: tuple[Any, Any],
     clip: float = 0.4,
-    crooked: float = 1e-5,
+    unit: float | None = None,
 ) -> None:
-    """Errors are relative to the largest prediction; `crooked` is how far the basis may be from orthonormal."""
+    """Errors are relative to the largest prediction, or to `unit`: labels are ±1."""
     X, y = rows
     options = {"loss": loss, "clip": clip, "beta": 0.4, "diagonal": diagonal}
     sigma = SketchedNewton(kind, m, **options).loss.curvature(clip)
@@ -165,11 +165,11 @@ def compare_frequent(
     )
     for dtype, tolerance in TOLERANCE.items():
         learner = SketchedNewton(kind, m, alpha, dtype=dtype, **options)
-        assert_close(learner.learn(csr_array(X), y), predictions, tolerance)
+        assert_close(learner.learn(csr_array(X), y), predictions, tolerance, unit)
         assert_close(learner.weights, weights, tolerance)
         assert learner.alpha_ == pytest.approx(final_alpha, rel=tolerance)
         V = learner.basis
-        np.testing.assert_allclose(V @ V.T, np.eye(len(V)), rtol=0, atol=crooked)
+        np.testing.assert_allclose(V @ V.T, np.eye(len(V)), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("diagonal", [False, True])
@@ -182,22 +182,11 @@ def test_sparse_frequent_directions_equal_dense(kind: str, m: int, loss: str, di
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize(
-    ("kind", "m", "diagonal"),
-    [
-        (kind, m, diagonal)
-        for kind in FREQUENT
-        for m in (2, 5, 10, 20)
-        for diagonal in (False, True)
-        # Float64 reaches 3e-5 in these (docs/frequent-directions.md).
-        if not (m == 20 and diagonal and kind != "rfd")
-    ],
-)
-def test_frequent_directions_on_awkward_rows(kind: str, m: int, loss: str, diagonal: bool) -> None:
-    """Runs of 30 copies, and rows that differ by 10⁻⁵ of their length."""
-    compare_frequent(
-        kind, m, ALPHA[loss, diagonal], loss, diagonal, awkward_stream(30), clip=0.25, crooked=1e-3
-    )
+@pytest.mark.parametrize("m", [2, 5, 10, 20])
+@pytest.mark.parametrize("kind", FREQUENT)
+def test_frequent_directions_on_awkward_rows(kind: str, m: int, loss: str) -> None:
+    """Where a row is inside the span but for 10⁻⁶ of its length, that part is lost: errors are larger here."""
+    compare_frequent(kind, m, ALPHA[loss, False], loss, False, awkward_stream(), clip=0.25, unit=1.0)
 
 
 @pytest.mark.parametrize("diagonal", [False, True])
