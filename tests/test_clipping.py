@@ -20,7 +20,8 @@ def test_without_a_sketch_it_is_clipped_gradient_descent(diagonal: bool, alpha: 
     learner = SketchedNewton("none", 0, alpha, diagonal=diagonal, dtype="float64", project=False)
     found, expected = learner.learn(X, Y), clipped_gradient(X, Y, alpha, 1.0, diagonal)
     np.testing.assert_allclose(found, expected, atol=1e-9)
-    assert np.abs(found).max() == 1.0
+    if alpha < 1:  # where steps are long, predictions reach the bound
+        assert np.abs(found).max() == 1.0
 
 
 def test_a_sketch_as_large_as_the_space_is_the_full_matrix() -> None:
