@@ -260,7 +260,7 @@ class SketchedNewton(RangedLearner):
         schedule = checked_eta(self._eta, loss, C, sigma)
         reach = C if clip is None else clip
         problem = _native.problem(
-            loss.code, loss.parameter, reach, sigma, *schedule, project=self._params["project"]
+            loss.code, loss.parameter, reach, sigma, *schedule, project=self._params.get("project", True)
         )
         bend = first_metric(loss, C, sigma + schedule.first)
         if self._ranged and isinstance(self.loss, Poisson):
