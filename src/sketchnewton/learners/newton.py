@@ -62,8 +62,8 @@ class SketchedNewton(RangedLearner):
     * `dtype`: precision of the feature table; small matrices are always float64.
     * `random_state`: seed of `"rp"`; the other sketches use no randomness.
     * `project`: False leaves the weights where they are and only clips predictions, at which the loss is then
-      taken. No theorem covers it, but on classes ±1 it often errs less: a row beyond its label moves nothing. It is
-      what Vowpal Wabbit's OjaNewton does, and so SON's published experiments.
+      taken. No theorem covers it, but on classes ±1 it often errs less: a row beyond its label moves nothing.
+      Vowpal Wabbit's OjaNewton does it, and so do SON's published experiments.
 
     Cost per row with s non-zeros: O(ms + m²); memory: one cache line per feature up to m = 14 in
     float32 (Frequent Directions: up to m = 12).
