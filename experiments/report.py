@@ -37,7 +37,7 @@ th, td { padding: .2rem .6rem; text-align: right; white-space: nowrap; vertical-
 th, td { border-bottom: 1px solid #ddd; }
 th { white-space: normal; vertical-align: bottom; } th:first-child, td:first-child { text-align: left; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-td.text { white-space: normal; text-align: left; min-width: 12rem; }
+td.text { white-space: normal; text-align: left; min-width: 12rem; } th.text { text-align: left; }
 .ok { color: #176b2c; } .not { color: #8a4b00; }
 .verdict { background: #f2f5f8; border-left: 4px solid #47749c; padding: .4rem .8rem; margin: .5rem 0; }
 .note, .protocol, footer { color: #555; font-size: .9rem; } li { overflow-wrap: anywhere; }
@@ -78,7 +78,7 @@ def _page(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, str])
         f"<td class='text'>{_text(o.verdict)}</td><td>{o.seconds:.0f} s</td></tr>"
         for e, o in outcomes
     )
-    head = "<tr><th>experiment</th><th>verdict</th><th>processor time</th></tr>"
+    head = "<tr><th>experiment</th><th class='text'>verdict</th><th>processor time</th></tr>"
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'><link rel='icon' href='data:,'>",
@@ -114,8 +114,8 @@ def _section(experiment: Experiment, outcome: Outcome) -> str:
 
 def _table(table: Table) -> str:
     verdicts = table.verdicts or [""] * len(table.rows)
-    columns = [*table.columns, *(["verdict"] if table.verdicts else [])]
-    head = "".join(f"<th>{_text(name)}</th>" for name in columns)
+    head = "".join(f"<th>{_text(name)}</th>" for name in table.columns)
+    head += "<th class='text'>verdict</th>" if table.verdicts else ""
     body = ""
     for row, verdict in zip(table.rows, verdicts, strict=True):
         cells = "".join(f"<td>{_text(cell)}</td>" for cell in row)

@@ -71,8 +71,8 @@ PyRows dense_rows(Array2<const Value> values) {
 }
 
 Problem problem(int loss, double parameter, double clip, double curvature, double eta, double power,
-                bool by_dimension) {
-  return {make_loss(loss, parameter), clip, curvature, eta, power, by_dimension};
+                bool by_dimension, bool project) {
+  return {make_loss(loss, parameter), clip, curvature, eta, power, by_dimension, project};
 }
 
 void check_batch(const PyRows& x, std::int64_t features, const ConstDoubles& labels,
@@ -432,7 +432,7 @@ void bind_learners(nb::module_& m) {
 
   nb::class_<Problem>(m, "Problem");
   m.def("problem", &problem, "loss"_a, "parameter"_a, "clip"_a, "curvature"_a, "eta"_a, "power"_a,
-        "by_dimension"_a = false);
+        "by_dimension"_a = false, "project"_a = true);
   m.def(
       "loss_values",
       [](int code, double parameter, ConstDoubles predictions, ConstDoubles labels) {

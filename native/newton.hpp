@@ -155,7 +155,7 @@ class Newton : private NewtonRows<T> {
     enter(row);
     if (*s_.alpha == 0 && xx_ > 0 && s_.first_alpha > 0) *s_.alpha = s_.first_alpha * xx_;
     std::fill(step_.begin(), step_.end(), 0.0);
-    if (prediction != score) project(score - prediction);
+    if (prediction != score && problem_.project) project(score - prediction);
 
     const auto t = static_cast<double>(++s_.counts[kRounds]);
     const double slope = weight * problem_.loss.derivative(prediction, label);

@@ -14,6 +14,7 @@ struct Problem {
   double curvature;   // σ of Assumption 2; infinite for what the loss has at each prediction itself
   double eta, power;  // η_t = eta / t^power
   bool by_dimension;  // …·√d, with d the features seen so far
+  bool project;       // weights to where |wᵀx| ≤ C; else only predictions are clipped
 
   double clipped(double score) const { return std::clamp(score, -clip, clip); }
 

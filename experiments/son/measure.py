@@ -88,29 +88,6 @@ def _largest_error(exact: Floats, spectrum: Floats) -> float:
     return float(np.max(np.abs(found - true) / true))
 
 
-def clipped_errors(folder: str, data: str, diagonal: bool) -> float:
-    """The least error of m = 0 when predictions are clipped, as in the paper's program, not weights projected.
-
-    Written from Vowpal Wabbit's rule: half of the squared loss at the clipped prediction; D starts at 0.1 and
-    has this row's gradient when the weights move. All step sizes at once.
-    """
-    X, y = _rows(data, folder)
-    steps = np.array(STEPS)
-    w, D = np.zeros((X.shape[1], len(steps))), np.full((X.shape[1], len(steps)), 0.1)
-    wrong = np.zeros(len(steps))
-    for begin, end, label in zip(X.indptr[:-1], X.indptr[1:], y, strict=True):
-        i, x = X.indices[begin:end], X.data[begin:end, None]
-        scaled = x / np.sqrt(D[i]) if diagonal else x
-        score = (w[i] * scaled).sum(axis=0)
-        wrong += mistakes(score, label)
-        slope = np.clip(score, -1.0, 1.0) - label
-        if diagonal:
-            D[i] += (slope * x) ** 2
-            scaled = x / np.sqrt(D[i])
-        w[i] -= steps * slope * scaled
-    return float(wrong.min() / len(y))
-
-
 def order_facts(folder: str, data: str) -> dict[str, float]:
     """What the order of the file gives away."""
     y = load(data, Path(folder), shuffled=False)[1]

@@ -109,6 +109,7 @@ def problem(
     eta: float,
     power: float,
     by_dimension: bool = False,
+    project: bool = True,
 ) -> Problem: ...
 def loss_values(
     code: int, parameter: float, predictions: _Floats, labels: _Floats

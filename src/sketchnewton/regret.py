@@ -223,6 +223,8 @@ def _check_assumptions(learner: Learner, loss: Loss, labels: Floats, C: float) -
     if params.get("sketch") == "rfd" and not params.get("alpha"):
         raise ValueError("the bound of rfd needs alpha > 0")
     sigma, largest = params.get("curvature"), loss.curvature(C)
+    if params.get("project") is False:
+        raise ValueError("no regret bound is known with project=False")
     if sigma == "local":
         raise ValueError("no regret bound is known with curvature='local'")
     if sigma is not None and sigma > largest:
