@@ -20,9 +20,12 @@ STEPS = [2.0**j for j in range(-3, 7)]
 """The paper's 1/α."""
 
 
-def alpha_of(step: float) -> float:
-    """The paper's program takes half of the squared loss, so that its 1/α is 2/α for (p − y)²."""
-    return 2.0 / step
+def alpha_of(step: float, diagonal: bool = False) -> float:
+    """The paper's program takes half of the squared loss, so that its α is α/2 for (p − y)².
+
+    With the diagonal, half of the loss halves √D too, which makes rows twice as long: its α is then 2α.
+    """
+    return 0.5 / step if diagonal else 2.0 / step
 
 
 def synthetic_error(methods: list[Method], kappa: float, seed: int, rows: int) -> float:
@@ -105,7 +108,9 @@ def news_split(folder: str, positive: int, shuffled: bool) -> list[float]:
     return [
         min(
             float(
-                mistakes(SketchedNewton("none", 0, alpha_of(step), diagonal=diagonal).learn(X, y), y).mean()
+                mistakes(
+                    SketchedNewton("none", 0, alpha_of(step, diagonal), diagonal=diagonal).learn(X, y), y
+                ).mean()
             )
             for step in STEPS
         )

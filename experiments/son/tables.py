@@ -65,7 +65,7 @@ def newton(m: int, step: float, diagonal: bool, sketch: str = "oja", **more: obj
         "kind": "newton",
         "sketch": sketch if m else "none",
         "sketch_size": m,
-        "alpha": alpha_of(step),
+        "alpha": alpha_of(step, diagonal),
         "diagonal": diagonal,
         "dtype": "float64",
         "project": False,
