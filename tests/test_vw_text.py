@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from sketchnewton import _native
@@ -109,6 +109,9 @@ lines = st.builds(
 @example("1 |a \x01x\x02 \x01 |\x0b b")
 @example("1 |a ü x: y".replace("x: ", ""))
 def test_features_are_those_of_vowpal_wabbit(line: str) -> None:
+    assume(
+        not line.startswith("\ufeff")
+    )  # a byte order mark is no tag; the judge sees lines without their file
     (ours,) = parse_rows(line.encode())
     assert_same(ours, judge.row(line))
 
