@@ -209,7 +209,7 @@ def test_robust_frequent_directions_without_a_parameter(m: int) -> None:
 @pytest.mark.parametrize("m", [2, 5, 20])
 @pytest.mark.parametrize("alpha", [0.0, 3.0])
 def test_all_rows_identical(alpha: float, m: int) -> None:
-    X = np.tile(sparse_stream(1, d=60)[0], (ROUNDS, 1))
+    X = np.tile(sparse_stream(1)[0], (ROUNDS, 1))
     y = np.tile([1.0, -1.0, 1.0], ROUNDS)[:ROUNDS]
     for kind in FREQUENT if alpha else ["rfd"]:
         compare_frequent(kind, m, alpha, "squared", False, (X, y))
