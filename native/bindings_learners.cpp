@@ -211,16 +211,14 @@ MapState<T> maps_view(const State& s, std::int64_t q, std::int64_t width) {
 template <class T>
 FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule& rule) {
   const std::int64_t n = 2 * m - 1, ld = padded4(n), q = std::max<std::int64_t>(m - 1, 1);
-  const std::int64_t width = Table<T>::padded(Table<T>::kSketch + Frequent<T>::columns(m));
+  const std::int64_t width = Table<T>::padded(Table<T>::kSketch + FrequentFeatures<T>::columns(m));
   require(m > 0 && s.columns("table") == width, "the table has the wrong width");
   using Epochs = EpochState<T>;
   const Epochs epochs{s.get<std::int64_t>("items", {3}), s.get<T>("open", {Epochs::kGroup, q + m, width}),
                       s.get<T>("suffix", {2 * Epochs::kFan, q, width}),
                       s.get<T>("archive", {Epochs::kFan * Epochs::kFan, q, width})};
   const std::int64_t slots = s.rows("recent");
-  return {m,
-          rule,
-          s.get<std::int64_t>("sketch_counts", {6}),
+  return {rule,
           s.get<double>("shrunk", {1}),
           s.get<double>("doubt", {1}),
           s.get<double>("M", {n, ld}),
@@ -228,10 +226,8 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
           s.get<double>("C", {m, padded4(q)}),
           s.get<double>("T", {m, padded4(m)}),
           s.get<double>("c", {ld}),
-          s.get<std::int64_t>("recent", {slots}),
-          s.get<T>("slots", {slots, padded4(m)}),
-          s.get<std::int64_t>("group", {-1}),
-          epochs};
+          {m, s.get<std::int64_t>("sketch_counts", {6}), s.get<std::int64_t>("recent", {slots}),
+           s.get<T>("slots", {slots, padded4(m)}), s.get<std::int64_t>("group", {-1}), epochs}};
 }
 
 template <class T>

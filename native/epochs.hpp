@@ -35,11 +35,34 @@ struct EpochState {
   T* archive;  // kFan² maps: from a group up to the end of its own, closed group of groups
 };
 
+// One row of the table through one map, and `value` times one gain.
+template <class T>
+struct Move {
+  const T *map, *gain;
+  T* row;
+  T value;
+};
+
+template <class T>
+struct Moves {
+  std::vector<Move<T>> list;
+  std::int64_t count = 0;
+
+  void start(std::int64_t most) {
+    count = 0;
+    if (static_cast<std::int64_t>(list.size()) <= most) list.resize(static_cast<std::size_t>(most + 1));
+  }
+  void add(const Move<T>& move, bool needed) {
+    list[count] = move;
+    count += needed;
+  }
+};
+
 template <class T>
 class EpochMaps {
  public:
   EpochMaps(const EpochShape& shape, const EpochState<T>& state)
-      : shape_(shape), s_(state), through_(through_of(shape)) {}
+      : shape_(shape), s_(state), kernels_(kernels_of(shape)) {}
 
   std::int64_t now() const { return s_.items[0]; }
   std::int64_t group_start() const { return s_.items[1] * kGroup; }
@@ -63,26 +86,30 @@ class EpochMaps {
 
   void restart() { std::fill(s_.items, s_.items + 3, 0); }
 
-  // Brings a row of the table from the start of a closed group to that of the open one.
-  void wake(std::int64_t since, T* row) const {
+  // Brings a row of the table from the start of a closed group to that of the open one: what is to be done
+  // for it joins `moves`.
+  void wake(std::int64_t since, T* row, Moves<T>& moves) const {
+    const auto add = [&](const T* map) { moves.add({map, map, row, T(0)}, true); };
     std::int64_t group = since / kGroup;
-    if (group / kFan == s_.items[2]) return multiply(suffix(0, group % kFan), row);
+    if (group / kFan == s_.items[2]) return add(suffix(0, group % kFan));
     if (group % kFan != 0) {  // to the end of its group of groups
-      multiply(archive(group), row);
+      add(archive(group));
       group += kFan - group % kFan;
     }
-    if (group / kFan < s_.items[2]) multiply(suffix(1, group / kFan), row);
-    if (s_.items[1] % kFan != 0) multiply(suffix(0, 0), row);
+    if (group / kFan < s_.items[2]) add(suffix(1, group / kFan));
+    if (s_.items[1] % kFan != 0) add(suffix(0, 0));
   }
 
   // From epoch `since` of the open group up to now, and `value` times the gain that starts at `gain`.
-  void catch_up(std::int64_t since, std::int64_t gain, T value, T* row) const {
-    (this->*through_)(open(since - group_start()), s_.open + gain, &value, 1, row);
+  void catch_up(std::int64_t since, std::int64_t gain, T value, T* row, Moves<T>& moves) const {
+    moves.add({open(since - group_start()), s_.open + gain, row, value}, since < now());
   }
 
-  // The same with all gradients of the epoch.
+  void run(const Moves<T>& moves) const { (this->*kernels_.run)(moves.list.data(), moves.count); }
+
+  // The same with all gradients of the epoch, at once.
   void catch_up(std::int64_t since, std::int64_t gain, const T* gradients, T* row) const {
-    (this->*through_)(open(since - group_start()), s_.open + gain, gradients, shape_.m, row);
+    (this->*kernels_.through)(open(since - group_start()), s_.open + gain, gradients, shape_.m, row);
   }
 
   // Where the gain of a gradient of an epoch of the open group starts, the epoch counted from the group's
@@ -112,17 +139,31 @@ class EpochMaps {
   }
 
   void compose(const T* later, T* earlier, std::int64_t rows) const {  // earlier ← later ∘ earlier
-    for (std::int64_t k = 0; k < rows; ++k, earlier += shape_.width) multiply(later, earlier);
+    (this->*kernels_.compose)(later, earlier, rows);
   }
 
-  void multiply(const T* map, T* row) const { (this->*through_)(map, nullptr, nullptr, 0, row); }
-
-  // (w, z) ← (w, 0) + Σ_k z_k row_k + Σ_b g_b gain_b. Usual sizes are known to the compiler, which then keeps
-  // the sum in registers.
-  using Through = void (EpochMaps::*)(const T*, const T*, const T*, std::int64_t, T*) const;
+  // Usual sizes are known to the compiler, which then keeps sums in registers. All of them:
+  // (w, z) ← (w, 0) + Σ_k z_k row_k + Σ_b g_b gain_b.
+  struct Kernels {
+    void (EpochMaps::*run)(const Move<T>*, std::int64_t) const;
+    void (EpochMaps::*compose)(const T*, T*, std::int64_t) const;
+    void (EpochMaps::*through)(const T*, const T*, const T*, std::int64_t, T*) const;
+  };
 
   template <int W, int Q>
-  void through(const T* map, const T* gains, const T* g, std::int64_t count, T* row) const {
+  void run_known(const Move<T>* moves, std::int64_t n) const {
+    for (std::int64_t i = 0; i < n; ++i)
+      through<W, Q>(moves[i].map, moves[i].gain, &moves[i].value, 1, moves[i].row);
+  }
+
+  template <int W, int Q>
+  void compose_known(const T* later, T* earlier, std::int64_t rows) const {
+    for (std::int64_t k = 0; k < rows; ++k) through<W, Q>(later, nullptr, nullptr, 0, earlier + k * W);
+  }
+
+  template <int W, int Q>
+  [[gnu::always_inline]] void through(const T* map, const T* gains, const T* g, std::int64_t count,
+                                      T* row) const {
     const std::int64_t q = Q > 0 ? Q : shape_.q;
     Lanes<T, W> sum;
     sum.load(row);
@@ -132,6 +173,21 @@ class EpochMaps {
     for (std::int64_t k = 0; k < q; ++k) sum.add(z[k], map + k * W);
     for (std::int64_t b = 0; b < count; ++b) sum.add(g[b], gains + b * W);
     sum.store(row);
+  }
+
+  template <int W, int Q>
+  void through_known(const T* map, const T* gains, const T* g, std::int64_t count, T* row) const {
+    through<W, Q>(map, gains, g, count, row);
+  }
+
+  void run_wide(const Move<T>* moves, std::int64_t n) const {
+    for (std::int64_t i = 0; i < n; ++i)
+      through_wide(moves[i].map, moves[i].gain, &moves[i].value, 1, moves[i].row);
+  }
+
+  void compose_wide(const T* later, T* earlier, std::int64_t rows) const {
+    for (std::int64_t k = 0; k < rows; ++k)
+      through_wide(later, nullptr, nullptr, 0, earlier + k * shape_.width);
   }
 
   void through_wide(const T* map, const T* gains, const T* g, std::int64_t count, T* row) const {
@@ -145,26 +201,30 @@ class EpochMaps {
     std::copy_n(sum.data(), width, row);
   }
 
-  static Through through_of(const EpochShape& shape) {
-    if (shape.width == 8) return shape.q == 1 ? &EpochMaps::through<8, 1> : &EpochMaps::through<8, 0>;
-    if (shape.width == 16) {
-      switch (shape.q) {
-        case 4:
-          return &EpochMaps::through<16, 4>;
-        case 7:
-          return &EpochMaps::through<16, 7>;
-        case 9:
-          return &EpochMaps::through<16, 9>;
-        default:
-          return &EpochMaps::through<16, 0>;
-      }
+  template <int W, int Q>
+  static Kernels known() {
+    return {&EpochMaps::run_known<W, Q>, &EpochMaps::compose_known<W, Q>, &EpochMaps::through_known<W, Q>};
+  }
+
+  static Kernels kernels_of(const EpochShape& shape) {
+    if (shape.width == 8) return shape.q == 1 ? known<8, 1>() : known<8, 0>();
+    if (shape.width == 32) return known<32, 0>();
+    if (shape.width != 16) return {&EpochMaps::run_wide, &EpochMaps::compose_wide, &EpochMaps::through_wide};
+    switch (shape.q) {
+      case 4:
+        return known<16, 4>();
+      case 7:
+        return known<16, 7>();
+      case 9:
+        return known<16, 9>();
+      default:
+        return known<16, 0>();
     }
-    return shape.width == 32 ? &EpochMaps::through<32, 0> : &EpochMaps::through_wide;
   }
 
   EpochShape shape_;
   EpochState<T> s_;
-  Through through_;
+  Kernels kernels_;
 };
 
 }  // namespace skn

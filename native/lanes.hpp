@@ -5,8 +5,8 @@
 
 namespace skn {
 
-// W numbers of type T, W a multiple of 8. Written out as vectors, since compilers unroll short loops over
-// arrays into single numbers otherwise.
+// W numbers of type T, W a multiple of what a register holds. Written out as vectors, since compilers unroll
+// short loops over arrays into single numbers otherwise.
 template <class T, int W>
 class Lanes {
  public:

@@ -77,9 +77,8 @@ class LeadingEigen {
     for (std::int64_t i = n - 1; i >= 2; --i) {
       double* const v = A + i * ld;
       d_[i] = v[i];
-      const std::int64_t width = padded4(i);
       for (std::int64_t j = i; j < ld; ++j) v[j] = 0.0;
-      const double norm = dot(v, v, width), last = v[i - 1];
+      const double norm = dot(v, v, ld), last = v[i - 1];
       if (!(norm - last * last > kNothing * norm)) {
         e_[i - 1] = last;
         continue;
@@ -88,25 +87,20 @@ class LeadingEigen {
       e_[i - 1] = -length;
       v[i - 1] = last + length;
       beta_[i] = beta;
-      // p = βAv, then A −= vwᵀ + wvᵀ with w = p − ½β(vᵀp)v
-      for (std::int64_t j = 0; j < width; j += kLanes) {
-        Vector even{}, odd{};
-        std::int64_t r = 0;
-        for (; r + 1 < i; r += 2) {
-          even += v[r] * at(A + r * ld + j);
-          odd += v[r + 1] * at(A + (r + 1) * ld + j);
+      // p = βAv, then A −= vwᵀ + wvᵀ with w = p − ½β(vᵀp)v. All columns of the rows before i take part: what
+      // lies beyond i is not read again, and loops of one length are what a processor guesses right.
+      with_constant(ld, [&](auto columns) {
+        combine_rows(v, {A, ld}, i, p);
+        for (std::int64_t j = i; j < columns; ++j) p[j] = 0.0;
+        for (std::int64_t j = 0; j < columns; j += kLanes) at(p + j) *= beta;
+        const double half = 0.5 * beta * dot(p, v, columns);
+        for (std::int64_t j = 0; j < columns; j += kLanes) at(p + j) -= half * at(v + j);
+        for (std::int64_t r = 0; r < i; ++r) {
+          double* const a = A + r * columns;
+          const double vr = v[r], pr = p[r];
+          for (std::int64_t j = 0; j < columns; j += kLanes) at(a + j) -= vr * at(p + j) + pr * at(v + j);
         }
-        if (r < i) even += v[r] * at(A + r * ld + j);
-        at(p + j) = beta * (even + odd);
-      }
-      for (std::int64_t j = i; j < width; ++j) p[j] = 0.0;
-      const double half = 0.5 * beta * dot(p, v, width);
-      for (std::int64_t j = 0; j < width; j += kLanes) at(p + j) -= half * at(v + j);
-      for (std::int64_t r = 0; r < i; ++r) {
-        double* const a = A + r * ld;
-        const double vr = v[r], pr = p[r];
-        for (std::int64_t j = 0; j < width; j += kLanes) at(a + j) -= vr * at(p + j) + pr * at(v + j);
-      }
+      });
     }
     d_[1] = A[ld + 1];
     e_[0] = A[ld];
@@ -128,9 +122,11 @@ class LeadingEigen {
     doubt_.resize(lanes);
     guess();
     std::int64_t left = wanted;
-    done_.assign(lanes, 0);
+    done_.assign(lanes, 1);
+    std::fill_n(done_.begin(), wanted, 0);
     for (int iteration = 0; iteration < 16; ++iteration) {
-      for (std::int64_t j = 0; j < lanes; j += kLanes) evaluate(j);
+      for (std::int64_t j = 0; j < lanes; j += kLanes)
+        if (std::find(&done_[j], &done_[j] + kLanes, 0) != &done_[j] + kLanes) evaluate(j);
       for (std::int64_t j = 0; j < lanes; j += kLanes) tighten(j);
       for (std::int64_t j = 0; j < wanted; ++j) {
         if (done_[j]) continue;
@@ -324,15 +320,19 @@ class LeadingEigen {
   }
 
   void transform_back() {
+    along_.resize(width);
+    double* const along = along_.data();
     for (std::int64_t i = 2; i < n_; ++i) {
       if (beta_[i] == 0) continue;
-      const double* v = &A_[i * ld_];
-      for (std::int64_t c = 0; c < width; c += kLanes) {
-        Vector along{};
-        for (std::int64_t j = 0; j < i; ++j) along += v[j] * at(&vectors[j * width + c]);
-        along *= beta_[i];
-        for (std::int64_t j = 0; j < i; ++j) at(&vectors[j * width + c]) -= v[j] * along;
-      }
+      const double *const v = &A_[i * ld_], beta = beta_[i];
+      with_constant(width, [&](auto columns) {
+        combine_rows(v, {vectors.data(), width}, i, along);
+        for (std::int64_t j = 0; j < columns; ++j) along[j] *= beta;
+        for (std::int64_t r = 0; r < i; ++r) {
+          double* const row = vectors.data() + r * columns;
+          for (std::int64_t j = 0; j < columns; j += kLanes) at(row + j) -= v[r] * at(along + j);
+        }
+      });
     }
   }
 
@@ -349,7 +349,7 @@ class LeadingEigen {
 
   SymmetricEigen whole_;
   std::int64_t n_ = 0, k_ = 0, ld_ = 0;
-  std::vector<double> A_, d_, e_, beta_, p_, up_, down_, gamma_, gram_, order_, spare_;
+  std::vector<double> A_, d_, e_, beta_, p_, along_, up_, down_, gamma_, gram_, order_, spare_;
   std::vector<double> x_, low_, high_, beyond_low_, beyond_high_, beyond_, step_, doubt_;
   std::vector<char> done_;
 };

@@ -3,6 +3,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
+
+#include "lanes.hpp"
 
 namespace skn {
 
@@ -29,6 +32,50 @@ inline double dot(const double* a, const double* b, std::int64_t ld) {
 
 inline void axpy(double s, const double* __restrict a, double* __restrict y, std::int64_t ld) {
   for (std::int64_t j = 0; j < ld; ++j) y[j] += s * a[j];
+}
+
+// Calls f with ld as a constant, where it is one of the usual ones: the compiler then keeps a row in
+// registers.
+template <class Call>
+void with_constant(std::int64_t ld, Call f) {
+  switch (ld) {
+    case 12:
+      return f(std::integral_constant<int, 12>{});
+    case 20:
+      return f(std::integral_constant<int, 20>{});
+    default:
+      return f(ld);
+  }
+}
+
+// y = Σ x_k·(row k), k < n
+inline void combine_rows(const double* x, const Small& A, std::int64_t n, double* y) {
+  with_constant(A.ld, [&](auto ld) {
+    if constexpr (std::is_integral_v<decltype(ld)>) {
+      for (std::int64_t j = 0; j < ld; ++j) y[j] = 0.0;
+      for (std::int64_t k = 0; k < n; ++k) axpy(x[k], A.row(k), y, ld);
+    } else {
+      Lanes<double, decltype(ld)::value> sum;
+      sum.zero();
+      for (std::int64_t k = 0; k < n; ++k) sum.add(x[k], A.data + k * ld);
+      sum.store(y);
+    }
+  });
+}
+
+inline void add_rank_one(double scale, const double* v, const Small& A, std::int64_t n) {  // A += scale·vvᵀ
+  with_constant(A.ld, [&](auto ld) {
+    if constexpr (std::is_integral_v<decltype(ld)>) {
+      for (std::int64_t i = 0; i < n; ++i) axpy(scale * v[i], v, A.row(i), ld);
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        Lanes<double, decltype(ld)::value> row;
+        row.load(A.data + i * ld);
+        row.add(scale * v[i], v);
+        row.store(A.data + i * ld);
+      }
+    }
+  });
 }
 
 // K = L Lᵀ in place (lower triangle). A pivot that rounding has eaten marks a direction that depends on

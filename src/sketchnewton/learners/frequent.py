@@ -14,7 +14,7 @@ from sketchnewton.learners.sketch import Integers, LearnerSketch, Merged, padded
 
 GROUP, FAN = 16, 64  # of EpochState in native/epochs.hpp
 GONE = 1e-13  # kGone of native/frequent.hpp
-EPOCH, KIND, VALUE, V = range(4)  # columns of the table, as in native/frequent.hpp
+EPOCH, KIND, VALUE, V = range(4)  # columns of the table, as in native/frequent_features.hpp
 
 
 class FrequentState(LearnerSketch):
@@ -97,7 +97,16 @@ class FrequentState(LearnerSketch):
         return np.asarray(np.linalg.eigvalsh(arrays["M"][:n, :n])[::-1], np.float64)
 
     def basis(self, arrays: Arrays, columns: Floats) -> Floats:
-        """W = [V; C V + T G]."""
+        """[V; C V + T G], the latter made orthonormal: rounding shows in those that began as a short rest."""
+        W = self._directions(arrays, columns)
+        for k in range(int(arrays["sketch_counts"][0]), len(W)):
+            for _ in range(2):
+                W[k] -= (W[:k] @ W[k]) @ W[:k]
+            W[k] /= np.linalg.norm(W[k]) or 1.0
+        return W
+
+    def _directions(self, arrays: Arrays, columns: Floats) -> Floats:
+        """W as the kernel has it."""
         rank, opened = arrays["sketch_counts"][:2]
         rows, G = columns[:, V : self.columns].T, columns[:, self.columns :].T
         opened_rows = arrays["C"][:opened, : self._q] @ rows + arrays["T"][:opened, : self._m] @ G
@@ -105,7 +114,7 @@ class FrequentState(LearnerSketch):
 
     def factor(self, arrays: Arrays, columns: Floats) -> Floats:
         """M^½ W."""
-        W = self.basis(arrays, columns)
+        W = self._directions(arrays, columns)
         values, vectors = np.linalg.eigh(arrays["M"][: len(W), : len(W)])
         S: Floats = np.sqrt(np.maximum(values, 0.0))[:, None] * (vectors.T @ W)
         return S
@@ -132,8 +141,18 @@ class FrequentState(LearnerSketch):
         return Merged(arrays, columns, alpha)
 
     def error_bound(self, arrays: Arrays) -> float:
-        """The sum of shrinks, less what the ridge has made up for."""
-        return float((1.0 - self._ridge) * arrays["shrunk"][0])
+        """The sum of shrinks, less what the ridge has made up for; and what rounding has done to the table.
+
+        Every epoch rounds V, by a unit of its numbers at most; from epoch to epoch that is a random walk.
+        """
+        shrinks = (1.0 - self._ridge) * arrays["shrunk"][0]
+        epochs = arrays["counts"][0] // self._m
+        largest = self.spectrum(arrays).max(initial=0.0)
+        return float(shrinks + np.finfo(self._dtype).eps * largest * np.sqrt(epochs))
+
+    def ridge(self, arrays: Arrays) -> float:
+        """Of each shrink, its share."""
+        return float(self._ridge * arrays["shrunk"][0])
 
     def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""

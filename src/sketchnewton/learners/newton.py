@@ -178,7 +178,8 @@ class SketchedNewton(RangedLearner):
 
     @property
     def error_bound(self) -> float | None:
-        """Certified bound of ‖Σĝĝᵀ − (SᵀS + (α − α₀)I)‖₂: the running sum of shrinks, half of it for `rfd`.
+        """Certified bound of ‖Σĝĝᵀ − (SᵀS + (α − α₀)I)‖₂: the running sum of shrinks, half of it for `rfd`,
+        and an allowance for the rounding of the table.
 
         None for sketches that have no such certificate.
         """
@@ -229,11 +230,11 @@ class SketchedNewton(RangedLearner):
         }
 
     def _first_alpha(self) -> float:
-        """α without what it has gained, which is curvature, and as much as the certificate says."""
+        """α without what it has gained, which is curvature."""
         if not self._grows_alpha:
             return self.alpha_
         if self._first_row_sets_alpha:
-            return max(self.alpha_ - (self.error_bound or 0.0), 0.0)
+            return max(self.alpha_ - self._sketch.ridge(self._arrays), 0.0)
         return float(self._params.get("alpha") or 0.0)
 
     def _merged_intercept(self, other: Self, share: Floats) -> Floats:

@@ -73,6 +73,10 @@ class LearnerSketch(ABC):
         """A certified bound of ‖Σĝĝᵀ − SᵀS‖ (plus the ridge that has grown), where there is one."""
         return None
 
+    def ridge(self, arrays: Arrays) -> float:
+        """What α has gained."""
+        return 0.0
+
     def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""
         return True
