@@ -168,7 +168,7 @@ class Frequent {
   // Share of ‖x‖² outside the span below which it is rounding.
   static constexpr double kInside = sizeof(T) == 4 ? 3e-7 : 1e-12;
   // The same where α outweighs the rows, so that a direction of rounding does no harm.
-  static constexpr double kLeast = sizeof(T) == 4 ? 3e-7 : 1e-14;
+  static constexpr double kLeast = sizeof(T) == 4 ? 2e-7 : 1e-14;
   static constexpr double kOutweighs = 3e-7;
   // Share below which the length of the rest is too unsure for other rows to be measured against it.
   static constexpr double kShort = sizeof(T) == 4 ? 0.0 : 3e-10;
