@@ -320,6 +320,9 @@ void bind_streams(nb::module_& m) {
         "Drop namespaces, add n-grams and interactions: (indptr, indices, data).");
   m.def("write_pairs", &write_pairs, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
         "All rows as ` index:value …`, and where each ends.");
+  m.def(
+      "memory", [](std::size_t bytes) { return to_view(recycled<std::uint8_t>(bytes), bytes); },
+      nb::arg("bytes"), "So many bytes of any content, which may have been those of an earlier batch.");
   m.def("scan_csv", &scan_csv, nb::arg("text"), nb::arg("delimiter"), nb::arg("quote"),
         "The records of delimited text: (ends, fields, lines, open).");
   m.def("parse_vw", &parse_vw, nb::arg("text"), nb::arg("max_line_bytes"), nb::arg("mask"),

@@ -44,6 +44,7 @@ def hash_names(names: list[bytes], seed: int, mask: int) -> npt.NDArray[np.int64
 def write_pairs(
     indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int64], data: npt.NDArray[np.float64]
 ) -> tuple[bytes, npt.NDArray[np.int64]]: ...
+def memory(bytes: int) -> memoryview: ...
 def scan_csv(
     text: Buffer, delimiter: str, quote: str
 ) -> tuple[

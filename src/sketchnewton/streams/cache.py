@@ -31,6 +31,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from sketchnewton import _native
 from sketchnewton.streams.batch import Batch, ParseError
 from sketchnewton.streams.files import Source
 from sketchnewton.streams.reader import BatchReader
@@ -150,9 +151,10 @@ class _Blocks:
         arrays: list[Array] = []
         found = zlib.crc32(_BLOCK.pack(*facts, 0))
         for dtype, length in _layout(rows, entries, flags):
-            if length * np.dtype(dtype).itemsize > self._left:
+            size = length * np.dtype(dtype).itemsize
+            if size > self._left:
                 raise self._damaged()
-            array = np.empty(length, dtype)
+            array: Array = np.asarray(_native.memory(size)).view(dtype)
             self._fill(_bytes_of(array))
             found = zlib.crc32(_bytes_of(array), found)
             arrays.append(array)
