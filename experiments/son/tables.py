@@ -287,20 +287,24 @@ class _Evidence:
 def _table_3(results: Results) -> Outcome:
     found = _Evidence(results)
     names = [name for name in TABLE_3 if (name, "m = 10") in found.errors]
-    rows, verdicts = [], []
+    rows, variants, verdicts, exceptions = [], [], [], []
     for name in names:
         published = TABLE_3[name]
         measured = [found.errors[name, column] for column in COLUMNS]
-        cells = [f"{p:.4f} / {m:.4f}" for p, m in zip(published, measured, strict=True)]
-        rows.append([name, *cells, *(f"{found.errors[name, column]:.4f}" for column in MORE)])
-        verdicts.append("ok" if close(measured[3], published[3]) else found.why(name))
-    table = Table("Published / measured error", ["set", *COLUMNS, *MORE], rows, verdicts)
-    table.note = (
-        "ok: with the diagonal and m = 10, within 10% or 0.5 points of the published, or lower. The last columns: "
-        "Oja's rate as in the paper, and the weights projected as in its Algorithm 1."
-    )
-    verdict = f"{verdicts.count('ok')} of {len(names)} sets within 10% or 0.5 points, or lower"
-    return Outcome([table, found.background(names), *found.more()], _figure_3(found, names), verdict)
+        rows.append([name, *(f"{p:.4f} / {m:.4f}" for p, m in zip(published, measured, strict=True))])
+        variants.append([name, *(f"{found.errors[name, column]:.4f}" for column in [COLUMNS[3], *MORE])])
+        fits = close(measured[3], published[3])
+        verdicts.append("ok" if fits else f"{published[3]:.4f} is not reached: below")
+        if not fits:
+            exceptions.append([name, found.why(name)])
+    table = Table("Published / measured error", ["set", *COLUMNS], rows, verdicts)
+    table.note = "ok: with the diagonal and m = 10, within 10% or 0.5 points of the published, or lower."
+    reasons = Table("Exceptions, and what the measurements below say about them", ["set", ""], exceptions)
+    readings = Table("Other readings of the algorithm", ["set", COLUMNS[3], *MORE], variants)
+    readings.note = "Oja's rate as in the paper, and the weights projected as in its Algorithm 1."
+    verdict = f"{verdicts.count('ok')} of {len(names)} sets within 10% or 0.5 points, or lower (asked: 80%)"
+    tables = [table, reasons, found.background(names), *found.more(), readings]
+    return Outcome(tables, _figure_3(found, names), verdict)
 
 
 def _figure_3(found: _Evidence, names: list[str]) -> list[Figure]:
