@@ -215,7 +215,14 @@ def _lines(axes: Any, figure: Figure) -> None:
 def _markdown(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, str]) -> str:
     lines = ["# The papers, recomputed", ""]
     for experiment, outcome in outcomes:
-        lines += [f"## {experiment.paper}: {experiment.title}", "", outcome.verdict, ""]
+        lines += [
+            f"## {experiment.paper}: {experiment.title}",
+            "",
+            outcome.verdict,
+            "",
+            experiment.protocol,
+            "",
+        ]
         for table in outcome.tables:
             columns = [*table.columns, *(["verdict"] if table.verdicts else [])]
             lines += [f"**{table.title}**", "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]

@@ -263,6 +263,6 @@ EXPERIMENTS = (
         _jobs,
         _outcome,
         "One pass over 70% of the rows, 30% to test, squared loss, |wᵀx| ≤ 1, η_t = 1/t, α₀ of 10^-3 … 10^6; mean "
-        "of three splits (quick: two of the three sketch sizes).",
+        "of the splits with seeds 0, 1 and 2 (quick: two of the three sketch sizes).",
     ),
 )

@@ -80,7 +80,7 @@ ALGORITHM = (
 PROTOCOL = (
     "As the paper's program does it: one pass, half of the squared loss at the prediction clipped to ±1, weights "
     "not projected, a constant feature, best 1/α of 2^-3 … 2^6 in hindsight. Oja's rate is the learner's own. "
-    "AdaGrad projects its weights; its η is of 2^-6 … 2^6."
+    "AdaGrad projects its weights; its η is of 2^-6 … 2^6. Rows that are shuffled are with seed 0."
 )
 
 
