@@ -213,6 +213,8 @@ class _Evidence:
             )
         if name in self.further:
             step, error = min(self.further[name].items(), key=lambda pair: abs(pair[1] - published[2]))
+            if close(plain := self.errors[name, "m = 0"], published[0]):
+                said.append(f"without the diagonal, at m = 0, the error is the published one ({plain:.4f})")
             said.append(
                 f"the order of the file decides: the previous label errs {self._previous(name):.4f}, and the"
                 f" larger the steps, the nearer to that; {error:.4f} needs 1/α = {step:g}, beyond the published"
