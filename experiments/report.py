@@ -39,7 +39,7 @@ th, td { padding: .2rem .6rem; text-align: right; white-space: nowrap; vertical-
 th, td { border-bottom: 1px solid #ddd; }
 th { white-space: normal; vertical-align: bottom; } th:first-child, td:first-child { text-align: left; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-td.text { white-space: normal; text-align: left; min-width: 12rem; } th.text { text-align: left; }
+td.text { white-space: normal; text-align: left; min-width: 10rem; } th.text { text-align: left; }
 .ok { color: #176b2c; } .not { color: #8a4b00; }
 .verdict { background: #f2f5f8; border-left: 4px solid #47749c; padding: .4rem .8rem; margin: .5rem 0; }
 .note, .protocol, footer { color: #555; font-size: .9rem; } li { overflow-wrap: anywhere; }
@@ -162,7 +162,7 @@ def _table(table: Table) -> str:
 
 def _cell(value: object) -> str:
     """Sentences are set as text, all else like numbers."""
-    return f"<td{' class=text' if len(str(value)) > 60 else ''}>{_text(value)}</td>"
+    return f"<td{' class=text' if len(str(value)) > 25 else ''}>{_text(value)}</td>"
 
 
 def _svg(figure: Figure) -> str:
