@@ -125,6 +125,15 @@ def test_a_set_is_fetched_if_its_checksum_is_right(tmp_path: Path, monkeypatch: 
         data.load("wrong", tmp_path)
 
 
+def test_a_table_is_read_without_its_heading_and_unknown_values(tmp_path: Path) -> None:
+    path = tmp_path / "some.csv.xz"
+    path.write_bytes(lzma.compress(b"height,width,class\n1,0,2\n?,5,1\n-2.5,3e2,1\n"))
+    X, y = data.read(path)
+    np.testing.assert_array_equal(X.toarray(), [[1, 0], [-2.5, 300]])
+    assert X.nnz == 3
+    np.testing.assert_array_equal(y, [2, 1])
+
+
 def test_the_command_lists_and_refuses(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
