@@ -3,7 +3,7 @@
     python benchmarks/adaptive_readings.py [--rounds 10000] [--features 500] [--only "rows of length 1"]
 
 Plain NumPy, one order of the rows, best η and σ of the paper's grid. With the absolute loss a gradient is ±x, so
-that ADA-GP is ADA-DP in distribution and one metric serves the whole grid. ADA-FULL's matrix is decomposed in every
+that ADA-GP is ADA-DP in distribution and one metric serves the whole grid. ADA-FULL decomposes its matrix in every
 round up to 1.6 d, then whenever the rows have become 0.8% more (one to two minutes for each reading).
 """
 
