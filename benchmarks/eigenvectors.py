@@ -2,7 +2,7 @@
 
     python benchmarks/eigenvectors.py bounds      mean regret against every stated bound on a grid (~20 min)
     python benchmarks/eigenvectors.py growth      exponents of T and n for the three noises (~10 min)
-    python benchmarks/eigenvectors.py rate        rank-one noise up to T = 64,000, from many draws (~2 min)
+    python benchmarks/eigenvectors.py rate        rank-one noise up to T = 64,000, from many draws (~5 min)
     python benchmarks/eigenvectors.py large       n = 100,000, T = 10,000 rows of 50 non-zeros (~5 min)
     python benchmarks/eigenvectors.py non-zeros   time per round against the non-zeros of a row
 
@@ -78,36 +78,48 @@ def growth(seeds: int) -> None:
 
 
 def rate(seeds: int) -> None:
-    """Regret of rank-one noise on alternating directions, over its rate √(nT ln(T/n)), and its exponent of T.
+    """Regret of rank-one noise on alternating and on fixed directions, and of any learner on random axes.
 
-    The exponent with and without the rate's logarithm, which is not yet slow in games of this length.
+    Over the rate √(nT ln(T/n)), and the exponent of T with and without the rate's logarithm, which is not yet
+    slow in games of this length.
     """
     rounds = np.array([250, 1000, 4000, 16_000, 64_000])
     rng = np.random.default_rng(0)
-    for n in (4, 10, 40):
-        regrets = np.array([_in_three_dimensions(n, int(T), seeds) for T in rounds]).T
+    for n in (4, 10, 40, 160):
         logarithms = np.sqrt(np.maximum(1.0, np.log(rounds / n)))
         scale = np.sqrt(n * rounds) * logarithms
-        ratios = ", ".join(f"{ratio:.3f}" for ratio in regrets.mean(axis=0) / scale)
-        fits = ", ".join(
-            f"{rounds[k]}-{rounds[k + 2]}: T^{_fit(rounds[k : k + 3], regrets[:, k : k + 3], rng)}"
-            f", over √ln(T/n) T^{_fit(rounds[k : k + 3], (regrets / logarithms)[:, k : k + 3], rng)}"
-            for k in range(3)
-        )
-        print(f"n={n}, T={rounds.tolist()}: {_line(regrets)}; over the rate {ratios}; {fits}", flush=True)
+        for sequence in ("alternating", "fixed", "axes"):
+            play = _any_on_axes if sequence == "axes" else _in_three_dimensions
+            regrets = np.array([play(sequence, n, int(T), seeds) for T in rounds]).T
+            ratios = ", ".join(f"{ratio:.3f}" for ratio in regrets.mean(axis=0) / scale)
+            fits = ", ".join(
+                f"{rounds[k]}-{rounds[k + 2]}: T^{_fit(rounds[k : k + 3], regrets[:, k : k + 3], rng)}"
+                f", over √ln(T/n) T^{_fit(rounds[k : k + 3], (regrets / logarithms)[:, k : k + 3], rng)}"
+                f" (rate T^{exponent(rounds[k : k + 3], scale[k : k + 3]):.2f})"
+                for k in range(3)
+            )
+            print(
+                f"{sequence}, n={n}, T={rounds.tolist()}: {_line(regrets)}; over the rate {ratios}; {fits}",
+                flush=True,
+            )
 
 
-def _in_three_dimensions(n: int, rounds: int, seeds: int) -> np.ndarray:
+def _in_three_dimensions(sequence: str, n: int, rounds: int, seeds: int) -> np.ndarray:
     """The game of all seeds at once: sum, noise and best vector live in the span of two axes and v."""
     v = np.random.default_rng(n).standard_normal((seeds, n))
     u = np.column_stack([v[:, :2], np.linalg.norm(v[:, 2:], axis=1)])
     noise = scale_for("rank_one", n, rounds) * u[:, :, None] * u[:, None, :]
     total, gained = np.zeros((3, 3)), np.zeros(seeds)
-    for t in range(rounds):
-        axis, weight = t % 2, 0.5 if t == 0 else 1.0  # as sequences.alternating
-        gained += weight * np.linalg.eigh(total + noise)[1][:, axis, -1] ** 2
-        total[axis, axis] += weight
+    for vector in SEQUENCES[sequence](n, rounds, 0)[:, :2]:
+        gained += (np.linalg.eigh(total + noise)[1][:, :2, -1] @ vector) ** 2
+        total[:2, :2] += np.outer(vector, vector)
     return total.max() - gained
+
+
+def _any_on_axes(sequence: str, n: int, rounds: int, seeds: int) -> np.ndarray:
+    """Whoever plays gains rounds/n on average, so only the best axis has to be counted."""
+    counts = np.random.default_rng(n).multinomial(rounds, np.full(n, 1 / n), 100 * seeds)
+    return counts.max(axis=1) - rounds / n
 
 
 def _regrets(method, cases, seeds):

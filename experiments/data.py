@@ -8,7 +8,6 @@ line says where to get it.
 from __future__ import annotations
 
 import bz2
-import csv
 import hashlib
 import lzma
 import urllib.error
@@ -68,6 +67,7 @@ _A9A = File(
     f"{_LIBSVM}/binary/a9a",
     "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906",
 )
+_COVTYPE = f"{_UCI}/dataset/31/covertype"
 _MANY = ()  # labels are classes
 _FIRST_TEN = tuple(range(1, 11))
 DATA_SETS = {
@@ -92,6 +92,8 @@ DATA_SETS = {
         f"{_LIBSVM}/binary/covtype.libsvm.binary.scale.bz2",
         scaling="[0, 1]",
     ),
+    "covtype, raw": _one("covtype/covtype_7class_raw.csv.xz", _COVTYPE, positive=(2.0,), scaling="raw"),
+    "covtype, raw, class 1": _one("covtype/covtype_7class_raw.csv.xz", _COVTYPE, scaling="raw"),
     "diabetes": _one(
         "diabetes/uci_pima-indians-diabetes.csv.xz",
         f"{_LIBSVM}/binary/diabetes",
@@ -160,7 +162,7 @@ def load(name: str, folder: Path, seed: int = 0, shuffled: bool | None = None) -
     if not present(name, folder):
         raise MissingData(missing_line(name, folder))
     data = DATA_SETS[name]
-    parts = [_read(folder / file.path) for file in data.files]
+    parts = [read(folder / file.path) for file in data.files]
     width = max(X.shape[1] for X, _ in parts)
     for X, _ in parts:
         X.resize((X.shape[0], width))
@@ -181,7 +183,8 @@ def with_constant(X: csr_array) -> csr_array:
     return csr_array(hstack([X, np.ones((X.shape[0], 1))]).tocsr())
 
 
-def _read(path: Path) -> Rows:
+def read(path: Path) -> Rows:
+    """Rows and labels of a file as they stand there."""
     if ".csv" in path.name or ".data" in path.name:
         return _read_csv(path)
     indptr, indices, values, labels = [np.zeros(1, np.int64)], [], [], []
@@ -196,10 +199,10 @@ def _read(path: Path) -> Rows:
 
 
 def _read_csv(path: Path) -> Rows:
-    """Numbers, the label last; rows with an unknown value are left out, as in LIBSVM's copies."""
+    """Numbers, the label last; rows with an unknown value are left out, as in LIBSVM's copies, and a heading."""
     with lzma.open(path, "rt") as text:
-        rows = [row for row in csv.reader(text) if row and "?" not in row]
-    table = np.array(rows, np.float64)
+        lines = (line for line in text if "?" not in line and not line[0].isalpha())
+        table = np.loadtxt(lines, delimiter=",")
     return csr_array(table[:, :-1]), table[:, -1]
 
 

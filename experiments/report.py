@@ -9,8 +9,10 @@ import platform
 import re
 import time
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy
@@ -37,7 +39,7 @@ th, td { padding: .2rem .6rem; text-align: right; white-space: nowrap; vertical-
 th, td { border-bottom: 1px solid #ddd; }
 th { white-space: normal; vertical-align: bottom; } th:first-child, td:first-child { text-align: left; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-td.text { white-space: normal; text-align: left; min-width: 12rem; } th.text { text-align: left; }
+td.text { white-space: normal; text-align: left; min-width: 10rem; } th.text { text-align: left; }
 .ok { color: #176b2c; } .not { color: #8a4b00; }
 .verdict { background: #f2f5f8; border-left: 4px solid #47749c; padding: .4rem .8rem; margin: .5rem 0; }
 .note, .protocol, footer { color: #555; font-size: .9rem; } li { overflow-wrap: anywhere; }
@@ -67,9 +69,27 @@ def _machine() -> dict[str, str]:
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "SciPy": scipy.__version__,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "PyTorch, matplotlib": ", ".join(_version(name) for name in ("torch", "matplotlib")),
+        "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()}",
         "written": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
     }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _processor() -> str:
+    """The model as Linux names it, or the architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0]} ({platform.machine()})" if names else platform.machine()
 
 
 def _page(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, str]) -> str:
@@ -85,6 +105,7 @@ def _page(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, str])
         f"<title>sketchnewton: the papers, recomputed</title><style>{_STYLE}</style></head><body>",
         "<h1>The papers, recomputed</h1>",
         "<p>Every measured number on this page was computed by this run. Published numbers stand beside them.</p>",
+        f"<p class='note'>{_text(_headline(facts))} <a href='#run'>All about this run</a>.</p>",
         f"<div class='wide'><table><caption>Summary</caption>{head}{summary}</table></div>",
     ]
     paper = None
@@ -94,8 +115,19 @@ def _page(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, str])
             parts.append(f"<h2>{_text(paper)}</h2><p>{_text(PAPERS[paper])}</p>")
         parts.append(_section(experiment, outcome))
     rows = "".join(f"<tr><td>{_text(k)}</td><td class='text'>{_text(v)}</td></tr>" for k, v in facts.items())
-    parts.append(f"<footer><div class='wide'><table><caption>This run</caption>{rows}</table></div></footer>")
+    parts.append(
+        f"<footer id='run'><div class='wide'><table><caption>This run</caption>{rows}</table></div></footer>"
+    )
     return "".join([*parts, "</body></html>\n"])
+
+
+def _headline(facts: dict[str, str]) -> str:
+    said = [
+        f"{name}: {facts[name]}"
+        for name in ("run", "workers", "time of this run", "written")
+        if name in facts
+    ]
+    return f"{'; '.join(said)}."
 
 
 def _section(experiment: Experiment, outcome: Outcome) -> str:
@@ -118,7 +150,7 @@ def _table(table: Table) -> str:
     head += "<th class='text'>verdict</th>" if table.verdicts else ""
     body = ""
     for row, verdict in zip(table.rows, verdicts, strict=True):
-        cells = "".join(f"<td>{_text(cell)}</td>" for cell in row)
+        cells = "".join(_cell(cell) for cell in row)
         if table.verdicts:
             cells += f"<td class='text {'ok' if verdict == 'ok' else 'not'}'>{_text(verdict)}</td>"
         body += f"<tr>{cells}</tr>"
@@ -126,6 +158,11 @@ def _table(table: Table) -> str:
     caption = f"<caption>{_text(table.title)}</caption>"
     whole = f"{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     return f"<div class='wide'><table>{whole}</table></div>{note}"
+
+
+def _cell(value: object) -> str:
+    """Sentences are set as text, all else like numbers."""
+    return f"<td{' class=text' if len(str(value)) > 25 else ''}>{_text(value)}</td>"
 
 
 def _svg(figure: Figure) -> str:
@@ -142,20 +179,20 @@ def _svg(figure: Figure) -> str:
     }
     with pyplot.rc_context(style):
         canvas, axes = pyplot.subplots(figsize=(4.2, 3.8), layout="constrained")
-        styles = zip(cycle(COLOURS), cycle(MARKS), strict=False)
-        for (name, (xs, ys)), (colour, mark) in zip(figure.curves.items(), styles, strict=False):
-            marked = mark if figure.points or len(xs) <= 12 else None
-            line = "" if figure.points else "-"
-            axes.plot(xs, ys, line, label=name, color=colour, marker=marked, markersize=4, linewidth=1.4)
+        if figure.bars:
+            values = [ys[-1] for _, ys in figure.curves.values()]
+            axes.barh([*figure.curves], values, color=COLOURS[0])
+            axes.invert_yaxis()
+        else:
+            _lines(axes, figure)
         axes.set(xlabel=figure.x, ylabel=figure.y)
         axes.set_title(figure.title, fontsize=9.5)
-        if figure.points:
-            top = max(max(*xs, *ys) for xs, ys in figure.curves.values())
-            axes.plot([0, top], [0, top], color="#999", linewidth=0.8)
         axes.set_xscale("log" if figure.log_x else "linear")
-        axes.set_yscale("log" if figure.log_y else "linear")
-        axes.grid(alpha=0.3)
-        canvas.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+        if not figure.bars:
+            axes.set_yscale("log" if figure.log_y else "linear")
+            columns = 3 if max(len(name) for name in figure.curves) < 17 else 2
+            canvas.legend(loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
+        axes.grid(alpha=0.3, axis="x" if figure.bars else "both")
         text = io.StringIO()
         canvas.savefig(text, format="svg", metadata={"Date": None})
         pyplot.close(canvas)
@@ -164,10 +201,28 @@ def _svg(figure: Figure) -> str:
     return drawing[drawing.index("<svg") :].replace("<svg", named, 1)
 
 
+def _lines(axes: Any, figure: Figure) -> None:
+    styles = zip(cycle(COLOURS), cycle(MARKS), strict=False)
+    for (name, (xs, ys)), (colour, mark) in zip(figure.curves.items(), styles, strict=False):
+        marked = mark if figure.points or len(xs) <= 12 else None
+        line = "" if figure.points else "-"
+        axes.plot(xs, ys, line, label=name, color=colour, marker=marked, markersize=4, linewidth=1.4)
+    if figure.points:
+        top = max(max(*xs, *ys) for xs, ys in figure.curves.values())
+        axes.plot([0, top], [0, top], color="#999", linewidth=0.8)
+
+
 def _markdown(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, str]) -> str:
     lines = ["# The papers, recomputed", ""]
     for experiment, outcome in outcomes:
-        lines += [f"## {experiment.paper}: {experiment.title}", "", outcome.verdict, ""]
+        lines += [
+            f"## {experiment.paper}: {experiment.title}",
+            "",
+            outcome.verdict,
+            "",
+            experiment.protocol,
+            "",
+        ]
         for table in outcome.tables:
             columns = [*table.columns, *(["verdict"] if table.verdicts else [])]
             lines += [f"**{table.title}**", "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]

@@ -61,6 +61,8 @@ class Figure:
     log_y: bool = False
     points: bool = False
     """No lines between the points, and a diagonal where both coordinates are equal."""
+    bars: bool = False
+    """A bar for the last value of each curve."""
 
 
 @dataclass

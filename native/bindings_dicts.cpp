@@ -1,5 +1,4 @@
-// A dictionary {name: value} as one row: names become indices by a dictionary that Python owns, or by
-// hashing.
+// A dictionary {name: value} as one row: names become indices by a table, or by hashing.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 
 #include "bindings_rows.hpp"
 #include "hashing.hpp"
+#include "name_index.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -60,37 +60,90 @@ double number(PyObject* value) {
   return x;
 }
 
-// Calls visit(key, value) for every item; the objects stay alive even if a key's or value's own code changes
-// the dictionary.
-template <class Visit>
-void for_items(const nb::dict& x, Visit visit) {
-  PyObject *key, *value;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(x.ptr(), &position, &key, &value)) {
-    const nb::object hold_key = nb::borrow(key), hold_value = nb::borrow(value);
-    visit(key, value);
+// The items of a dictionary. They stay alive even if a key's or value's own code changes it.
+struct Items {
+  std::vector<nb::object> names, values;
+
+  explicit Items(const nb::dict& x) {
+    names.reserve(x.size());
+    values.reserve(x.size());
+    PyObject *name, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(x.ptr(), &position, &name, &value)) {
+      names.push_back(nb::borrow(name));
+      values.push_back(nb::borrow(value));
+    }
+  }
+
+  std::unique_ptr<OneRow> row() const {
+    auto row = std::make_unique<OneRow>();
+    row->index.reserve(names.size());
+    row->value.reserve(names.size());
+    for (const nb::object& value : values) row->value.push_back(number(value.ptr()));
+    return row;
+  }
+};
+
+// New names get the next numbers, in an order of their own: that of a dictionary means nothing.
+void add_names(NameIndex& index, const nb::list& known, const std::vector<nb::object>& names) {
+  std::vector<std::pair<nb::object, nb::object>> texts;
+  for (const nb::object& name : names)
+    texts.emplace_back(PyUnicode_CheckExact(name.ptr()) ? name : nb::object(nb::str(name)), name);
+  std::stable_sort(texts.begin(), texts.end(), [](const auto& left, const auto& right) {
+    PyObject *a = left.first.ptr(), *b = right.first.ptr();
+    const Py_ssize_t sizes[] = {PyUnicode_GET_LENGTH(a), PyUnicode_GET_LENGTH(b)};
+    return sizes[0] != sizes[1] ? sizes[0] < sizes[1] : PyUnicode_Compare(a, b) < 0;
+  });
+  for (const auto& [text, name] : texts) {
+    const NameIndex::Key key(name.ptr());
+    if (index.find(known.ptr(), name.ptr(), key) < 0) index.add(known.ptr(), name.ptr(), key);
   }
 }
 
-// The row of the names that `indices` knows, and how many it does not know.
-std::pair<PyRows, std::int64_t> dict_row(const nb::dict& x, const nb::dict& indices) {
-  auto row = std::make_unique<OneRow>();
-  row->index.reserve(x.size());
-  row->value.reserve(x.size());
-  std::int64_t unknown = 0;
-  for_items(x, [&](PyObject* key, PyObject* value) {
-    PyObject* place = PyDict_GetItemWithError(indices.ptr(), key);
-    if (place == nullptr) {
-      if (PyErr_Occurred()) nb::raise_python_error();
-      ++unknown;
-      number(value);  // not a number is an error, known or not
-      return;
-    }
-    row->index.push_back(PyLong_AsLongLong(place));
-    row->value.push_back(number(value));
-  });
+// The number of each name, -1 for one not known; with `learn`, every name is known afterwards.
+std::vector<std::int64_t> places(NameIndex& index, const std::vector<nb::object>& names,
+                                 const nb::list& known, bool learn) {
+  index.follow(known.ptr());
+  std::vector<NameIndex::Key> keys;
+  keys.reserve(names.size());
+  for (const nb::object& name : names) index.prefetch(keys.emplace_back(name.ptr()));
+  for (const NameIndex::Key& key : keys) index.prefetch_more(key);
+  std::vector<std::int64_t> numbers(names.size());
+  std::vector<nb::object> unknown;
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    numbers[k] = index.find(known.ptr(), names[k].ptr(), keys[k]);
+    if (numbers[k] < 0 && learn) unknown.push_back(names[k]);
+  }
+  if (unknown.empty()) return numbers;
+  add_names(index, known, unknown);
+  for (std::size_t k = 0; k < names.size(); ++k)
+    if (numbers[k] < 0) numbers[k] = index.find(known.ptr(), names[k].ptr(), keys[k]);
+  return numbers;
+}
+
+// Values are read first: what is not a number is an error, known name or not, and no name is learned.
+PyRows named_row(NameIndex& index, const nb::dict& x, const nb::list& known, bool learn) {
+  const Items items(x);
+  auto row = items.row();
+  row->index = places(index, items.names, known, learn);
+  std::size_t kept = 0;
+  for (std::size_t k = 0; k < row->index.size(); ++k) {
+    row->index[kept] = row->index[k];
+    row->value[kept] = row->value[k];
+    kept += row->index[k] >= 0;
+  }
+  row->index.resize(kept);
+  row->value.resize(kept);
   row->sort();
-  return {PyRows{std::move(row), nb::none()}, unknown};
+  return PyRows{std::move(row), nb::none()};
+}
+
+nb::list named_places(NameIndex& index, const nb::list& names, const nb::list& known, bool learn) {
+  nb::list result;
+  std::vector<nb::object> objects;
+  for (const nb::handle name : names) objects.push_back(nb::borrow(name));
+  for (const std::int64_t place : places(index, objects, known, learn)) result.append(place);
+  return result;
 }
 
 std::int64_t hashed_index(const nb::str& name, int bits) {
@@ -104,15 +157,11 @@ std::int64_t hashed_index(const nb::str& name, int bits) {
 
 // A name that is no string is hashed as str() writes it.
 PyRows hashed_row(const nb::dict& x, int bits) {
-  auto row = std::make_unique<OneRow>();
-  row->index.reserve(x.size());
-  row->value.reserve(x.size());
-  for_items(x, [&](PyObject* key, PyObject* value) {
-    const nb::object name = nb::borrow(key);
+  const Items items(x);
+  auto row = items.row();
+  for (const nb::object& name : items.names)
     row->index.push_back(
-        hashed_index(PyUnicode_Check(key) ? nb::borrow<nb::str>(name) : nb::str(name), bits));
-    row->value.push_back(number(value));
-  });
+        hashed_index(PyUnicode_Check(name.ptr()) ? nb::borrow<nb::str>(name) : nb::str(name), bits));
   row->sort();
   return PyRows{std::move(row), nb::none()};
 }
@@ -120,13 +169,13 @@ PyRows hashed_row(const nb::dict& x, int bits) {
 }  // namespace
 
 void bind_dicts(nb::module_& m) {
-  m.def(
-      "dict_row",
-      [](const nb::dict& x, const nb::dict& indices) {
-        auto [row, unknown] = dict_row(x, indices);
-        return nb::make_tuple(std::move(row), unknown);
-      },
-      "x"_a, "indices"_a, "The row of {name: value}, and how many names are not in {name: index}.");
+  nb::class_<NameIndex>(m, "NameIndex", "Finds names in a list of names, which it extends by new ones.")
+      .def(nb::init<>())
+      .def("row", &named_row, "x"_a, "names"_a, "learn"_a,
+           "The row of {name: value}; names that the list has not are left out, or with `learn` appended to "
+           "it.")
+      .def("places", &named_places, "wanted"_a, "names"_a, "learn"_a,
+           "Where names stand in the list, -1 for one not there; with `learn` it is appended.");
   m.def("hashed_index", &hashed_index, "name"_a, "bits"_a);
   m.def("hashed_row", &hashed_row, "x"_a, "bits"_a,
         "The row of {name: value}, names hashed to so many bits.");

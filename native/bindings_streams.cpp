@@ -19,6 +19,7 @@
 #include "interactions.hpp"
 #include "names.hpp"
 #include "pair_text.hpp"
+#include "recycled.hpp"
 #include "svmlight.hpp"
 #include "vw_text.hpp"
 
@@ -26,7 +27,10 @@ namespace nb = nanobind;
 namespace hashing = sketchnewton::hashing;
 namespace svmlight = sketchnewton::svmlight;
 namespace vw = sketchnewton::vw;
+using sketchnewton::GiveBack;
 using sketchnewton::Names;
+using sketchnewton::Recycled;
+using sketchnewton::recycled;
 
 namespace {
 
@@ -35,9 +39,9 @@ using Text = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::devi
 // Hands the first `size` elements over as a memoryview. That takes no NumPy, so a command can parse ahead
 // while it is still importing it.
 template <class T>
-nb::object to_view(std::unique_ptr<T[]> memory, std::size_t size) {
+nb::object to_view(Recycled<T> memory, std::size_t size) {
   T* const start = memory.get();
-  const nb::capsule owner(start, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  const nb::capsule owner(start, [](void* p) noexcept { GiveBack()(p); });
   memory.release();
   return nb::cast(nb::ndarray<nb::memview, T, nb::ndim<1>>(start, {size}, owner));
 }
@@ -72,16 +76,16 @@ nb::object located(const Outcome& result, bool has_token) {
 nb::tuple parse_svmlight(const Text& text, std::size_t max_line_bytes) {
   const char* const begin = reinterpret_cast<const char*>(text.data());
   const char* const end = begin + text.shape(0);
-  std::unique_ptr<std::int64_t[]> indptr, indices;
-  std::unique_ptr<double[]> data, labels;
+  Recycled<std::int64_t> indptr, indices;
+  Recycled<double> data, labels;
   svmlight::Outcome result;
   {
     const nb::gil_scoped_release release;
     const auto [rows, nonzeros] = svmlight::bounds(begin, end);
-    indptr = std::make_unique_for_overwrite<std::int64_t[]>(rows + 1);
-    indices = std::make_unique_for_overwrite<std::int64_t[]>(nonzeros);
-    data = std::make_unique_for_overwrite<double[]>(nonzeros);
-    labels = std::make_unique_for_overwrite<double[]>(rows);
+    indptr = recycled<std::int64_t>(rows + 1);
+    indices = recycled<std::int64_t>(nonzeros);
+    data = recycled<double>(nonzeros);
+    labels = recycled<double>(rows);
     result =
         svmlight::parse(begin, end, {indptr.get(), indices.get(), data.get(), labels.get()}, max_line_bytes);
   }
@@ -111,21 +115,21 @@ nb::tuple parse_vw(const Text& text, std::size_t max_line_bytes, std::uint64_t m
                    bool spaced, Names* names) {
   const char* const begin = reinterpret_cast<const char*>(text.data());
   const char* const end = begin + text.shape(0);
-  std::unique_ptr<std::int64_t[]> indptr, indices, entries;
-  std::unique_ptr<double[]> data, labels, importances, bases;
-  std::unique_ptr<std::uint8_t[]> spaces;
+  Recycled<std::int64_t> indptr, indices, entries;
+  Recycled<double> data, labels, importances, bases;
+  Recycled<std::uint8_t> spaces;
   vw::Outcome result;
   {
     const nb::gil_scoped_release release;
     const auto [rows, nonzeros] = vw::bounds(begin, end);
-    indptr = std::make_unique_for_overwrite<std::int64_t[]>(rows + 1);
-    indices = std::make_unique_for_overwrite<std::int64_t[]>(nonzeros);
-    data = std::make_unique_for_overwrite<double[]>(nonzeros);
-    labels = std::make_unique_for_overwrite<double[]>(rows);
-    importances = std::make_unique_for_overwrite<double[]>(rows);
-    bases = std::make_unique_for_overwrite<double[]>(rows);
-    if (spaced) spaces = std::make_unique_for_overwrite<std::uint8_t[]>(nonzeros);
-    if (names != nullptr) entries = std::make_unique_for_overwrite<std::int64_t[]>(nonzeros);
+    indptr = recycled<std::int64_t>(rows + 1);
+    indices = recycled<std::int64_t>(nonzeros);
+    data = recycled<double>(nonzeros);
+    labels = recycled<double>(rows);
+    importances = recycled<double>(rows);
+    bases = recycled<double>(rows);
+    if (spaced) spaces = recycled<std::uint8_t>(nonzeros);
+    if (names != nullptr) entries = recycled<std::int64_t>(nonzeros);
     const vw::Arrays out{indptr.get(),      indices.get(), data.get(),   labels.get(),
                          importances.get(), bases.get(),   spaces.get(), entries.get()};
     std::unique_lock<std::mutex> lock;
@@ -316,6 +320,9 @@ void bind_streams(nb::module_& m) {
         "Drop namespaces, add n-grams and interactions: (indptr, indices, data).");
   m.def("write_pairs", &write_pairs, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
         "All rows as ` index:value …`, and where each ends.");
+  m.def(
+      "memory", [](std::size_t bytes) { return to_view(recycled<std::uint8_t>(bytes), bytes); },
+      nb::arg("bytes"), "So many bytes of any content, which may have been those of an earlier batch.");
   m.def("scan_csv", &scan_csv, nb::arg("text"), nb::arg("delimiter"), nb::arg("quote"),
         "The records of delimited text: (ends, fields, lines, open).");
   m.def("parse_vw", &parse_vw, nb::arg("text"), nb::arg("max_line_bytes"), nb::arg("mask"),

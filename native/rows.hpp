@@ -5,42 +5,55 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace skn {
 
-// One example: parallel arrays of feature indices (strictly increasing) and values (never zero).
+// One example: parallel arrays of feature indices (strictly increasing) and values (never zero), its own or
+// those of the input.
 class Row {
  public:
+  Row() = default;
+  Row(Row&&) = default;  // vectors take their memory along, so views stay valid; not so in copies
+  Row& operator=(Row&&) = default;
+
   std::int64_t size() const { return size_; }
-  const std::int64_t* index() const { return index_.data(); }
-  const double* value() const { return value_.data(); }
+  const std::int64_t* index() const { return index_view_; }
+  const double* value() const { return value_view_; }
 
   void clear(std::int64_t most) {
     if (most > static_cast<std::int64_t>(index_.size())) {
       index_.resize(static_cast<std::size_t>(most));
       value_.resize(static_cast<std::size_t>(most));
     }
+    index_view_ = index_.data();
+    value_view_ = value_.data();
     size_ = 0;
     last_ = -1;
     sorted_ = true;
   }
 
-  // The usual row, sorted and without zeros, is copied in loops that the compiler can vectorise.
+  // The usual row, sorted and without zeros, is looked at in a loop that the compiler can vectorise, and
+  // copied only if its numbers are of other types.
   template <class Index, class Value>
   void assign(const Index* index, const Value* value, std::int64_t n) {
-    clear(n);
-    bool clean = n == 0 || index[0] >= 0;
-    for (std::int64_t k = 1; k < n; ++k) clean &= index[k - 1] < index[k];
-    for (std::int64_t k = 0; k < n; ++k) {
-      index_[k] = static_cast<std::int64_t>(index[k]);
-      value_[k] = static_cast<double>(value[k]);
-      clean &= value[k] != Value(0);
+    if (clean(index, value, n)) {
+      if constexpr (std::is_same_v<Index, std::int64_t> && std::is_same_v<Value, double>) {
+        index_view_ = index;
+        value_view_ = value;
+      } else {
+        clear(n);
+        for (std::int64_t k = 0; k < n; ++k) {
+          index_[k] = static_cast<std::int64_t>(index[k]);
+          value_[k] = static_cast<double>(value[k]);
+        }
+      }
+      size_ = n;
+      return;
     }
-    size_ = n;
-    if (clean) return;
-    size_ = 0;
+    clear(n);
     for (std::int64_t k = 0; k < n; ++k)
       add(static_cast<std::int64_t>(index[k]), static_cast<double>(value[k]));
     finish();
@@ -87,8 +100,18 @@ class Row {
   }
 
  private:
+  template <class Index, class Value>
+  static bool clean(const Index* index, const Value* value, std::int64_t n) {
+    if (n == 0) return true;
+    std::int64_t bad = (index[0] < 0) | (value[0] == Value(0));
+    for (std::int64_t k = 1; k < n; ++k) bad |= (index[k - 1] >= index[k]) | (value[k] == Value(0));
+    return bad == 0;
+  }
+
   std::vector<std::int64_t> index_;
   std::vector<double> value_;
+  const std::int64_t* index_view_ = nullptr;
+  const double* value_view_ = nullptr;
   std::int64_t size_ = 0, last_ = -1;
   bool sorted_ = true;
 };

@@ -202,11 +202,11 @@ def test_memory_does_not_grow_with_the_file(passes: int, tmp_path: Path) -> None
     peaks = []
     for size in (1, 10):
         data.write_text(lines * size)
-        # The least of two: how the reader and the learner take turns moves it by a few per cent.
+        # The least of three: how often the reader is as far ahead as it may be is a matter of chance.
         peaks.append(
             min(
                 peak_kilobytes("train", data, "--sketch", "none", "--quiet", "--passes", passes)
-                for _ in range(2)
+                for _ in range(3)
             )
         )
     data.unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import lzma
 from dataclasses import replace
 from pathlib import Path
@@ -12,19 +13,26 @@ import pytest
 
 from tests.experiment_support import BY_NAME, ROOT, TOY, toy
 
-from experiments import data, report, runner  # isort: skip
+from experiments import catalogue, data, report, runner  # isort: skip
 from sketchnewton.cli import main
 
 
 def run(folder: Path, *experiments: runner.Experiment) -> tuple[list[runner.Outcome], list[str]]:
     said: list[str] = []
-    outcomes = runner.Runner(folder / "cache", 1, said.append).run(experiments, folder, quick=True)
+    outcomes = runner.Runner(folder / "cache", 1, said.append).run(
+        experiments, folder / "no data", quick=True
+    )
     return outcomes, said
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, runner.Outcome]:
-    found, _ = run(tmp_path_factory.mktemp("toy"), *(toy(name) for name in TOY))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("toy")
+
+
+@pytest.fixture(scope="module")
+def outcomes(folder: Path) -> dict[str, runner.Outcome]:
+    found, _ = run(folder, *(toy(name) for name in TOY))
     return dict(zip(TOY, found, strict=True))
 
 
@@ -44,14 +52,34 @@ def test_toy_figures(outcomes: dict[str, runner.Outcome]) -> None:
     assert all(outcome.figures and outcome.seconds > 0 for outcome in outcomes.values())
 
 
-def test_every_experiment_says_what_is_missing(tmp_path: Path) -> None:
-    for experiment in BY_NAME.values():
-        jobs, missing = experiment.jobs(tmp_path, True)
-        assert jobs or missing
-        assert all(str(tmp_path) in line for line in missing)
-    (outcome,), _ = run(tmp_path, BY_NAME["son-table3"])
-    assert outcome.verdict == "not run: data missing"
-    assert len(outcome.missing) == 23
+@pytest.mark.usefixtures("outcomes")  # whose results are kept in the folder
+def test_all_without_data(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The synthetic parts run, and every set of the others is listed with the place to get it."""
+    everything = [toy(name) if name in TOY else experiment for name, experiment in BY_NAME.items()]
+    monkeypatch.setattr(catalogue, "EXPERIMENTS", tuple(everything))
+    monkeypatch.chdir(ROOT)
+    data_folder = folder / "no data"
+    options = ["--quick", "--quiet", "--workers", "1", "--data", str(data_folder), "--output", str(folder)]
+    assert main(["reproduce", "--all", *options]) == 0
+    said = capsys.readouterr().out
+    verdicts = {name: line for name in BY_NAME for line in said.splitlines() if line.startswith(f"{name} ")}
+    assert verdicts.keys() == BY_NAME.keys()
+    synthetic = {name for name, line in verdicts.items() if "not run: data missing" not in line}
+    assert synthetic == {*TOY, "son-figure2"}
+    assert "failed" not in said
+    page = (folder / "report.html").read_text()
+    assert page.count("<section") == len(BY_NAME)
+    assert page.count("<svg") >= len(synthetic)
+    assert "no data folder: synthetic parts only" in page
+    for experiment in everything:
+        missing = experiment.jobs(data_folder, True)[1]
+        assert missing or experiment.name in synthetic
+        for line in missing:
+            assert str(data_folder) in line
+            assert f": {line}" in said
+            assert html.escape(line) in page
 
 
 def test_results_are_kept_and_reported(tmp_path: Path) -> None:
@@ -95,6 +123,15 @@ def test_a_set_is_fetched_if_its_checksum_is_right(tmp_path: Path, monkeypatch: 
     np.testing.assert_array_equal(y, [1, -1])
     with pytest.raises(data.MissingData, match=f"wrong is not in .*: {address}"):
         data.load("wrong", tmp_path)
+
+
+def test_a_table_is_read_without_its_heading_and_unknown_values(tmp_path: Path) -> None:
+    path = tmp_path / "some.csv.xz"
+    path.write_bytes(lzma.compress(b"height,width,class\n1,0,2\n?,5,1\n-2.5,3e2,1\n"))
+    X, y = data.read(path)
+    np.testing.assert_array_equal(X.toarray(), [[1, 0], [-2.5, 300]])
+    assert X.nnz == 3
+    np.testing.assert_array_equal(y, [2, 1])
 
 
 def test_the_command_lists_and_refuses(

@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("river")
 
+from hypothesis import given
+from hypothesis import strategies as st
 from river import checks, datasets, evaluate, linear_model, metrics, optim, preprocessing
 
 from sketchnewton import _native
@@ -142,3 +144,109 @@ def test_untuned_beats_rivers_default() -> None:
     assert accuracy(SketchedNewtonClassifier()) > accuracy(linear_model.LogisticRegression(optim.SGD(0.1)))
     scaled = preprocessing.StandardScaler() | SketchedNewtonClassifier()
     assert accuracy(scaled) > 0.88
+
+
+# -- names of features become numbers as a dictionary would number them
+
+
+class Clash:
+    """Equal to its like, with a hash that all share."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __hash__(self) -> int:
+        return 7
+
+    def __eq__(self, other: object) -> bool:
+        if self.name == "broken":
+            raise RuntimeError("no comparison today")
+        return isinstance(other, Clash) and other.name == self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+any_name = st.one_of(
+    st.text(max_size=3),
+    st.text("ab", min_size=13, max_size=18),  # about the length that the index keeps itself
+    st.text("aé€𝄞\0", max_size=3),
+    st.integers(-3, 3),
+    st.integers().map(lambda k: k << 32),
+    st.sampled_from([True, False, None, 1.0, -0.0, 2.5, float("inf"), (), ("a", 1), b"a", "a", "1"]),
+    st.sampled_from("abc").map(Clash),
+    st.sampled_from("abc").map(np.str_),
+)
+
+
+@given(st.lists(st.tuples(st.lists(any_name, max_size=8, unique=True), st.booleans()), max_size=30))
+def test_names_are_numbered_as_by_a_dictionary(calls: list[tuple[list[Any], bool]]) -> None:
+    index, names, oracle = _native.NameIndex(), [], {}
+    for wanted, learn in calls:
+        if learn:
+            new = [name for name in wanted if name not in oracle]
+            for name in sorted(new, key=lambda name: (len(str(name)), str(name))):
+                oracle[name] = len(oracle)
+        assert index.places(wanted, names, learn) == [oracle.get(name, -1) for name in wanted]
+        assert len(names) == len(oracle)
+        assert all(mine is theirs for mine, theirs in zip(names, oracle, strict=True))
+        assert _native.NameIndex().places(wanted, names, False) == index.places(wanted, names, False)
+
+
+def test_many_names_keep_their_numbers() -> None:
+    """Through all growth; equal names that are other objects, short and long ones, and integers a power apart."""
+    for make in (lambda k: f"w{k}", lambda k: f"a name of some length {k}", lambda k: k << 20):
+        index, names = _native.NameIndex(), []
+        for start in range(0, 50_000, 1000):
+            index.places([make(k) for k in range(start, start + 1000)], names, True)
+        order = random.Random(0).sample(range(50_000), 50_000)
+        assert index.places([make(k) for k in order], names, False) == order
+        assert index.places([make(k) for k in range(50_000, 50_100)], names, False) == [-1] * 100
+
+
+def test_what_fails_learns_no_name() -> None:
+    index, names = _native.NameIndex(), []
+    index.places([Clash("broken")], names, True)
+    with pytest.raises(TypeError, match="must be real number"):
+        index.row({"new": 1.0, "other": "text"}, names, True)
+    with pytest.raises(RuntimeError, match="no comparison today"):
+        index.row({"new": 1.0, Clash("b"): 2.0}, names, True)
+    assert len(names) == 1
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_number_names_on_their_own(again: Any) -> None:
+    model = SketchedNewtonRegressor()
+    for x, _ in stream(50, [1.0]):
+        model.learn_one({**x, ("a", 1): 2.0, 17: 1.0}, 1.0)
+    twin, names = again(model), list(model._names.names)
+    assert twin._names.names == names
+    twin.learn_one({"only the twin": 1.0, "w1": 2.0}, 1.0)
+    assert model._names.names == names
+    assert twin._names.names == [*names, "only the twin"]
+    model.learn_one({"only the first": 1.0}, 1.0)
+    assert model._names.names == [*names, "only the first"]
+    for x, _ in stream(50, [1.0], seed=1):
+        assert list(twin._names._index.places(list(x), twin._names.names, False)) == [
+            names.index(name) if name in names else -1 for name in x
+        ]
+
+
+def test_a_key_may_change_the_dictionary_that_is_learned() -> None:
+    """A comparison that runs code of its own: what was in the row at first is learned."""
+    x: dict[Any, float] = {}
+
+    class Clears(Clash):
+        def __eq__(self, other: object) -> bool:
+            x.clear()
+            return super().__eq__(other)
+
+        __hash__ = Clash.__hash__
+
+    index, names = _native.NameIndex(), []
+    index.places([Clash("a")], names, True)
+    x.update({f"w{k}": 1.0 for k in range(20)})
+    x[Clears("b")] = 1.0
+    index.row(x, names, True)
+    assert len(names) == 22
+    assert not x

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from experiments.data import load, with_constant
+from experiments.data import DATA_SETS, load, read, with_constant
 from experiments.passes import Method, learner_of, mistakes, running_mean
 from sketchnewton import SketchedNewton
 from sketchnewton.cli.demo_data import ill_conditioned
@@ -92,30 +92,29 @@ def _largest_error(exact: Floats, spectrum: Floats) -> float:
 
 
 def order_facts(folder: str, data: str) -> dict[str, float]:
-    """What the order of the file gives away."""
-    y = load(data, Path(folder), shuffled=False)[1]
-    changes = int(np.count_nonzero(np.diff(y)))
-    return {"rows": len(y), "changes": changes, "rarer": float(min(np.mean(y > 0), np.mean(y < 0)))}
+    """What the order of the file gives away, and how many features a row has."""
+    X, y = load(data, Path(folder), shuffled=False)
+    return {
+        "rows": len(y),
+        "nonzeros": X.nnz / len(y),
+        "changes": int(np.count_nonzero(np.diff(y))),
+        "rarer": float(min(np.mean(y > 0), np.mean(y < 0))),
+    }
 
 
-def news_split(folder: str, positive: int, shuffled: bool) -> list[float]:
-    """m = 0 without and with diagonal on 20news with the first so many classes against the others."""
-    from experiments.data import DATA_SETS, _read  # noqa: PLC0415
-
-    X, classes = _read(Path(folder) / DATA_SETS["20news"].files[0].path)
+def news_split(folder: str, positive: list[int], shuffled: bool) -> list[float]:
+    """m = 0 without and with diagonal on 20news with these classes against the others."""
+    X, classes = read(Path(folder) / DATA_SETS["20news"].files[0].path)
     order = np.random.default_rng(0).permutation(len(classes)) if shuffled else np.arange(len(classes))
-    X, y = with_constant(X[order]), np.where(classes[order] <= positive, 1.0, -1.0)
-    return [
-        min(
-            float(
-                mistakes(
-                    SketchedNewton("none", 0, alpha_of(step, diagonal), diagonal=diagonal).learn(X, y), y
-                ).mean()
-            )
-            for step in STEPS
+    X, y = with_constant(X[order]), np.where(np.isin(classes[order], positive), 1.0, -1.0)
+
+    def error(step: float, diagonal: bool) -> float:
+        learner = SketchedNewton(
+            "none", 0, alpha_of(step, diagonal), diagonal=diagonal, project=False, dtype="float64"
         )
-        for diagonal in (False, True)
-    ]
+        return float(mistakes(learner.learn(X, y), y).mean())
+
+    return [min(error(step, diagonal) for step in STEPS) for diagonal in (False, True)]
 
 
 def relative_cost(folder: str, data: str, methods: dict[str, Method]) -> dict[str, float]:

@@ -35,6 +35,31 @@ TABLE_3 = {
     "w1a": (0.001615, 0.001615, 0.004845, 0.004845, 0.003633),
     "w8a": (0.000101, 0.000101, 0.000422, 0.000422, 0.000221),
 }
+SPARSITY = {  # Table 1: features per row
+    "20news": 93.89,
+    "a9a": 13.87,
+    "acoustic": 50.0,
+    "adult": 12.0,
+    "australian": 11.19,
+    "breast-cancer": 10.0,
+    "census": 32.01,
+    "cod-rna": 8.0,
+    "covtype": 11.88,
+    "diabetes": 7.01,
+    "gisette": 4971.0,
+    "heart": 9.76,
+    "ijcnn1": 13.0,
+    "ionosphere": 30.06,
+    "letter": 15.58,
+    "magic04": 9.99,
+    "mnist": 142.43,
+    "mushrooms": 21.0,
+    "rcv1": 75.72,
+    "real-sim": 51.3,
+    "splice": 60.0,
+    "w1a": 11.47,
+    "w8a": 11.65,
+}
 COLUMNS = ["m = 0", "m = 10", "diagonal, m = 0", "diagonal, m = 10", "AdaGrad"]
 MORE = ["diagonal, m = 10, rate 1/t", "diagonal, m = 0, projected", "diagonal, m = 10, projected"]
 TABLE_2 = {
@@ -55,7 +80,7 @@ ALGORITHM = (
 PROTOCOL = (
     "As the paper's program does it: one pass, half of the squared loss at the prediction clipped to ±1, weights "
     "not projected, a constant feature, best 1/α of 2^-3 … 2^6 in hindsight. Oja's rate is the learner's own. "
-    "AdaGrad projects its weights; its η is of 2^-6 … 2^6."
+    "AdaGrad projects its weights; its η is of 2^-6 … 2^6. Rows that are shuffled are with seed 0."
 )
 
 
@@ -92,22 +117,46 @@ def _errors(function: str, folder: Path, name: str, methods: list[Method], **mor
     ]
 
 
+NEWS = {f"1–{k}": list(range(1, k + 1)) for k in range(1, 20)} | {
+    "comp.*": [2, 3, 4, 5, 6],
+    "rec.*": [8, 9, 10, 11],
+    "sci.*": [12, 13, 14, 15],
+    "religion": [1, 16, 20],
+    "hockey": [11],
+}
+COVTYPE = {
+    "covtype": "class 2 against the others, [0, 1]",
+    "covtype, raw": "class 2 against the others, raw",
+    "covtype, raw, class 1": "class 1 against the others, raw",
+}
+FURTHER = [2.0**j for j in (8, 10, 12, 14)]
+"""1/α beyond the paper's grid."""
+
+
 def _table_3_jobs(folder: Path, quick: bool) -> tuple[list[Job], list[str]]:
     names, missing = available(list(TABLE_3), folder)
     jobs = []
     for name in names:
         for grid in GRIDS.values():
             jobs += _errors("progressive_error", folder, name, grid)
-        # Evidence: the other order, and what the order gives away.
+        # Evidence: the other order, and what the file gives away.
         other = not DATA_SETS[name].shuffled
         jobs += _errors("progressive_error", folder, name, GRIDS["diagonal, m = 10"], shuffled=other)
         jobs.append(Job(f"{MEASURE}:order_facts", {"folder": str(folder), "data": name}))
     if "20news" in names:
         jobs += [
-            Job(f"{MEASURE}:news_split", {"folder": str(folder), "positive": k, "shuffled": shuffled})
-            for k in ((10,) if quick else range(1, 20))
+            Job(f"{MEASURE}:news_split", {"folder": str(folder), "positive": NEWS[k], "shuffled": shuffled})
+            for k in (("1–10", "comp.*", "hockey") if quick else NEWS)
             for shuffled in (True, False)
         ]
+    for name in available([*COVTYPE], folder)[0]:
+        if name != "covtype":
+            jobs.append(Job(f"{MEASURE}:order_facts", {"folder": str(folder), "data": name}))
+            for column in () if quick else ("m = 0", "diagonal, m = 0"):
+                jobs += _errors("progressive_error", folder, name, GRIDS[column])
+        jobs += _errors(
+            "progressive_error", folder, name, [newton(0, step, diagonal=True) for step in FURTHER]
+        )
     return jobs, missing
 
 
@@ -121,106 +170,149 @@ class _Evidence:
 
     def __init__(self, results: Results) -> None:
         self.errors: dict[tuple[str, str], float] = {}
+        self.further: dict[str, dict[float, float]] = {}
         self.other_order: dict[str, float] = {}
         self.facts: dict[str, dict[str, float]] = {}
-        self.splits: dict[tuple[int, bool], list[float]] = {}
+        self.splits: dict[tuple[str, bool], list[float]] = {}
         columns = {str(method): name for name, grid in GRIDS.items() for method in grid}
+        further = {str(newton(0, step, diagonal=True)): step for step in FURTHER}
+        splits = {str(classes): name for name, classes in NEWS.items()}
         for job, result in results:
             kind = job.function.partition(":")[2]
             if kind == "progressive_error" and "shuffled" in job.arguments:
                 self.other_order[job["data"]] = min(result, self.other_order.get(job["data"], 1.0))
+            elif kind == "progressive_error" and (step := further.get(str(job["method"]))):
+                self.further.setdefault(job["data"], {})[step] = result
             elif kind == "progressive_error":
                 key = job["data"], columns[str(job["method"])]
                 self.errors[key] = min(result, self.errors.get(key, 1.0))
             elif kind == "order_facts":
                 self.facts[job["data"]] = result
             else:
-                self.splits[job["positive"], job["shuffled"]] = result
+                self.splits[splits[str(job["positive"])], job["shuffled"]] = result
 
     def why(self, name: str) -> str:
         """What the measurements say about a set whose error is not the published one."""
         published, said = TABLE_3[name], []
-        if close(self.errors[name, "diagonal, m = 0"], published[2]):
-            said.append("at m = 0 the error is the published one")
+        if close(plain := self.errors[name, "diagonal, m = 0"], published[2]):
+            said.append(f"at m = 0 the error is the published one ({plain:.4f})")
+            if published[2] == published[3]:
+                said.append(
+                    "the published errors at m = 0 and m = 10 agree to the digit, so that the sketch had no part"
+                    " in them"
+                )
         other = self.other_order[name]
         if close(other, published[3]):
             order = "in the order of the file" if DATA_SETS[name].shuffled else "in shuffled order"
             said.append(f"{order} the error is {other:.4f}")
         if name == "20news" and self.splits:
-            shuffled = [pair for (_, random), pair in self.splits.items() if random]
-            near = sum(
-                close(pair[1], published[2]) and abs(pair[0] / published[0] - 1) < 0.1 for pair in shuffled
-            )
+            with_diagonal = [pair[1] for (_, shuffled), pair in self.splits.items() if shuffled]
             said.append(
-                f"how its classes became two is not published: of {len(shuffled)} splits tried (the first k "
-                f"classes against the others, shuffled) {near} give both errors at m = 0"
+                "how its 20 classes became two is not published, and that decides: from "
+                f"{min(with_diagonal):.4f} to {max(with_diagonal):.4f} at m = 0 in the splits below"
+            )
+        if name in self.further:
+            step, error = min(self.further[name].items(), key=lambda pair: abs(pair[1] - published[2]))
+            if close(plain := self.errors[name, "m = 0"], published[0]):
+                said.append(f"without the diagonal, at m = 0, the error is the published one ({plain:.4f})")
+            said.append(
+                f"the order of the file decides: the previous label errs {self._previous(name):.4f}, and the"
+                f" larger the steps, the nearer to that; {error:.4f} needs 1/α = {step:g}, beyond the published"
+                " grid, whatever the scaling and the split of the classes (below)"
             )
         return "; ".join(said) or "higher than published; order, scaling and clipping do not explain it"
+
+    def _previous(self, name: str) -> float:
+        return self.facts[name]["changes"] / self.facts[name]["rows"]
+
+    def background(self, names: list[str]) -> Table:
+        """What the published errors depend on."""
+        rows = []
+        for name in names:
+            facts, published = self.facts[name], TABLE_3[name]
+            rows.append(
+                [
+                    name,
+                    f"{DATA_SETS[name].scaling}; {'shuffled' if DATA_SETS[name].shuffled else 'file order'}",
+                    f"{facts['rows']:.0f}",
+                    f"{SPARSITY[name]:.2f} / {facts['nonzeros']:.2f}",
+                    "yes" if published[2] == published[3] else "no",
+                    f"{facts['changes']:.0f}",
+                    f"{self._previous(name):.4f}",
+                    f"{facts['rarer']:.4f}",
+                    f"{self.other_order[name]:.4f}",
+                ]
+            )
+        columns = ["set", "features; order", "rows", "features per row, published / ours"]
+        columns += ["published: m = 10 the same as m = 0", "label changes in the file"]
+        columns += ["error of the previous label", "rarer class", "diagonal, m = 10, in the other order"]
+        table = Table("What the published errors depend on", columns, rows)
+        table.note = (
+            "Where the label hardly changes from row to row (magic04, w1a), or the previous label errs less than "
+            "every method (covtype), the published error is one of the file's order and says nothing about "
+            "learning; the other order does. Where the published errors at m = 10 and m = 0 are the same to the "
+            "sixth digit, the sketch did not work in the published run; here it does, for better or for worse."
+        )
+        return table
+
+    def more(self) -> list[Table]:
+        """What was tried on sets whose files are in doubt."""
+        tables = []
+        if self.further:
+            rows = []
+            for name, how in COVTYPE.items():
+                if name not in self.further:
+                    continue
+                row = [how, f"{self.facts[name]['nonzeros']:.2f}", f"{self._previous(name):.4f}"]
+                for column in ("m = 0", "diagonal, m = 0"):
+                    row.append(f"{found:.4f}" if (found := self.errors.get((name, column))) else "–")
+                rows.append([*row, *(f"{error:.4f}" for error in self.further[name].values())])
+            published = TABLE_3["covtype"]
+            columns = ["labels, features", f"features per row (published {SPARSITY['covtype']})"]
+            columns += ["error of the previous label", f"m = 0 (published {published[0]:.4f})"]
+            columns += [f"diagonal, m = 0 (published {published[2]:.4f})"]
+            columns += [f"the same, 1/α = {step:g}" for step in FURTHER]
+            tables.append(Table("covtype in the order of the file", columns, rows))
+            if any("–" in row for row in rows):
+                tables[-1].note = "–: in the full run only."
+        if self.splits:
+            published = TABLE_3["20news"]
+            columns = ["classes against the others", f"shuffled, m = 0 (published {published[0]:.4f})"]
+            columns += [f"diagonal (published {published[2]:.4f})", "file order, m = 0", "diagonal"]
+            rows = [
+                [
+                    name,
+                    *(f"{error:.4f}" for shuffled in (True, False) for error in self.splits[name, shuffled]),
+                ]
+                for name in dict.fromkeys(name for name, _ in self.splits)
+            ]
+            tables.append(Table("20news made binary", columns, rows))
+        return tables
 
 
 def _table_3(results: Results) -> Outcome:
     found = _Evidence(results)
-    names = [name for name in TABLE_3 if (name, "m = 0") in found.errors]
-    rows, verdicts, evidence = [], [], []
+    names = [name for name in TABLE_3 if (name, "m = 10") in found.errors]
+    rows, variants, verdicts, exceptions = [], [], [], []
     for name in names:
         published = TABLE_3[name]
         measured = [found.errors[name, column] for column in COLUMNS]
-        cells = [f"{p:.4f} / {m:.4f}" for p, m in zip(published, measured, strict=True)]
-        rows.append([name, *cells, *(f"{found.errors[name, column]:.4f}" for column in MORE)])
-        verdicts.append("ok" if close(measured[3], published[3]) else found.why(name))
-        facts = found.facts[name]
-        evidence.append(
-            [
-                name,
-                f"{DATA_SETS[name].scaling}; {'shuffled' if DATA_SETS[name].shuffled else 'file order'}",
-                f"{facts['rows']:.0f}",
-                f"{facts['changes']:.0f}",
-                f"{facts['changes'] / facts['rows']:.4f}",
-                f"{facts['rarer']:.4f}",
-                f"{found.other_order[name]:.4f}",
-            ]
-        )
-    table = Table("Published / measured error", ["set", *COLUMNS, *MORE], rows, verdicts)
+        rows.append([name, *(f"{p:.4f} / {m:.4f}" for p, m in zip(published, measured, strict=True))])
+        variants.append([name, *(f"{found.errors[name, column]:.4f}" for column in [COLUMNS[3], *MORE])])
+        fits = close(measured[3], published[3])
+        verdicts.append("ok" if fits else f"{published[3]:.4f} is not reached: below")
+        if not fits:
+            exceptions.append([name, found.why(name)])
+    table = Table("Published / measured error", ["set", *COLUMNS], rows, verdicts)
     table.note = (
-        "ok: with the diagonal and m = 10, within 10% or 0.5 points of the published, or lower. The last columns: "
-        "Oja's rate as in the paper, and the weights projected as in its Algorithm 1."
+        "ok: with the diagonal and m = 10, within 10% or 0.5 points of the published, or lower. The other columns "
+        "are shown, not judged."
     )
-    background = Table(
-        "What the published errors depend on",
-        [
-            "set",
-            "features; order",
-            "rows",
-            "label changes in the file",
-            "error of the previous label",
-            "rarer class",
-            "diagonal, m = 10, in the other order",
-        ],
-        evidence,
-    )
-    background.note = (
-        "Where the label hardly changes from row to row (magic04, w1a), or the previous label errs less than "
-        "every method (covtype), the published error is one of the file's order and says nothing about learning; "
-        "the other order does."
-    )
-    tables = [table, background]
-    if found.splits:
-        splits = [
-            [f"1–{k} against the others, {'shuffled' if random else 'file order'}", f"{a:.4f}", f"{b:.4f}"]
-            for (k, random), (a, b) in sorted(found.splits.items())
-        ]
-        tables.append(
-            Table(
-                "20news made binary",
-                [
-                    "classes",
-                    f"m = 0 (published {TABLE_3['20news'][0]:.4f})",
-                    f"diagonal, m = 0 (published {TABLE_3['20news'][2]:.4f})",
-                ],
-                splits,
-            )
-        )
-    verdict = f"{verdicts.count('ok')} of {len(names)} sets within 10% or 0.5 points, or lower"
+    reasons = Table("Exceptions, and what the measurements below say about them", ["set", ""], exceptions)
+    readings = Table("Other readings of the algorithm", ["set", COLUMNS[3], *MORE], variants)
+    readings.note = "Oja's rate as in the paper, and the weights projected as in its Algorithm 1."
+    verdict = f"{verdicts.count('ok')} of {len(names)} sets within 10% or 0.5 points, or lower (asked: 80%)"
+    tables = [table, reasons, found.background(names), *found.more(), readings]
     return Outcome(tables, _figure_3(found, names), verdict)
 
 

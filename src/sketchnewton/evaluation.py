@@ -127,9 +127,14 @@ class ProgressiveScore:
         p, y, w = self.columns(predictions, labels, weights)
         losses, wrong = self._terms(p, y)
         self.rows += len(p)
-        self.weight = _add_in_order(self.weight, w)
-        self._loss_sum = _add_in_order(self._loss_sum, w * losses)
-        self._mistakes = _add_in_order(self._mistakes, w * wrong)
+        if w is None and self.weight.is_integer() and self._mistakes.is_integer():
+            self.weight += len(p)  # whole numbers add up in any order
+            self._mistakes += int(np.count_nonzero(wrong))
+        else:
+            w = np.ones_like(y) if w is None else w
+            self.weight = _add_in_order(self.weight, w)
+            self._mistakes = _add_in_order(self._mistakes, w * wrong)
+        self._loss_sum = _add_in_order(self._loss_sum, losses if w is None else w * losses)
 
     def report(self, label: float, prediction: npt.ArrayLike) -> Report:
         """The state after the last row, given its `label` and `prediction`; the next interval begins."""
@@ -160,14 +165,15 @@ class ProgressiveScore:
 
     def columns(
         self, predictions: npt.ArrayLike, labels: npt.ArrayLike, weights: npt.ArrayLike | None
-    ) -> tuple[Column, Column, Column]:
-        """The three as checked arrays; weights of None are ones."""
+    ) -> tuple[Column, Column, Column | None]:
+        """The three as checked arrays; no weights stay none."""
         p, y = np.asarray(predictions, np.float64), np.asarray(labels, np.float64)
-        w = np.ones_like(y) if weights is None else np.asarray(weights, np.float64)
-        if y.ndim != 1 or p.shape != self._shape(len(y)) or w.shape != y.shape:
-            shapes = f"predictions {p.shape}, labels {y.shape} and weights {w.shape}"
+        w = None if weights is None else np.asarray(weights, np.float64)
+        if y.ndim != 1 or p.shape != self._shape(len(y)) or (w is not None and w.shape != y.shape):
+            shapes = f"predictions {p.shape}, labels {y.shape}"
+            shapes += "" if w is None else f" and weights {w.shape}"
             raise ValueError(f"{shapes} must have one dimension and the same length")
-        if not (w >= 0.0).all():  # NaN included
+        if w is not None and not (w >= 0.0).all():  # NaN included
             raise ValueError(f"weight {w[~(w >= 0.0)][0]:g} is invalid: must be >= 0")
         return p, y, w
 
@@ -247,11 +253,11 @@ def progressive(
         begin = 0
         while on_report is not None and due - score.rows <= len(p) - begin:
             end = begin + due - score.rows
-            score.update(p[begin:end], y[begin:end], w[begin:end])
+            score.update(p[begin:end], y[begin:end], None if w is None else w[begin:end])
             on_report(score.report(y[end - 1], p[end - 1]))
             begin = end
             due *= 2
-        score.update(p[begin:], y[begin:], w[begin:])
+        score.update(p[begin:], y[begin:], None if w is None else w[begin:])
     return score
 
 

@@ -40,17 +40,14 @@ class _Names:
         if hashing is not None and not 1 <= hashing <= 30:
             raise ValueError(f"hashing={hashing!r} is invalid: must be None or a number of bits from 1 to 30")
         self.bits = hashing
-        self.indices: dict[Any, int] = {}
+        self.names: list[Any] = []  # the name of each number
+        self._index = _native.NameIndex()
 
     def row(self, x: dict[Any, Any], *, learn: bool) -> _native.Rows:
         """One dictionary as a row; without `learn` names never seen are left out: their weight is zero."""
         if self.bits is not None:
             return _native.hashed_row(x, self.bits)
-        row, unknown = _native.dict_row(x, self.indices)
-        if unknown and learn:
-            self._number(x)
-            row, _ = _native.dict_row(x, self.indices)
-        return row
+        return self._index.row(x, self.names, learn)
 
     def rows(self, frame: Any, *, learn: bool) -> _native.Rows:
         """A DataFrame as rows."""
@@ -58,9 +55,7 @@ class _Names:
         if self.bits is not None:
             places = [_native.hashed_index(str(name), self.bits) for name in names]
         else:
-            if learn:
-                self._number(names)
-            places = [self.indices.get(name, -1) for name in names]
+            places = self._index.places(names, self.names, learn)
         indices = np.array(places, np.int64)
         order = np.argsort(indices, kind="stable")[np.count_nonzero(indices < 0) :]
         n, width = len(values), len(order)
@@ -69,11 +64,11 @@ class _Names:
             ends, np.tile(indices[order], n), np.ascontiguousarray(values[:, order]).ravel()
         )
 
-    def _number(self, names: Any) -> None:
-        """New names get the next numbers, in an order of their own: that of a dictionary means nothing."""
-        new = [name for name in names if name not in self.indices]
-        for name in sorted(new, key=lambda name: (len(str(name)), str(name))):
-            self.indices[name] = len(self.indices)
+    def __getstate__(self) -> dict[str, Any]:
+        return {"bits": self.bits, "names": self.names}  # the index is made from the names again
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _index=_native.NameIndex())
 
 
 class _Model(base.Base):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import dataclasses
 import os
 import re
 from collections.abc import Generator, Iterable, Iterator
@@ -221,6 +220,6 @@ def fit(batches: Iterable[Batch], data: Data, labels: Labels) -> Generator[Batch
             data.unlearnable += int(bad.sum())
             data.first_error = data.first_error or f"{data.name}: {why}"
         rows += len(batch)
-        learnable = dataclasses.replace(batch, labels=coded) if coded is not batch.labels else batch
+        learnable = batch.replace(labels=coded) if coded is not batch.labels else batch
         if not bad.all():
             yield kept(learnable, ~bad) if bad.any() else learnable

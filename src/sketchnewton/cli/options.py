@@ -268,8 +268,8 @@ def _eigen(parser: Parser) -> None:
     parser.add_argument(
         "comparison",
         metavar="COMPARISON",
-        choices=("stochastic", "alternating", "rotating", "table1"),
-        help="stochastic, alternating or rotating sequence, or table1: growth in T and in n",
+        choices=("stochastic", "alternating", "rotating", "fixed", "axes", "table1"),
+        help="stochastic, alternating, rotating or fixed direction, random axes, or table1: growth in T and in n",
     )
     parser.add_argument(
         "--n", type=at_least_one, metavar="N", help="dimension (default 10; table1: at most N, default 32)"

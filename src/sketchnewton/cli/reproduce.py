@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"{experiment.name:<14} {experiment.paper}: {experiment.title}")
         return 0
     chosen = _chosen(args, catalogue)
-    folder = Path(args.data) if args.data else root / _part("data").DEFAULT_FOLDER
+    folder = (Path(args.data) if args.data else root / _part("data").DEFAULT_FOLDER).resolve()
     output = Path(args.output)
     workers = args.workers or os.cpu_count() or 1
     runner = _part("runner").Runner(output / "cache", workers, _progress(args.quiet))
@@ -38,10 +38,13 @@ def run(args: argparse.Namespace) -> int:
         "time of this run": f"{time.perf_counter() - start:.0f} s",
     }
     page = _part("report").write(output, outcomes, settings)
+    missing: dict[str, list[str]] = {}
     for experiment, outcome in outcomes:
         print(f"{experiment.name:<14} {outcome.verdict}")
         for line in outcome.missing:
-            print(f"{'':<14} missing: {line}")
+            missing.setdefault(line, []).append(experiment.name)
+    for line, names in missing.items():
+        print(f"missing for {', '.join(names)}: {line}")
     print(f"report written to {page}")
     return 1 if any(outcome.failed for _, outcome in outcomes) else 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,8 +18,7 @@ def cut(batch: Batch, begin: int, end: int) -> Batch:
     if begin == 0 and end >= len(batch):
         return batch
     first, last = int(batch.indptr[begin]), int(batch.indptr[end])
-    return dataclasses.replace(
-        batch,
+    return batch.replace(
         indptr=batch.indptr[begin : end + 1] - first,
         indices=batch.indices[first:last],
         data=batch.data[first:last],
@@ -37,8 +35,7 @@ def kept(batch: Batch, mask: npt.NDArray[np.bool_]) -> Batch:
     """The rows where `mask` is true."""
     lengths = np.diff(batch.indptr)
     entries = np.repeat(mask, lengths)
-    return dataclasses.replace(
-        batch,
+    return batch.replace(
         indptr=np.concatenate(([0], np.cumsum(lengths[mask]))),
         indices=batch.indices[entries],
         data=batch.data[entries],

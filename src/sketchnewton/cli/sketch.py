@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import inspect
 import time
 from typing import Any
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         for batch in data.read(console, stop):
             # Later batches may have features that no row had so far, or lack some.
             sketch.widen(max(sketch.n_features, batch.shape[1]))
-            sketch.update(dataclasses.replace(batch, columns=sketch.n_features))
+            sketch.update(batch.replace(columns=sketch.n_features))
         seconds = time.perf_counter() - start
         stopped = "" if stop.signal is None else "stopped: "
         console.line(f"{stopped}{amount(sketch.rows_seen)} rows in {seconds:.2f} s")

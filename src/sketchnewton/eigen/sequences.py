@@ -14,7 +14,7 @@ import numpy as np
 
 from sketchnewton.eigen.matrices import Floats
 
-__all__ = ["SEQUENCES", "alternating", "rotating", "stochastic"]
+__all__ = ["SEQUENCES", "alternating", "axes", "fixed", "rotating", "stochastic"]
 
 
 def stochastic(n: int, rounds: int, seed: int = 0) -> Floats:
@@ -44,10 +44,25 @@ def rotating(n: int, rounds: int, seed: int = 0, turns: float = 2.0) -> Floats:
     return np.asarray(circle @ plane.T)
 
 
+def fixed(n: int, rounds: int, seed: int = 0) -> Floats:
+    """One axis, over and over: nothing to find out, but noise has to be outgrown while every round costs 1."""
+    return np.tile(np.eye(1, n), (rounds, 1))
+
+
+def axes(n: int, rounds: int, seed: int = 0) -> Floats:
+    """Axes drawn at random: every unit vector gains 1/n a round on average, so that all learners are alike.
+
+    Their regret is what the best axis has above the mean and grows like √T, a lower bound for every learner.
+    """
+    return np.eye(n)[np.random.default_rng([seed, n, rounds, 3]).integers(0, n, rounds)]
+
+
 SEQUENCES: dict[str, Callable[[int, int, int], Floats]] = {
     "stochastic": stochastic,
     "alternating": alternating,
     "rotating": rotating,
+    "fixed": fixed,
+    "axes": axes,
 }
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:  # a command parses ahead while NumPy is still being imported
     import numpy as np
     import numpy.typing as npt
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Rows and their labels: the one currency between streams and learners.
 
@@ -30,18 +28,60 @@ class Batch:
     data: npt.NDArray[np.float64] | npt.NDArray[np.float32]
     labels: npt.NDArray[np.float64]
     """NaN for a row that has none."""
-    weights: npt.NDArray[np.float64] | None = None
+    weights: npt.NDArray[np.float64] | None
     """Importance of each row; None when all are 1."""
-    columns: int | None = None
+    columns: int | None
     """1 + the largest index, where the stream knows it already."""
-    first_line: int | None = None
+    first_line: int | None
     """The line of the input at which the batch's text begins."""
-    tags: list[bytes] | None = None
+    tags: list[bytes] | None
     """What the input calls each row; None when no row is called anything."""
-    base: npt.NDArray[np.float64] | None = None
+    base: npt.NDArray[np.float64] | None
     """What is to be added to each row's prediction; None when nothing is."""
 
     format: ClassVar[str] = "csr"
+
+    # Not a dataclass: importing what makes them would take a tenth of the time of a short command.
+    __slots__ = (
+        "base",
+        "columns",
+        "data",
+        "first_line",
+        "indices",
+        "indptr",
+        "labels",
+        "tags",
+        "weights",
+    )
+
+    def __init__(
+        self,
+        indptr: npt.NDArray[np.int64],
+        indices: npt.NDArray[np.int64],
+        data: npt.NDArray[np.float64] | npt.NDArray[np.float32],
+        labels: npt.NDArray[np.float64],
+        weights: npt.NDArray[np.float64] | None = None,
+        columns: int | None = None,
+        first_line: int | None = None,
+        tags: list[bytes] | None = None,
+        base: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        self.indptr = indptr
+        self.indices = indices
+        self.data = data
+        self.labels = labels
+        self.weights = weights
+        self.columns = columns
+        self.first_line = first_line
+        self.tags = tags
+        self.base = base
+
+    def replace(self, **changes: Any) -> Batch:
+        """The same but for these fields."""
+        return Batch(**{name: getattr(self, name) for name in self.__slots__} | changes)
+
+    def __repr__(self) -> str:
+        return f"Batch({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
     def __len__(self) -> int:
         return len(self.labels)

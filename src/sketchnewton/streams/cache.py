@@ -31,6 +31,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from sketchnewton import _native
 from sketchnewton.streams.batch import Batch, ParseError
 from sketchnewton.streams.files import Source
 from sketchnewton.streams.reader import BatchReader
@@ -150,9 +151,10 @@ class _Blocks:
         arrays: list[Array] = []
         found = zlib.crc32(_BLOCK.pack(*facts, 0))
         for dtype, length in _layout(rows, entries, flags):
-            if length * np.dtype(dtype).itemsize > self._left:
+            size = length * np.dtype(dtype).itemsize
+            if size > self._left:
                 raise self._damaged()
-            array = np.empty(length, dtype)
+            array = _room(length, dtype)
             self._fill(_bytes_of(array))
             found = zlib.crc32(_bytes_of(array), found)
             arrays.append(array)
@@ -162,8 +164,8 @@ class _Blocks:
         indptr, indices, data, labels, *rest = arrays
         return Batch(
             indptr,
-            indices,
-            data,
+            _as(np.int64, indices),
+            _as(np.float64, data),
             labels,
             weights=rest.pop(0) if flags & _WEIGHTS else None,
             base=rest.pop(0) if flags & _BASE else None,
@@ -286,6 +288,21 @@ def _layout(rows: int, entries: int, flags: int) -> list[tuple[str, int]]:
         ("<f8", rows),
     ]
     return layout + [("<f8", rows)] * (bool(flags & _WEIGHTS) + bool(flags & _BASE))
+
+
+def _room(length: int, dtype: npt.DTypeLike) -> Array:
+    """An array of any content, in memory that an earlier batch may have had."""
+    room: Array = np.asarray(_native.memory(length * np.dtype(dtype).itemsize)).view(dtype)
+    return room
+
+
+def _as(dtype: npt.DTypeLike, array: Array) -> Array:
+    """The array as one of the kernels' own types: this thread has the time, the learner's has not."""
+    if array.dtype == dtype:
+        return array
+    wide = _room(len(array), dtype)
+    wide[:] = array
+    return wide
 
 
 def _bytes_of(array: Array) -> memoryview:

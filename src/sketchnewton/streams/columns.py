@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 LABELS = ("label", "y", "target", "_label")
 """The column of the label, if none is named, is the first of these that is there."""
@@ -12,8 +11,7 @@ WEIGHT, TAG = "_weight", "_tag"
 """The columns of weights and tags, if none are named and these are there."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """What the columns of CSV, Parquet and Arrow tables, and the keys of JSON lines, stand for.
 
     A column named ``space|name`` belongs to a namespace. All columns that are not mentioned here are features:
@@ -36,15 +34,12 @@ class Columns:
 
     def with_types(self, types: Mapping[str, str]) -> Columns:
         """These columns, with the types that a reader found: ``reader.types``."""
-        return dataclasses.replace(self, types=tuple(sorted(types.items())))
+        return self._replace(types=tuple(sorted(types.items())))
 
     def to_dict(self) -> dict[str, Any]:
         """What differs from the defaults, as JSON has it."""
-        return {
-            f.name: _lists(getattr(self, f.name))
-            for f in dataclasses.fields(self)
-            if getattr(self, f.name) != f.default
-        }
+        defaults = self._field_defaults
+        return {name: _lists(value) for name, value in self._asdict().items() if value != defaults[name]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Columns:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sketchnewton import _native
 from sketchnewton.streams.batch import Batch, ParseError
@@ -20,17 +19,7 @@ MAX_NGRAM = 16
 _GRAM = re.compile(r"([^\d]?)([0-9]{1,2})", re.ASCII | re.DOTALL)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Features:
-    """How rows are made of what a file says.
-
-    A namespace is meant by the first character of its name, as in Vowpal Wabbit; the default namespace is a
-    blank.
-
-    >>> Features(bits=20, interactions=("ab", "ccd"), ignore="x", ngram=("2", "t3")).mask
-    1048575
-    """
-
+class _Options(NamedTuple):
     bits: int | None = None
     """Indices have so many bits. None: 18 where names are hashed; indices of svmlight and npz as they are."""
     interactions: tuple[str, ...] = ()
@@ -44,7 +33,26 @@ class Features:
     string_values: bool = False
     """VW text: ``name:text`` is a feature of its own, not a mistake."""
 
-    def __post_init__(self) -> None:
+
+class Features(_Options):
+    """How rows are made of what a file says.
+
+    A namespace is meant by the first character of its name, as in Vowpal Wabbit; the default namespace is a
+    blank.
+
+    >>> Features(bits=20, interactions=("ab", "ccd"), ignore="x", ngram=("2", "t3")).mask
+    1048575
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Refuse what makes no sense."""
+        self = super().__new__(cls, *args, **options)
+        self._check()
+        return self
+
+    def _check(self) -> None:
         if self.bits is not None and not 1 <= self.bits <= MAX_BITS:
             raise ValueError(f"bits={self.bits} is invalid: must be from 1 to {MAX_BITS}")
         for term in self.interactions:
@@ -78,11 +86,10 @@ class Features:
 
     def to_dict(self) -> dict[str, Any]:
         """What differs from the defaults, as JSON has it."""
-        fields = dataclasses.fields(self)
         return {
-            f.name: list(value) if isinstance(value := getattr(self, f.name), tuple) else value
-            for f in fields
-            if getattr(self, f.name) != f.default
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self._asdict().items()
+            if value != self._field_defaults[name]
         }
 
     @classmethod
@@ -122,7 +129,7 @@ class Features:
         except OverflowError:
             message = "a row from here on has too many interactions: expected at most 2^24 features"
             raise ParseError("", None, None, message) from None
-        return dataclasses.replace(batch, indptr=indptr, indices=indices, data=data, columns=None)
+        return batch.replace(indptr=indptr, indices=indices, data=data, columns=None)
 
     def as_they_are(self, names: Names | None) -> bool:
         """Whether `indexed` changes nothing."""
@@ -143,9 +150,9 @@ class Features:
             hashes = unique & np.int64(self.mask) if masked else unique
             indices, found = names.enter([b"%d" % index for index in unique.tolist()], b"", hashes)
             entries = found[place[inverse]]
-            batch = dataclasses.replace(batch, indices=indices[place[inverse]], columns=None)
+            batch = batch.replace(indices=indices[place[inverse]], columns=None)
         elif self.bits is not None:
-            batch = dataclasses.replace(batch, indices=batch.indices & np.int64(self.mask), columns=None)
+            batch = batch.replace(indices=batch.indices & np.int64(self.mask), columns=None)
         return self.expanded(batch, None, entries, names) if self.expands else batch
 
     def _kept(self) -> bytes:

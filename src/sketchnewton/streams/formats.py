@@ -6,7 +6,6 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from sketchnewton.streams.batch import Batch, Delayed
 from sketchnewton.streams.columns import Columns
@@ -150,19 +149,29 @@ def _files_in(folder: str) -> list[str]:
     return found
 
 
-@dataclass
 class _Opener:
-    """Knows how each input is to be read; parsers are made once, so that they agree on what they learned."""
+    """Knows how each input is to be read; parsers are made once, so that they agree on what they learned.
 
-    format: str | None
-    features: Features
-    columns: Columns
-    names: Names | None
-    batch_bytes: int
-    max_line_bytes: int
-    types: dict[str, str] = field(default_factory=dict)
-    """Of the columns of tables, as they are found out."""
-    _parsers: dict[str, Parse] = field(default_factory=dict)
+    `types` are those of the columns of tables, as they are found out.
+    """
+
+    def __init__(
+        self,
+        format: str | None,
+        features: Features,
+        columns: Columns,
+        names: Names | None,
+        batch_bytes: int,
+        max_line_bytes: int,
+    ) -> None:
+        self.format = format
+        self.features = features
+        self.columns = columns
+        self.names = names
+        self.batch_bytes = batch_bytes
+        self.max_line_bytes = max_line_bytes
+        self.types: dict[str, str] = {}
+        self._parsers: dict[str, Parse] = {}
 
     def parse(self, source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
         """The batches of one input."""
