@@ -168,14 +168,14 @@ class Frequent {
   // Share of ‖x‖² outside the span below which it is rounding.
   static constexpr double kInside = sizeof(T) == 4 ? 3e-7 : 1e-12;
   // The same where α outweighs the rows, so that a direction of rounding does no harm.
-  static constexpr double kLeast = sizeof(T) == 4 ? 2e-7 : 1e-14;
+  static constexpr double kLeast = sizeof(T) == 4 ? 2.5e-7 : 1e-14;
   static constexpr double kOutweighs = 3e-7;
   // Share below which the length of the rest is too unsure for other rows to be measured against it.
   static constexpr double kShort = sizeof(T) == 4 ? 0.0 : 3e-10;
   static constexpr double kDoubtful = 1e-4;
   static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();  // of a vector of length one
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
-  static constexpr double kFaint = sizeof(T) == 4 ? 1e-7 : 1e-15;  // and share of α
+  static constexpr double kFaint = sizeof(T) == 4 ? 1e-6 : 1e-15;  // and share of α
   static constexpr double kIllConditioned =
       1e6;  // an update that takes this many digits from H: start afresh
   static constexpr std::int64_t kSweep = 16;

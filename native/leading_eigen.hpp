@@ -122,11 +122,9 @@ class LeadingEigen {
     doubt_.resize(lanes);
     guess();
     std::int64_t left = wanted;
-    done_.assign(lanes, 1);
-    std::fill_n(done_.begin(), wanted, 0);
+    done_.assign(lanes, 0);
     for (int iteration = 0; iteration < 16; ++iteration) {
-      for (std::int64_t j = 0; j < lanes; j += kLanes)
-        if (std::find(&done_[j], &done_[j] + kLanes, 0) != &done_[j] + kLanes) evaluate(j);
+      for (std::int64_t j = 0; j < lanes; j += kLanes) evaluate(j);
       for (std::int64_t j = 0; j < lanes; j += kLanes) tighten(j);
       for (std::int64_t j = 0; j < wanted; ++j) {
         if (done_[j]) continue;
