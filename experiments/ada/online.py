@@ -196,6 +196,7 @@ EXPERIMENTS = (
         _table_3,
         "Cross-entropy, one pass, η and σ of 10^-4 … 10 with the fewest mistakes on the first permutation, "
         "mean of five (seeds 0 to 4). ADA-FULL and RADAGRAD, which decompose a matrix per class in every row: η "
-        "and σ of 10^-2 … 10 by 1,500 rows; ADA-FULL with seed 0 alone. Quick: three of the six values, seed 0, without those two.",
+        "and σ of 10^-2 … 10 by 1,500 rows; ADA-FULL with seed 0 alone. Quick: three of the six values, "
+        "seed 0, without those two.",
     ),
 )
