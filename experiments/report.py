@@ -49,12 +49,15 @@ figure { margin: 0; } svg { width: 100%; height: auto; display: block; }
 """
 
 
+TIMES = ("time of this run", "processor time of all jobs")
+
+
 def write(folder: Path, outcomes: Sequence[tuple[Experiment, Outcome]], settings: dict[str, str]) -> Path:
     """Write `report.html` and `report.md` into the folder; returns the path of the page."""
     folder.mkdir(parents=True, exist_ok=True)
     facts = {**_machine(), **settings}
     seconds = sum(outcome.seconds for _, outcome in outcomes)
-    facts["processor time of all jobs"] = f"{seconds:.0f} s"
+    facts[TIMES[1]] = f"{seconds:.0f} s"
     page = folder / "report.html"
     for path, text in ((page, _page(outcomes, facts)), (folder / "report.md", _markdown(outcomes, facts))):
         temporary = path.with_suffix(".part")
@@ -104,7 +107,8 @@ def _page(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, str])
         "<meta name='viewport' content='width=device-width, initial-scale=1'><link rel='icon' href='data:,'>",
         f"<title>sketchnewton: the papers, recomputed</title><style>{_STYLE}</style></head><body>",
         "<h1>The papers, recomputed</h1>",
-        "<p>Every measured number on this page was computed by this run. Published numbers stand beside them.</p>",
+        "<p>Every measured number on this page was computed by this run, or taken over from an earlier one of the "
+        "same code. Published numbers stand beside them.</p>",
         f"<p class='note'>{_text(_headline(facts))} <a href='#run'>All about this run</a>.</p>",
         f"<div class='wide'><table><caption>Summary</caption>{head}{summary}</table></div>",
     ]
@@ -122,11 +126,7 @@ def _page(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, str])
 
 
 def _headline(facts: dict[str, str]) -> str:
-    said = [
-        f"{name}: {facts[name]}"
-        for name in ("run", "workers", "time of this run", "written")
-        if name in facts
-    ]
+    said = [f"{name}: {facts[name]}" for name in ("run", "workers", *TIMES, "written") if name in facts]
     return f"{'; '.join(said)}."
 
 
@@ -188,6 +188,8 @@ def _svg(figure: Figure) -> str:
         axes.set(xlabel=figure.x, ylabel=figure.y)
         axes.set_title(figure.title, fontsize=9.5)
         axes.set_xscale("log" if figure.log_x else "linear")
+        if figure.log_x and not figure.bars:
+            _ticks(axes, figure)
         if not figure.bars:
             axes.set_yscale("log" if figure.log_y else "linear")
             columns = 3 if max(len(name) for name in figure.curves) < 17 else 2
@@ -199,6 +201,14 @@ def _svg(figure: Figure) -> str:
     drawing = re.sub("<metadata>.*?</metadata>", "", text.getvalue(), flags=re.DOTALL)
     named = f"<svg role='img' aria-label='{_text(figure.title)}'"
     return drawing[drawing.index("<svg") :].replace("<svg", named, 1)
+
+
+def _ticks(axes: Any, figure: Figure) -> None:
+    """On a logarithmic axis: at the points if there are few, otherwise at the powers of ten alone."""
+    places = sorted({x for xs, _ in figure.curves.values() for x in xs})
+    if len(places) <= 5:
+        axes.set_xticks(places, [f"{place:g}" for place in places])
+    axes.xaxis.set_minor_formatter("")
 
 
 def _lines(axes: Any, figure: Figure) -> None:

@@ -79,13 +79,16 @@ def regression(method: str, tau: int, rounds: int, d: int, seeds: int, grid: lis
 def classification(
     folder: str, train: str, test: str, method: str, tau: int, seeds: int, grid: list[float], rows: int | None
 ) -> dict[str, Any]:
-    """One pass, cross-entropy: mistakes, and accuracy on test rows, along it; η and σ of fewest mistakes."""
+    """One pass, cross-entropy: mistakes, and accuracy on test rows, along it.
+
+    η and σ are those of fewest mistakes on so many rows of the first permutation.
+    """
     X, y = load(train, Path(folder))
     X_test, y_test = load(test, Path(folder))
     X, X_test = X.toarray(), X_test.toarray()
     names = np.unique(y)
     y, y_test = np.searchsorted(names, y), np.searchsorted(names, y_test)
-    orders = [np.random.default_rng(seed).permutation(len(y))[:rows] for seed in range(seeds)]
+    orders = [np.random.default_rng(seed).permutation(len(y)) for seed in range(seeds)]
 
     def run(pair: tuple[float, float], order: npt.NDArray[np.intp], points: int) -> dict[str, Any]:
         learner = learner_of(method, tau, *pair, loss="logistic", classes=len(names))
@@ -102,7 +105,7 @@ def classification(
                     accuracies.append(float(np.mean(np.argmax(learner.predict(X_test), axis=1) == y_test)))
         return {"mistakes": counts, "accuracies": accuracies, "rows": ends[1:].astype(float).tolist()}
 
-    best = min(pairs(method, grid), key=lambda pair: int(run(pair, orders[0], 1)["mistakes"][-1]))
+    best = min(pairs(method, grid), key=lambda pair: int(run(pair, orders[0][:rows], 1)["mistakes"][-1]))
     runs = [run(best, order, 15) for order in orders]
     final = [100 * each["accuracies"][-1] for each in runs]
     return {
