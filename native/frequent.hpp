@@ -89,7 +89,7 @@ class Frequent {
 
   void settle(T* row) { features_.settle(row); }
 
-  void extra(const T* row, T* out) const { features_.extra(row, out); }
+  void extra(const T* row, T* out) { features_.extra(row, out); }
 
   double begin(const double* columns, double xx, const T*) {
     xx_ = xx;

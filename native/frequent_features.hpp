@@ -54,6 +54,7 @@ class FrequentFeatures {
   // up to now where gradients of earlier epochs wait, and notes which have gradients of this epoch.
   void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t n, double* out) {
     table_ = table;
+    follow();
     sort(index, x, n);
     moves_.start(3 * n);
     for (std::int64_t i = first(kAsleep); i < last(kAsleep); ++i) wake(table.row(index_[i]));
@@ -129,6 +130,7 @@ class FrequentFeatures {
 
   // All that was put off, for one feature. A gradient of this epoch goes on waiting.
   void settle(T* row) {
+    follow();
     T* columns = row + Table<T>::kSketch;
     const T kind = columns[kKind], value = columns[kValue];
     const bool waits = kind >= static_cast<T>(first_kind_);
@@ -141,7 +143,8 @@ class FrequentFeatures {
   }
 
   // What the table does not show of a feature: its column of G.
-  void extra(const T* row, T* out) const {
+  void extra(const T* row, T* out) {
+    follow();
     std::fill(out, out + s_.m, T(0));
     const T* columns = row + Table<T>::kSketch;
     const std::int64_t k = gradient(columns);
@@ -168,6 +171,7 @@ class FrequentFeatures {
     if (epochs_.group_is_full()) end_group(table);
     look_up();
   }
+
   // All features are brought up to date, and the count of maps starts again. Adds VVᵀ to the lower triangle
   // of K.
   void sweep(const Table<T>& table, std::int64_t active, const Small& K) {
@@ -232,9 +236,16 @@ class FrequentFeatures {
   std::int64_t first(int of) const { return place_[of]; }
   std::int64_t last(int of) const { return place_[of + 1]; }
 
+  // The state is an array that others may have learned with or restored: what was looked up may be of old.
+  void follow() {
+    if (epochs_.now() != now_ || epochs_.group_start() != start_) look_up();
+  }
+
   // Tables for sort(): what waits by kind, and the class by what waits and by how the feature's epoch
   // compares with the group's start and with now.
   void look_up() {
+    now_ = epochs_.now();
+    start_ = epochs_.group_start();
     const bool opening = epochs_.now() == epochs_.group_start();
     first_kind_ = 1 + (s_.m + 1) * (epochs_.now() - epochs_.group_start());
     waits_.assign(static_cast<std::size_t>(first_kind_ + s_.m + 1), 1);
@@ -377,8 +388,9 @@ class FrequentFeatures {
   std::int64_t q_, ldm_;
   EpochShape shape_;
   EpochMaps<T> epochs_;
-  std::vector<std::int64_t> gains_;  // by kind
-  std::int64_t first_kind_ = 1;      // of gradient 0 of this epoch
+  std::vector<std::int64_t> gains_;   // by kind
+  std::int64_t now_ = 0, start_ = 0;  // when the following were looked up
+  std::int64_t first_kind_ = 1;       // of gradient 0 of this epoch
   std::vector<std::uint8_t> waits_;
   std::uint8_t class_[16];  // times eight
   // Of the row that was gathered, sorted by class:

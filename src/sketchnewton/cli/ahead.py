@@ -14,7 +14,7 @@ from sketchnewton.streams import BatchReader, Columns, Features, format_of_name,
 
 __all__ = ["Ahead", "begin", "given"]
 
-_BATCHES = 8  # of two megabytes each: a head start for the thread that parses, at little memory
+_BATCHES = 4  # of two megabytes each: a head start for the thread that parses, at little memory
 
 
 class Ahead(NamedTuple):

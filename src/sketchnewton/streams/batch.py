@@ -66,15 +66,15 @@ class Batch:
         tags: list[bytes] | None = None,
         base: npt.NDArray[np.float64] | None = None,
     ) -> None:
-        self.indptr = indptr
-        self.indices = indices
-        self.data = data
-        self.labels = labels
-        self.weights = weights
-        self.columns = columns
-        self.first_line = first_line
-        self.tags = tags
-        self.base = base
+        values = (base, columns, data, first_line, indices, indptr, labels, tags, weights)
+        for name, value in zip(self.__slots__, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a batch is not changed: use replace({name}=…)")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, ({name: getattr(self, name) for name in self.__slots__},)
 
     def replace(self, **changes: Any) -> Batch:
         """The same but for these fields."""
@@ -92,6 +92,10 @@ class Batch:
         if self.columns is not None:
             return len(self.labels), self.columns
         return len(self.labels), int(self.indices.max(initial=-1)) + 1
+
+
+def _restored(fields: dict[str, Any]) -> Batch:
+    return Batch(**fields)
 
 
 class Delayed:
