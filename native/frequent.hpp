@@ -75,15 +75,10 @@ class Frequent {
         g_(ldm_),
         map_(shape_.whole()),
         spread_(m_),
-        lone_(m_) {
-    for (std::int64_t k = 0; k < counts_[kOpened]; ++k) {
-      spread_[k] = spread(k);
-      const double* Tm = s_.Tm + k * ldm_;
-      for (std::int64_t b = 0; b < m_; ++b) lone_[k] = Tm[b] != 0 ? Tm[b] < 0 : lone_[k];
-    }
-  }
+        lone_(m_) {}
 
   void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t n, double* out) {
+    recall();
     features_.gather(table, index, x, n, out);
   }
 
@@ -157,6 +152,16 @@ class Frequent {
   }
 
  private:
+  // What is known of the opened directions, from the state: another kernel may have opened them.
+  void recall() {
+    for (std::int64_t k = 0; k < counts_[kOpened]; ++k) {
+      spread_[k] = spread(k);
+      const double* Tm = s_.Tm + k * ldm_;
+      lone_[k] = 0;
+      for (std::int64_t b = 0; b < m_; ++b) lone_[k] = Tm[b] != 0 ? Tm[b] < 0 : lone_[k];
+    }
+  }
+
   using Features = FrequentFeatures<T>;
   enum {
     kRank = Features::kRank,

@@ -50,6 +50,15 @@ def test_batches_do_not_matter(kind: str, size: int) -> None:
     assert_same_state(whole, parts)
 
 
+def test_scores_are_those_of_a_copy_whenever_asked(kind: str) -> None:
+    """What was looked up for earlier scores must not outlive the state that it was looked up in."""
+    X, y = stream(kind)
+    learner = LEARNERS[kind]()
+    for start in range(0, 300, 7):
+        learner.learn(X[start : start + 7], y[start : start + 7])
+        np.testing.assert_array_equal(learner.score(X[:20]), copy.deepcopy(learner).score(X[:20]))
+
+
 def test_features_that_come_late_do_not_matter(kind: str) -> None:
     """A batch that holds a large index makes room early; the bits must not depend on it."""
     d = 60 if kind in DENSE else 1200
