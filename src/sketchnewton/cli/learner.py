@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,6 @@ from sketchnewton.cli.options_learner import (
     ONLY_WITH_SKETCH,
 )
 from sketchnewton.learners import Learner, OneVsAll
-from sketchnewton.learners.base import defaults_of
 from sketchnewton.losses import get_loss
 
 __all__ = [
@@ -63,7 +63,7 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
     if kind is None:
         return _default(given, classes)
     make = _class(kind)
-    takes = defaults_of(make)
+    takes = inspect.signature(make).parameters
     parameters = {}
     for name, value in given.items():
         if _parameter(name) in takes:
@@ -71,7 +71,7 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
         elif name != "seed":  # where nothing is random, any seed will do
             raise usage_error(f"{_option(name)} does not apply to --learner {kind}")
     if "sketch" in takes:
-        _check_sketch(given, parameters.get("sketch", takes["sketch"]))
+        _check_sketch(given, parameters.get("sketch", takes["sketch"].default))
     if "intercept" in takes:
         parameters.setdefault("intercept", True)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import os
 import threading
@@ -21,16 +22,6 @@ Path = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
 
 _ATTACHED = "attached/"  # before the names of attached arrays in a model file
-
-
-def defaults_of(kind: type[Learner]) -> dict[str, Any]:
-    """The constructor's optional arguments and what they are by default.
-
-    `inspect` would tell as much; importing it takes as long as learning thousands of rows.
-    """
-    init = kind.__init__
-    names, values = init.__code__.co_varnames[: init.__code__.co_argcount], init.__defaults__ or ()
-    return dict(zip(names[len(names) - len(values) :], values, strict=True)) | (init.__kwdefaults__ or {})
 
 
 class Learner(ABC):
@@ -207,8 +198,8 @@ class Learner(ABC):
         return learner
 
     def __repr__(self) -> str:
-        defaults = defaults_of(type(self))
-        shown = [f"{k}={v!r}" for k, v in self._params.items() if k not in defaults or defaults[k] != v]
+        signature = inspect.signature(type(self)).parameters
+        shown = [f"{k}={v!r}" for k, v in self._params.items() if signature[k].default != v]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __getstate__(self) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Batch:
 
     format: ClassVar[str] = "csr"
 
-    # Not a dataclass: importing what makes them would take a tenth of the time of a short command.
+    # Not a dataclass: importing what makes them would hold up a command that reads ahead.
     __slots__ = (
         "base",
         "columns",
