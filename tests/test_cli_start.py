@@ -52,7 +52,7 @@ def test_no_numpy_for_a_word_of_help(args: list[str]) -> None:
 
 def test_training_imports_no_more_than_numpy(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "rows.svm")
-    modules = modules_after("train", str(data), "--model", str(tmp_path / "m.skn"), "--quiet")
+    modules = modules_after("train", str(data), "--model", str(tmp_path / "m.skn"), "--test", str(data))
     assert "numpy" in modules
     assert not modules & {"scipy", "sklearn", "matplotlib", "safetensors"}
 

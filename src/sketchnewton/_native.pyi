@@ -73,8 +73,8 @@ def expand_rows(
     indptr: npt.NDArray[np.int64],
     indices: npt.NDArray[np.int64],
     data: npt.NDArray[np.float64],
-    spaces: npt.NDArray[np.uint8] | None,
-    entries: npt.NDArray[np.int64] | None,
+    spaces: npt.NDArray[np.uint8] | memoryview | None,
+    entries: npt.NDArray[np.int64] | memoryview | None,
     names: NameTable | None,
     kept: bytes,
     ngram: bytes,
@@ -118,6 +118,25 @@ def loss_values(
     code: int, parameter: float, predictions: _Floats, labels: _Floats
 ) -> tuple[_Floats, _Floats]: ...
 def padded_columns(columns: int) -> int: ...
+def zeros(shape: tuple[int, ...], dtype: str) -> memoryview: ...
+def copy_rows(
+    source: npt.NDArray[Any], target: npt.NDArray[Any], features: _Integers, count: int
+) -> None: ...
+def gather_rows(
+    source: npt.NDArray[Any], target: npt.NDArray[Any], features: _Integers, count: int
+) -> None: ...
+def not_finite(values: _Floats) -> int: ...
+def negative(values: _Floats) -> int: ...
+def add_losses(
+    code: int,
+    parameter: float,
+    predictions: _Floats,
+    labels: _Floats,
+    weights: _Floats | None,
+    losses: float,
+    mistakes: float,
+    weight: float,
+) -> tuple[float, float, float, bool]: ...
 
 class TableKernel:
     def learn_one(self, row: Rows, label: float) -> float: ...

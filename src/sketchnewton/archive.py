@@ -27,22 +27,22 @@ from collections.abc import Iterator, Mapping
 from io import BufferedReader, BufferedWriter
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+from sketchnewton.lazy import ArrayLike, NDArray, np
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "read", "write"]
 
 FORMAT_VERSION = 1
 
 Path = str | os.PathLike[str]
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, "NDArray[Any]"]
 
 _DTYPES = {
     **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "|b1"},
     **{"I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1"},
     **{"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1"},
 }
-_NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
+_NAMES = {code[1:]: name for name, code in _DTYPES.items()}  # whatever the byte order
+_FORMATS = {("d", 8): "F64", ("f", 4): "F32", ("l", 8): "I64", ("q", 8): "I64"}  # of memoryviews
 _START = b'{"__metadata__":{"format":"sketchnewton",'
 _LONGEST_TEXT = 100_000_000  # that of the safetensors library
 
@@ -60,7 +60,7 @@ def prepare() -> None:
     import json  # noqa: PLC0415, F401
 
 
-def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> None:
+def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, ArrayLike]) -> None:
     """Put `header`, which `json` must be able to hold, and `arrays` into the file `path`, all or nothing.
 
     The new content is complete on the disk before it takes the name of the old, so a crash, a full disk or an
@@ -69,7 +69,9 @@ def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayL
     """
     import hashlib  # noqa: PLC0415 - loads OpenSSL: not for those who never save, as json below
 
-    content = {name: np.asarray(array) for name, array in arrays.items()}
+    content: dict[str, Any] = {
+        name: array if _is_plain(array) else np.asarray(array) for name, array in arrays.items()
+    }
     # Wide types first keeps every array aligned.
     order = sorted(content, key=lambda name: (-content[name].itemsize, name))
     start = _start_of_file(header, {name: content[name] for name in order})
@@ -118,7 +120,7 @@ def _start_of_file(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     }
     end = 0
     for name, array in arrays.items():
-        dtype = _NAMES.get(array.dtype.newbyteorder("<"))
+        dtype = _name_of(array)
         if dtype is None:
             raise TypeError(f"array {name!r} has dtype {array.dtype}, which a model file cannot hold")
         if name in text:
@@ -132,8 +134,27 @@ def _start_of_file(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     return len(encoded).to_bytes(8, "little") + encoded
 
 
-def _bytes_of(array: npt.NDArray[Any]) -> memoryview:
+def _is_plain(array: Any) -> bool:
+    """Is it a memoryview that can be written as it is, without NumPy?"""
+    return (
+        isinstance(array, memoryview)
+        and (array.format, array.itemsize) in _FORMATS
+        and array.c_contiguous
+        and sys.byteorder == "little"
+    )
+
+
+def _name_of(array: NDArray[Any] | memoryview) -> str | None:
+    """What safetensors calls its type."""
+    if isinstance(array, memoryview):
+        return _FORMATS[array.format, array.itemsize]
+    return _NAMES.get(array.dtype.str[1:])
+
+
+def _bytes_of(array: NDArray[Any] | memoryview) -> memoryview:
     """The array's bytes in C order and little-endian: a view where possible, else one copy."""
+    if isinstance(array, memoryview):
+        return array.cast("B") if array.nbytes else memoryview(b"")
     little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
     return little.reshape(-1).view(np.uint8).data
 

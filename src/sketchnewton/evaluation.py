@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-import numpy as np
-import numpy.typing as npt
-
+from sketchnewton import _native
+from sketchnewton.lazy import ArrayLike, Floats, NDArray, np
 from sketchnewton.losses import Loss, get_loss
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ __all__ = [
 ]
 
 
-Column = npt.NDArray[np.float64]
-
 _STATE = (
     "rows",
     "weight",
@@ -51,11 +48,11 @@ class Batch(Protocol):
     """Rows with their answers; what else it holds is between it and the learner."""
 
     @property
-    def labels(self) -> npt.ArrayLike:
+    def labels(self) -> ArrayLike:
         """One label per row."""
 
     @property
-    def weights(self) -> npt.ArrayLike | None:
+    def weights(self) -> ArrayLike | None:
         """One weight per row, or None for all ones."""
 
 
@@ -66,7 +63,7 @@ class Learner(Protocol):
     def loss(self) -> Loss:
         """The loss that scores its predictions."""
 
-    def learn(self, X: Any, y: Any, sample_weight: Any = None, /) -> npt.ArrayLike:
+    def learn(self, X: Any, y: Any, sample_weight: Any = None, /) -> ArrayLike:
         """Learn row by row; return the prediction made before each update."""
 
 
@@ -120,23 +117,13 @@ class ProgressiveScore:
             return None
         return self._mistakes / self.weight
 
-    def update(
-        self, predictions: npt.ArrayLike, labels: npt.ArrayLike, weights: npt.ArrayLike | None = None
-    ) -> None:
+    def update(self, predictions: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None) -> None:
         """Add rows: one prediction and label each, and a weight ≥ 0 unless all weigh 1."""
         p, y, w = self.columns(predictions, labels, weights)
-        losses, wrong = self._terms(p, y)
-        self.rows += len(p)
-        if w is None and self.weight.is_integer() and self._mistakes.is_integer():
-            self.weight += len(p)  # whole numbers add up in any order
-            self._mistakes += int(np.count_nonzero(wrong))
-        else:
-            w = np.ones_like(y) if w is None else w
-            self.weight = _add_in_order(self.weight, w)
-            self._mistakes = _add_in_order(self._mistakes, w * wrong)
-        self._loss_sum = _add_in_order(self._loss_sum, losses if w is None else w * losses)
+        self._add(p, y, w)
+        self.rows += len(y)
 
-    def report(self, label: float, prediction: npt.ArrayLike) -> Report:
+    def report(self, label: float, prediction: ArrayLike) -> Report:
         """The state after the last row, given its `label` and `prediction`; the next interval begins."""
         report = Report(
             examples=self.rows,
@@ -144,7 +131,7 @@ class ProgressiveScore:
             loss_since_last=self.loss_since_report,
             error_rate=self.error_rate,
             label=float(label),
-            prediction=self._answer(np.asarray(prediction, np.float64)),
+            prediction=self._answer(prediction),
         )
         self._reported_loss_sum, self._reported_weight = self._loss_sum, self.weight
         return report
@@ -164,28 +151,29 @@ class ProgressiveScore:
             setattr(self, name, value)
 
     def columns(
-        self, predictions: npt.ArrayLike, labels: npt.ArrayLike, weights: npt.ArrayLike | None
-    ) -> tuple[Column, Column, Column | None]:
+        self, predictions: ArrayLike, labels: ArrayLike, weights: ArrayLike | None
+    ) -> tuple[Floats, Floats, Floats | None]:
         """The three as checked arrays; no weights stay none."""
-        p, y = np.asarray(predictions, np.float64), np.asarray(labels, np.float64)
-        w = None if weights is None else np.asarray(weights, np.float64)
+        p, y, w = _column(predictions), _column(labels), None if weights is None else _column(weights)
         if y.ndim != 1 or p.shape != self._shape(len(y)) or (w is not None and w.shape != y.shape):
             shapes = f"predictions {p.shape}, labels {y.shape}"
             shapes += "" if w is None else f" and weights {w.shape}"
             raise ValueError(f"{shapes} must have one dimension and the same length")
-        if w is not None and not (w >= 0.0).all():  # NaN included
-            raise ValueError(f"weight {w[~(w >= 0.0)][0]:g} is invalid: must be >= 0")
+        if w is not None and (bad := _native.negative(w)) >= 0:
+            raise ValueError(f"weight {w[bad]:g} is invalid: must be >= 0")
         return p, y, w
 
     def _shape(self, rows: int) -> tuple[int, ...]:
         return (rows,)
 
-    def _terms(self, p: Column, y: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
-        """The loss of each row, and whether its sign is wrong."""
-        self._labels_are_signs &= bool((np.abs(y) == 1.0).all())
-        return self.loss.value(p, y), np.where(p >= 0.0, 1.0, -1.0) != y
+    def _add(self, p: Floats, y: Floats, w: Floats | None) -> None:
+        """The terms of each row to the sums, one after the other."""
+        self._loss_sum, self._mistakes, self.weight, signs = _native.add_losses(
+            self.loss.code, self.loss.parameter, p, y, w, self._loss_sum, self._mistakes, self.weight
+        )
+        self._labels_are_signs &= signs
 
-    def _answer(self, prediction: Column) -> float:
+    def _answer(self, prediction: Any) -> float:
         return float(prediction)
 
 
@@ -208,12 +196,20 @@ class ClassScore(ProgressiveScore):
     def _shape(self, rows: int) -> tuple[int, ...]:
         return (rows, self.classes)
 
-    def _terms(self, p: Column, y: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+    def _add(self, p: Floats, y: Floats, w: Floats | None) -> None:
+        losses, wrong = self._terms(p, y)
+        w = np.ones_like(y) if w is None else w
+        self.weight = _add_in_order(self.weight, w)
+        self._mistakes = _add_in_order(self._mistakes, w * wrong)
+        self._loss_sum = _add_in_order(self._loss_sum, w * losses)
+
+    def _terms(self, p: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """The loss of each row, and whether its class is wrong."""
         wanted = np.where(np.arange(self.classes) == y[:, None], 1.0, -1.0)
         return self.loss.value(p, wanted).mean(axis=1), p.argmax(axis=1) != y
 
-    def _answer(self, prediction: Column) -> float:
-        return float(prediction.argmax())
+    def _answer(self, prediction: Any) -> float:
+        return float(np.argmax(prediction))
 
 
 class SoftmaxScore(ClassScore):
@@ -225,7 +221,7 @@ class SoftmaxScore(ClassScore):
     0.490415
     """
 
-    def _terms(self, p: Column, y: Column) -> tuple[Column, npt.NDArray[np.bool_]]:
+    def _terms(self, p: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         _, wrong = super()._terms(p, y)
         shifted = p - p.max(axis=1, keepdims=True)
         chosen = np.take_along_axis(shifted, y.astype(np.intp)[:, None], axis=1)[:, 0]
@@ -261,7 +257,14 @@ def progressive(
     return score
 
 
-def _add_in_order(total: float, terms: Column) -> float:
+def _column(values: ArrayLike) -> Floats:
+    if isinstance(values, memoryview) and values.format == "d":  # of a command that does without NumPy
+        view: Any = values
+        return cast(Floats, view)
+    return np.asarray(values, np.float64, order="C")
+
+
+def _add_in_order(total: float, terms: Floats) -> float:
     # `cumsum` adds one term after the other; `sum` would add in pairs, which depends on where a batch begins.
     return float(np.cumsum(np.concatenate(([total], terms)))[-1])
 

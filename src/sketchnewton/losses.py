@@ -21,18 +21,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
+from sketchnewton.lazy import ArrayLike, Floats, NDArray, np
 
 __all__ = ["LOSSES", "Loss", "get_loss"]
 
-Floats = npt.NDArray[np.float64]
 
-
-@dataclass(frozen=True)
 class Loss(ABC):
     """A convex loss of a prediction. Losses of the same class and `parameter` are equal and hash alike.
 
@@ -48,23 +43,45 @@ class Loss(ABC):
     smoothness: ClassVar[float] = math.inf
     """The largest second derivative, infinite at a kink: the scale at which the loss bends."""
 
-    parameter: float = 0.0
+    usual: ClassVar[float] = 0.0
+    """The parameter of a loss to which none is given."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parameter", float(self.parameter))
-        if not self.parameter_name and self.parameter != 0.0:
-            raise ValueError(f"{self.name} loss takes no parameter, got {self.parameter!r}")
+    # Not a dataclass: importing what makes them would take longer than all the rest of this module.
+    parameter: float
+
+    def __init__(self, parameter: float | None = None) -> None:
+        object.__setattr__(self, "parameter", float(self.usual if parameter is None else parameter))
+        self._check()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a loss is not changed: make another with {name}={value!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.parameter,)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.parameter == self.parameter
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.parameter))
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.parameter!r})"
+            if self.parameter_name
+            else f"{type(self).__name__}()"
+        )
 
     @property
     def spec(self) -> str:
         """The text that `get_loss` turns back into this very loss, such as `"huber:0.5"`."""
         return f"{self.name}:{self.parameter!r}" if self.parameter_name else self.name
 
-    def value(self, prediction: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
+    def value(self, prediction: ArrayLike, label: ArrayLike) -> Floats:
         """ℓ(p, y)."""
         return self._value(np.asarray(prediction, np.float64), np.asarray(label, np.float64))
 
-    def derivative(self, prediction: npt.ArrayLike, label: npt.ArrayLike) -> Floats:
+    def derivative(self, prediction: ArrayLike, label: ArrayLike) -> Floats:
         """∂ℓ/∂p. At a kink it is 0, a subgradient there: a prediction that is already best is not moved."""
         return self._derivative(np.asarray(prediction, np.float64), np.asarray(label, np.float64))
 
@@ -82,7 +99,7 @@ class Loss(ABC):
         """L(C), the largest |∂ℓ/∂p| for |p| ≤ C = `bound` and the labels of `curvature`; may be infinite."""
         return self._lipschitz(_checked(bound))
 
-    def link(self, prediction: npt.ArrayLike) -> Floats:
+    def link(self, prediction: ArrayLike) -> Floats:
         """The prediction on the scale of the answer.
 
         The probability of +1 for logistic, the expected count for poisson. For all other losses it is the
@@ -90,7 +107,7 @@ class Loss(ABC):
         """
         return self._link(np.asarray(prediction, np.float64))
 
-    def check_labels(self, labels: npt.ArrayLike) -> None:
+    def check_labels(self, labels: ArrayLike) -> None:
         """Raise ValueError that names the first label not fit for this loss and its position, from 0."""
         flat = np.asarray(labels, np.float64).ravel()
         bad = ~self.fits(flat)
@@ -99,10 +116,18 @@ class Loss(ABC):
             need = f"{self.name} loss needs {self.label_rule}"
             raise ValueError(f"label {flat[at]:g} at position {at} is invalid: {need}")
 
-    def fits(self, labels: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    def fits(self, labels: ArrayLike) -> NDArray[np.bool_]:
         """Which of the labels are fit for this loss."""
         y = np.asarray(labels, np.float64)
-        return np.isfinite(y) & self._accepts(y)
+        return np.asarray(np.isfinite(y) & self._accepts(y))
+
+    def takes(self, label: float) -> bool:
+        """Is this one label fit for this loss?"""
+        return math.isfinite(label) and bool(self._accepts(label))
+
+    def _check(self) -> None:
+        if self.parameter != 0.0:
+            raise ValueError(f"{self.name} loss takes no parameter, got {self.parameter!r}")
 
     @abstractmethod
     def _value(self, p: Floats, y: Floats) -> Floats: ...
@@ -121,8 +146,9 @@ class Loss(ABC):
     def _link(self, p: Floats) -> Floats:
         return p
 
-    def _accepts(self, y: Floats) -> npt.NDArray[np.bool_]:
-        return np.ones(y.shape, np.bool_)
+    def _accepts(self, y: Any) -> Any:
+        """Whether finite labels, one or an array of them, are fit."""
+        return y == y  # noqa: PLR0124 - any number is
 
 
 class _SignLoss(Loss):
@@ -130,8 +156,8 @@ class _SignLoss(Loss):
 
     label_rule: ClassVar[str] = "labels -1 or +1"
 
-    def _accepts(self, y: Floats) -> npt.NDArray[np.bool_]:
-        return np.equal(np.abs(y), 1.0)
+    def _accepts(self, y: Any) -> Any:
+        return abs(y) == 1.0
 
 
 class Squared(Loss):
@@ -242,7 +268,6 @@ class Absolute(Loss):
         return 1.0
 
 
-@dataclass(frozen=True)
 class Quantile(Loss):
     """tau·(y − p) below the label, (1 − tau)·(p − y) above it; the tau-quantile is the best constant."""
 
@@ -250,10 +275,9 @@ class Quantile(Loss):
     code: ClassVar[int] = 5
     parameter_name: ClassVar[str] = "tau"
 
-    parameter: float = 0.5
+    usual: ClassVar[float] = 0.5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
         if not 0.0 < self.parameter < 1.0:
             raise ValueError(f"tau={self.parameter!r} is invalid: quantile loss needs 0 < tau < 1")
 
@@ -270,7 +294,6 @@ class Quantile(Loss):
         return max(self.parameter, 1.0 - self.parameter)
 
 
-@dataclass(frozen=True)
 class Huber(Loss):
     """½r² for a residual |r| ≤ delta, delta·(|r| − ½delta) beyond: outliers pull with bounded force."""
 
@@ -279,10 +302,9 @@ class Huber(Loss):
     code: ClassVar[int] = 6
     parameter_name: ClassVar[str] = "delta"
 
-    parameter: float = 1.0
+    usual: ClassVar[float] = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _check(self) -> None:
         if not 0.0 < self.parameter < math.inf:
             raise ValueError(f"delta={self.parameter!r} is invalid: huber loss needs 0 < delta < inf")
 
@@ -338,7 +360,7 @@ class Poisson(Loss):
     def _link(self, p: Floats) -> Floats:
         return np.exp(np.minimum(p, self._STRAIGHT_FROM))
 
-    def _accepts(self, y: Floats) -> npt.NDArray[np.bool_]:
+    def _accepts(self, y: Any) -> Any:
         return y >= 0.0
 
 

@@ -1,7 +1,6 @@
 """Data that is read while the rest of the command is still being imported.
 
-Importing NumPy and the learners takes as long as parsing tens of megabytes; a thread does that meanwhile. Nothing
-here may import NumPy.
+Importing takes as long as parsing tens of megabytes; a thread does that meanwhile. Nothing here may import NumPy.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from sketchnewton.streams import BatchReader, Columns, Features, format_of_name,
 
 __all__ = ["Ahead", "begin", "given"]
 
-_BATCHES = 4  # of two megabytes each: a head start for the thread that parses, at little memory
-
 
 class Ahead(NamedTuple):
     """A reader that has begun, and what it was told to read."""
@@ -24,6 +21,10 @@ class Ahead(NamedTuple):
     paths: list[str]
     features: Features
     columns: Columns
+
+    def agrees(self, paths: list[str], features: Features, columns: Columns) -> bool:
+        """Is this what is to be read?"""
+        return (self.paths, self.features, self.columns) == (paths, features, columns)
 
 
 def begin(args: argparse.Namespace) -> Ahead | None:
@@ -45,9 +46,7 @@ def begin(args: argparse.Namespace) -> Ahead | None:
     try:
         features = Features.from_dict(given(args, FEATURE_OPTIONS))
         columns = Columns.from_dict(given(args, COLUMN_OPTIONS))
-        reader = open_stream(
-            args.data[0], features=features, columns=columns, on_error=args.on_error, prefetch=_BATCHES
-        )
+        reader = open_stream(args.data[0], features=features, columns=columns, on_error=args.on_error)
     except (OSError, ValueError):
         return None
     return Ahead(reader, list(args.data), features, columns)

@@ -8,10 +8,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TextIO
 
-import numpy as np
-import numpy.typing as npt
-
 from sketchnewton.cli.errors import CommandError
+from sketchnewton.lazy import Floats
 
 __all__ = [
     "check_distinct",
@@ -94,7 +92,7 @@ def open_output(path: str) -> Iterator[TextIO]:
         raise
 
 
-def write_numbers(file: TextIO, numbers: npt.NDArray[np.floating]) -> None:
+def write_numbers(file: TextIO, numbers: Floats) -> None:
     """One number per line, with the nine digits that tell all float32 apart; whoever reads them need not wait."""
     # One formatting call for the whole array: several times faster than a call per number.
     file.write("%.9g\n" * len(numbers) % tuple(numbers.tolist()))

@@ -9,8 +9,6 @@ import re
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from sketchnewton.cli.ahead import Ahead, given
 from sketchnewton.cli.console import Console, counted
 from sketchnewton.cli.errors import CommandError
@@ -19,10 +17,22 @@ from sketchnewton.cli.labels import Labels
 from sketchnewton.cli.options_data import COLUMN_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.cli.rows import kept
 from sketchnewton.cli.signals import GracefulStop, Stopped
+from sketchnewton.lazy import np
 from sketchnewton.learners import Learner
 from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, expand_paths, open_stream
+from sketchnewton.streams.batch import Delayed
 
-__all__ = ["CACHE_SUFFIX", "Data", "expand_data", "fit", "identity_of", "labelled", "shown_paths", "watched"]
+__all__ = [
+    "CACHE_SUFFIX",
+    "Data",
+    "expand_data",
+    "fit",
+    "identity_of",
+    "labelled",
+    "shown_paths",
+    "watched",
+    "whole",
+]
 
 CACHE_SUFFIX = ".skn-cache"
 _OURS = re.compile(r"\.skn(-cache(\.\d+\.tmp)?|\.run)?$")
@@ -122,7 +132,7 @@ class Data:
         """A reader of all rows, from the first."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
-            if ahead[1:] == (self.paths, self.features, self.columns):
+            if ahead.agrees(self.paths, self.features, self.columns):
                 return ahead.reader
             ahead.reader.close()
         return open_stream(
@@ -137,6 +147,10 @@ class Data:
 
     def read(self, console: Console, stop: GracefulStop) -> Iterator[Batch]:
         """The batches, up to the moment when a signal comes; `stop.signal` tells whether one came."""
+        return map(whole, self.read_views(console, stop))
+
+    def read_views(self, console: Console, stop: GracefulStop) -> Generator[Batch | Delayed]:
+        """The same, without taking NumPy."""
         try:
             reader = stop.wait(self.open)
         except Stopped:
@@ -173,10 +187,14 @@ def identity_of(paths: list[str]) -> Identity | None:
     return found
 
 
-def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch]:
+def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch | Delayed]:
     """The batches of a reader, with a progress bar, up to the moment when a signal comes."""
     try:
-        while (batch := stop.wait(next, reader, None)) is not None:
+        while True:
+            try:
+                batch = stop.wait(reader.take)
+            except StopIteration:
+                return
             yield batch
             known = reader.position / reader.size if reader.size else None
             console.progress(known, counted(reader.rows, "row"))
@@ -187,6 +205,11 @@ def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch
     finally:
         console.clear()
         reader.close()
+
+
+def whole(batch: Batch | Delayed) -> Batch:
+    """The batch with NumPy's arrays."""
+    return batch() if isinstance(batch, Delayed) else batch
 
 
 def shown_paths(paths: list[str]) -> str:
@@ -200,9 +223,12 @@ def labelled(data: Data, labels: Labels, console: Console, stop: GracefulStop) -
     return fit(data.read(console, stop), data, labels)
 
 
-def fit(batches: Iterable[Batch], data: Data, labels: Labels) -> Generator[Batch]:
-    """Batches with their labels coded; a row whose label is unfit stops the run or is skipped, as `data` says."""
-    rows = data.unlearnable = 0
+def fit(batches: Iterable[Batch], data: Data, labels: Labels, rows: int = 0) -> Generator[Batch]:
+    """Batches with their labels coded; a row whose label is unfit stops the run or is skipped, as `data` says.
+
+    So many `rows` came before them.
+    """
+    data.unlearnable = 0
     for batch in batches:
         coded = labels.code(batch.labels)
         bad = np.isnan(coded)

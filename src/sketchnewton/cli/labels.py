@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from sketchnewton.lazy import Floats, NDArray, np
 from sketchnewton.losses import Loss
 
 __all__ = ["Classes", "LabelWatch", "Labels", "label_coding"]
-
-Floats = npt.NDArray[np.float64]
 
 NO_LABEL = "has no label, but training needs one (in a table, --label names its column)"
 _ENOUGH = 3  # different labels, after which there is nothing left to notice
@@ -73,7 +70,7 @@ class Classes(Labels):
             fits &= labels != (self.count if self.zero else 0)
         return np.where(fits, labels % self.count, np.nan)
 
-    def name(self, classes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    def name(self, classes: NDArray[np.intp]) -> NDArray[np.intp]:
         """The label of each class, by its number."""
         return classes if self.zero else np.where(classes == 0, self.count, classes)
 
@@ -94,18 +91,13 @@ class LabelWatch:
     """Sees the labels of a stream and notices when there are only one or two different ones."""
 
     def __init__(self) -> None:
-        self._values: list[float] = []
+        self._values: set[float] = set()
 
-    def see(self, labels: Floats) -> None:
+    def see(self, labels: Iterable[float]) -> None:
         """Take note of labels, as the learner gets them."""
-        if len(self._values) == _ENOUGH:
-            return
-        rest = labels
-        for value in self._values:
-            rest = rest[rest != value]
-        while len(rest) and len(self._values) < _ENOUGH:
-            self._values.append(float(rest[0]))
-            rest = rest[rest != rest[0]]
+        if len(self._values) < _ENOUGH:
+            self._values.update(labels)
+            self._values = set(sorted(self._values)[:_ENOUGH])
 
     def two_classes(self) -> str | None:
         """A hint for labels that are exactly two numbers, but not −1 and +1, as a line."""
@@ -119,6 +111,6 @@ class LabelWatch:
 
     def no_positive(self, positive: float) -> str | None:
         """A warning where no label was `positive`, as a line."""
-        if self._values != [-1.0]:
+        if self._values != {-1.0}:
             return None
         return f"skn: warning: no row has the label {positive:.12g}, so all of them were learned as -1"

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import inspect
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from sketchnewton import learners
 from sketchnewton.cli.errors import CommandError, usage_error
@@ -20,6 +16,7 @@ from sketchnewton.cli.options_learner import (
     LEARNERS,
     ONLY_WITH_SKETCH,
 )
+from sketchnewton.lazy import Floats, np
 from sketchnewton.learners import Learner, OneVsAll
 from sketchnewton.losses import get_loss
 
@@ -63,7 +60,7 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
     if kind is None:
         return _default(given, classes)
     make = _class(kind)
-    takes = inspect.signature(make).parameters
+    takes = make.defaults()
     parameters = {}
     for name, value in given.items():
         if _parameter(name) in takes:
@@ -71,7 +68,7 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
         elif name != "seed":  # where nothing is random, any seed will do
             raise usage_error(f"{_option(name)} does not apply to --learner {kind}")
     if "sketch" in takes:
-        _check_sketch(given, parameters.get("sketch", takes["sketch"].default))
+        _check_sketch(given, parameters.get("sketch", takes["sketch"]))
     if "intercept" in takes:
         parameters.setdefault("intercept", True)
     try:
@@ -133,7 +130,7 @@ def class_count(learner: Learner) -> int | None:
     return learner.params.get("classes")
 
 
-def constants(learner: Learner) -> npt.NDArray[np.float64]:
+def constants(learner: Learner) -> Floats:
     """The constant of each class, or the one of a learner of one number."""
     many: Any = learner
     return np.atleast_1d(learner.intercept_ if class_count(learner) is None else many.intercepts)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from sketchnewton import __version__
 from sketchnewton.cli.console import Console
 from sketchnewton.cli.errors import usage_error
-from sketchnewton.cli.input import CACHE_SUFFIX, Data, watched
+from sketchnewton.cli.input import CACHE_SUFFIX, Data, watched, whole
 from sketchnewton.cli.signals import GracefulStop, Stopped
 from sketchnewton.streams import Batch
+from sketchnewton.streams.batch import Delayed
 
 if TYPE_CHECKING:
     from sketchnewton.streams.cache import CacheWriter
@@ -48,6 +49,10 @@ class Passes:
         self._parsed = False
         self._key: dict[str, Any] = {}
 
+    def views(self) -> Iterator[Batch | Delayed]:
+        """The only pass over data that is not kept, for those who can do without NumPy."""
+        return self._data.read_views(self._console, self._stop)
+
     def batches(self) -> Iterator[Batch]:
         """One pass; a signal ends it early."""
         self.from_cache = False
@@ -69,7 +74,7 @@ class Passes:
                 reader, facts = cached
                 self._data.skipped, self._data.first_error = facts["skipped"], facts["first_error"]
                 self._data.types = facts["types"]
-                yield from watched(reader, self._console, self._stop)
+                yield from map(whole, watched(reader, self._console, self._stop))
                 return
         yield from self._parse(self.cache)
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import TextIO
 
-import numpy as np
-import numpy.typing as npt
-
+from sketchnewton.cli.early import Learned
 from sketchnewton.cli.errors import usage_error
 from sketchnewton.cli.files import write_numbers
 from sketchnewton.cli.labels import Classes, Labels
 from sketchnewton.cli.learner import has_softmax
+from sketchnewton.lazy import Floats, np
 from sketchnewton.learners import Learner
 from sketchnewton.streams import Batch
 
 __all__ = ["PredictionFormat"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class PredictionFormat:
@@ -35,10 +32,10 @@ class PredictionFormat:
         self._link = link
         self._scores = link or raw
 
-    def write(self, file: TextIO, predictions: Floats, batch: Batch) -> None:
+    def write(self, file: TextIO, predictions: Floats, batch: Batch | Learned) -> None:
         """Write the predictions of a batch, so that whoever reads them need not wait."""
-        shown = predictions
-        if batch.base is not None:
+        shown = np.asarray(predictions)
+        if isinstance(batch, Batch) and batch.base is not None:
             shown = shown + (batch.base if shown.ndim == 1 else batch.base[:, None])
         if self._link:
             shown = (
@@ -54,7 +51,7 @@ class PredictionFormat:
         if shown.ndim == 1 and batch.tags is None:
             write_numbers(file, shown)
             return
-        lines = [" ".join(f"{value:.9g}" for value in row) for row in shown.reshape(len(batch), -1).tolist()]
+        lines = [" ".join(f"{value:.9g}" for value in row) for row in shown.reshape(len(shown), -1).tolist()]
         if batch.tags is not None:
             tags = [tag.decode("utf-8", "backslashreplace") for tag in batch.tags]
             lines = [f"{line} {tag}" if tag else line for line, tag in zip(lines, tags, strict=True)]

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+from typing import Any, TextIO
 
-import numpy as np
-import numpy.typing as npt
-
+from sketchnewton import _native
 from sketchnewton.cli.console import Console
+from sketchnewton.cli.early import Learned
 from sketchnewton.cli.errors import CommandError
 from sketchnewton.cli.labels import LabelWatch
 from sketchnewton.cli.learner import class_count, has_softmax, parameters_of, smaller_steps
 from sketchnewton.cli.predictions import PredictionFormat
 from sketchnewton.evaluation import ClassScore, ProgressiveScore, SoftmaxScore
-from sketchnewton.learners import FullNewton, Learner
+from sketchnewton.lazy import Floats, np
+from sketchnewton.learners import Learner
 from sketchnewton.losses import Loss
 from sketchnewton.streams import Batch
 
 __all__ = ["Pupil", "new_score"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def new_score(learner: Learner) -> ProgressiveScore:
@@ -42,7 +40,7 @@ class Pupil:
         self.rows = 0
         self.row = 0
         self.held = new_score(learner)
-        self.last: tuple[float, Floats] = (0.0, np.zeros(class_count(learner) or ()))  # label and prediction
+        self.last: tuple[float, Any] = (0.0, 0.0)  # label and prediction
         self.output: TextIO | None = None
         self.labels = LabelWatch()
         self._console = console
@@ -53,10 +51,12 @@ class Pupil:
         clip = parameters_of(learner).get("clip")
         self._clip = clip if regression and isinstance(clip, float | int) else None
 
-    def learn(self, batch: Batch, labels: Floats, weights: Floats | None = None, /) -> Floats:
-        """Learn a batch; return the prediction made before each update."""
-        self._warn_of_clip(labels)
-        self.labels.see(labels)
+    def learn(self, batch: Batch | Learned, labels: Floats, weights: Floats | None = None, /) -> Floats:
+        """Learn a batch, unless it is learned already; return the prediction made before each update."""
+        self._look_at(labels)
+        if isinstance(batch, Learned):
+            self._finish(batch, batch.predictions)
+            return batch.predictions
         held = None
         learned_weights = weights
         if self._holdout is not None:
@@ -67,27 +67,28 @@ class Pupil:
             predictions = self.learner.learn(batch, labels, learned_weights)
         except MemoryError as error:
             raise _too_large(self.learner, batch.shape[1] - 1, error) from None
-        self._check(predictions)
         if held is not None:
             self.held.update(predictions[held], labels[held], None if weights is None else weights[held])
-        self.rows += len(labels)
-        self.row += len(labels)
-        self.last = (float(labels[-1]), predictions[-1])
-        if self.output is not None:
-            self._form.write(self.output, predictions, batch)
+        self._finish(batch, predictions)
         return predictions
 
-    def _check(self, predictions: Floats) -> None:
-        finite = np.isfinite(predictions)
-        if not finite.all():
-            at = int(finite.reshape(len(predictions), -1).all(axis=1).argmin())
+    def _finish(self, batch: Batch | Learned, predictions: Floats) -> None:
+        at = _native.not_finite(predictions if predictions.ndim == 1 else predictions.sum(axis=1))
+        if at >= 0:
             raise CommandError(
                 f"the learner diverged: its prediction for row {self.row + at + 1} is {predictions[at]}: "
                 f"try {smaller_steps(self.learner)}"
             )
+        self.rows += len(predictions)
+        self.row += len(predictions)
+        self.last = (float(batch.labels[-1]), predictions[-1])
+        if self.output is not None:
+            self._form.write(self.output, predictions, batch)
 
-    def _warn_of_clip(self, labels: Floats) -> None:
-        if self._clip is not None and (reach := float(np.abs(labels).max())) > self._clip:
+    def _look_at(self, labels: Floats) -> None:
+        values = set(labels.tolist())
+        self.labels.see(values)
+        if self._clip is not None and (reach := max(map(abs, values))) > self._clip:
             self._console.line(
                 f"skn: warning: labels reach {reach:g}, but predictions are clipped to ±{self._clip:g}: "
                 f"consider --clip {reach:g}"
@@ -97,7 +98,7 @@ class Pupil:
 
 def _too_large(learner: Learner, largest: int, error: MemoryError) -> MemoryError:
     """The error for a feature index beyond this machine."""
-    if not isinstance(learner, FullNewton):
+    if type(learner).__name__ != "FullNewton":
         return error
     size = (largest + 1) ** 2 * 8 / 1e9
     return MemoryError(

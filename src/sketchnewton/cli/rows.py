@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-import numpy.typing as npt
-
 from sketchnewton.evaluation import ProgressiveScore
+from sketchnewton.lazy import NDArray, np
 from sketchnewton.streams import Batch
 
 __all__ = ["cut", "cut_for_reports", "kept"]
@@ -31,7 +29,7 @@ def cut(batch: Batch, begin: int, end: int) -> Batch:
     )
 
 
-def kept(batch: Batch, mask: npt.NDArray[np.bool_]) -> Batch:
+def kept(batch: Batch, mask: NDArray[np.bool_]) -> Batch:
     """The rows where `mask` is true."""
     lengths = np.diff(batch.indptr)
     entries = np.repeat(mask, lengths)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
+import itertools
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 from sketchnewton import archive
 from sketchnewton.cli import table
 from sketchnewton.cli.console import Console, amount
+from sketchnewton.cli.early import Early, Learned, make_early_learner
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import (
     check_distinct,
@@ -21,7 +23,7 @@ from sketchnewton.cli.files import (
     check_writable,
     open_output,
 )
-from sketchnewton.cli.input import Data, fit, labelled
+from sketchnewton.cli.input import Data, fit, labelled, whole
 from sketchnewton.cli.learner import (
     class_count,
     describe,
@@ -37,6 +39,7 @@ from sketchnewton.cli.rows import cut, cut_for_reports
 from sketchnewton.cli.signals import GracefulStop
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
 from sketchnewton.learners import Learner, NewtonBank, OneVsAll
+from sketchnewton.learners.table import TableLearner
 from sketchnewton.streams import Batch
 
 __all__ = ["Training", "run"]
@@ -89,8 +92,9 @@ class Training:
         self.stop = GracefulStop()
         self.begun: dict[str, Any] | None = None  # the run that is gone on with
         self.fresh = args.resume is None
+        self._early: Early | None = None
         if args.resume is None:
-            self.learner = make_learner(args)
+            self.learner = self._new_learner()
         else:
             from sketchnewton.cli.resume import resume  # noqa: PLC0415 - only where there is something to resume
 
@@ -117,6 +121,23 @@ class Training:
         self._checkpoints: Any = None
         if self.begun is not None:
             self._take_up(self.begun)
+
+    def _new_learner(self) -> Learner:
+        """As the options say; one that does without NumPy if nothing is asked for but to learn row after row."""
+        args = self.args
+        plain = (args.multiclass, args.holdout, args.checkpoint_every) == (None, None, None)
+        if args.ahead is None or not plain:
+            return make_learner(args)
+        learner = make_early_learner(args)
+        if isinstance(learner, TableLearner):
+            self._early = Early(learner)
+        return learner
+
+    def _settle(self) -> None:
+        """From here on NumPy is needed."""
+        if self._early is not None and isinstance(self.learner, TableLearner):
+            self.learner.settle()
+        self._early = None
 
     def _remember_data(self) -> None:
         notes, wanted = self.learner.notes, self.data.remembered()
@@ -244,9 +265,8 @@ class Training:
             self.console.line(table.row(report, speed, leading))
 
         full = at == 0 and not self.args.quiet  # of later passes the last line is enough
-        rows = self._rows(at)
-        if full and bank is not None:  # a line names the expert that leads then, not at the end of the batch
-            rows = cut_for_reports(rows, score)
+        # A line names the expert that leads then, not at the end of the batch.
+        rows = self._rows(at, score if full and bank is not None else None)
         progressive(self.pupil, rows, on_report=show if full else None, score=score)
         if self.pupil.rows > before and (
             score.rows & (score.rows - 1) or not full
@@ -259,18 +279,33 @@ class Training:
             self._hint()
             self.data.report_skipped(self.console)
 
-    def _rows(self, at: int) -> Iterator[Batch]:
-        """The rows of a pass that are still to be learned, cut where a checkpoint is due."""
-        seen = 0
-        for whole in fit(self.passes.batches(), self.data, self.labels):
+    def _rows(self, at: int, steps: ProgressiveScore | None) -> Iterator[Batch | Learned]:
+        """The rows of a pass, learned already or still to be; cut where `steps` is to be reported, if given."""
+        if self._early is None:
+            rest = self._unlearned(at, self.passes.batches())
+        else:
+            views = self.passes.views()
+            for batch in views:
+                if (plain := self._early.plain(batch)) is None:
+                    break
+                yield from self._early.learn(plain, in_steps=steps is not None)
+            else:
+                return
+            self._settle()
+            rest = self._unlearned(at, map(whole, itertools.chain([batch], views)), self.pupil.row)
+        yield from rest if steps is None else cut_for_reports(rest, steps)
+
+    def _unlearned(self, at: int, batches: Iterator[Batch], seen: int = 0) -> Iterator[Batch]:
+        """The rows of a pass that are still to be learned, cut where a checkpoint is due; `seen` came before."""
+        for batch in fit(batches, self.data, self.labels, seen):
             begin = max(0, self.pupil.row - seen)
-            seen += len(whole)
-            while begin < len(whole):
-                room = len(whole) - begin
+            seen += len(batch)
+            while begin < len(batch):
+                room = len(batch) - begin
                 end = begin + (
                     room if self.every is None else min(room, self.every - self.pupil.row % self.every)
                 )
-                yield cut(whole, begin, end)  # when asked for the next, it is learned and scored
+                yield cut(batch, begin, end)  # when asked for the next, it is learned and scored
                 begin = end
                 if self._checkpoints is not None and self.every and self.pupil.row % self.every == 0:
                     self._checkpoint(at)
@@ -342,6 +377,7 @@ class Training:
         """Score the test file without learning from it."""
         if self.args.test is None or self.stop.signal is not None:
             return
+        self._settle()
         score = new_score(self.learner)
         test = self.data.other(self.args.test)
         try:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, NDArray, np
 from sketchnewton.learners.base import Arrays, Learner
 from sketchnewton.learners.composite import CompositeLearner, checked_classes, checked_composite
-from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.table import table_dtype, union
 from sketchnewton.learners.target_range import RangedLearner
 from sketchnewton.losses import Loss, get_loss

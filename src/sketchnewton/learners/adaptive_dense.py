@@ -6,14 +6,11 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, NDArray, np
 from sketchnewton.learners.base import Arrays, checked_clip, checked_size
 from sketchnewton.learners.composite import CompositeLearner, checked_classes, checked_composite
 from sketchnewton.learners.hadamard import hadamard_projection
-from sketchnewton.learners.rows import Floats
 from sketchnewton.losses import Loss, get_loss
 
 LARGEST = 100_000  # features; beyond, not even the attempt to get the memory is sensible

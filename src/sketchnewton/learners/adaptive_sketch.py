@@ -6,14 +6,11 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, NDArray, np
 from sketchnewton.learners.adaptive_states import AdaptiveSketch, FrequentBasis, ProjectionBasis
 from sketchnewton.learners.base import Arrays, Learner, checked_size
 from sketchnewton.learners.composite import CompositeLearner, checked_classes, checked_composite
-from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.table import table_dtype
 from sketchnewton.learners.target_range import RangedLearner
 from sketchnewton.losses import Loss, get_loss

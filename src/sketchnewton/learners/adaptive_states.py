@@ -8,13 +8,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, Integers, NDArray, np
 from sketchnewton.learners.base import Arrays
-from sketchnewton.learners.rows import Floats
-from sketchnewton.learners.sketch import Integers, padded4
+from sketchnewton.learners.sketch import padded4
 
 GROUP, LEVELS = 16, 4  # of MapState in native/delayed_maps.hpp
 

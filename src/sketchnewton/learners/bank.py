@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, NDArray, np
+from sketchnewton.learners.arrays import numbers, zeros
 from sketchnewton.learners.base import Arrays, checked_size
 from sketchnewton.learners.delayed_maps import MapArrays
-from sketchnewton.learners.rows import LARGEST_VALUE, Floats, as_rows, checked_scan
+from sketchnewton.learners.rows import LARGEST_VALUE, as_rows, checked_scan
 from sketchnewton.learners.sketch import padded4
 from sketchnewton.learners.table import TableLearner, table_dtype
 from sketchnewton.losses import Loss
@@ -94,23 +93,23 @@ class NewtonBank(TableLearner):
             raise ValueError(f"loss={self.loss.spec!r} is invalid: a bank needs one of {', '.join(LOSSES)}")
         self._m, self._K = m, K
         n = BUFFER * m
-        self._experts = np.array(list(EXPERTS.values()))
+        self._experts = _experts()
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
-        scalars = np.zeros(9)
+        scalars = zeros(9)
         scalars[_LOW], scalars[_HIGH] = -1.0, 1.0
         self._arrays |= {
-            "bank_counts": np.zeros(7, np.int64),
+            "bank_counts": zeros(7, "int64"),
             "scalars": scalars,
-            "shares": np.full(K, 1 / K),
-            "lambda": np.zeros(padded4(q)),
-            "b": np.zeros((K, padded4(q))),
-            "constant": np.zeros(K + m),
-            "buffer_index": np.zeros(0, np.int64),
-            "buffer_value": np.zeros(0, self._table.dtype),
-            "buffer_start": np.zeros(n + 1, np.int64),
-            "buffer_length": np.zeros(n),
-            "buffer_c": np.zeros((n, padded4(q))),
-            "buffer_gram": np.zeros((n, padded4(max(n, 1)))),
+            "shares": numbers([1 / K] * K),
+            "lambda": zeros(padded4(q)),
+            "b": zeros((K, padded4(q))),
+            "constant": zeros(K + m),
+            "buffer_index": zeros(0, "int64"),
+            "buffer_value": zeros(0, self._table.dtype),
+            "buffer_start": zeros(n + 1, "int64"),
+            "buffer_length": zeros(n),
+            "buffer_c": zeros((n, padded4(q))),
+            "buffer_gram": zeros((n, padded4(max(n, 1)))),
             **self._epochs.fresh(),
         }
         self._kernel = self._bind()
@@ -131,7 +130,9 @@ class NewtonBank(TableLearner):
     @property
     def leading_expert(self) -> str:
         """The name of the expert with the largest share."""
-        return self.expert_names[int(self.expert_shares.argmax())]
+        with self._lock:
+            shares = self._arrays["shares"]
+            return self.expert_names[max(range(self._K), key=lambda at: float(shares[at]))]
 
     @property
     def expert_weights(self) -> Floats:
@@ -229,21 +230,25 @@ class NewtonBank(TableLearner):
         views = {**self._views(), "experts": self._experts}
         return make(self.loss.code, self.loss.parameter, self._params["intercept"], views)
 
-    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
+    def takes(self, label: float) -> bool:
+        """Is the label one that can be learned?"""
+        return super().takes(label) and abs(label) <= LARGEST_VALUE
+
+    def _check_labels(self, labels: Floats) -> None:
+        super()._check_labels(labels)
         beyond = np.abs(labels) > LARGEST_VALUE
         if beyond.any():
             at = int(beyond.argmax())
             raise ValueError(
                 f"label {labels[at]:g} at position {at} is beyond ±{LARGEST_VALUE:g}: rescale the labels"
             )
-        super()._learn(rows, labels, weights, out)
 
     def _reserve(self, largest: int, widest: int) -> None:
         used = int(self._arrays["bank_counts"][_ENTRIES])
         size = used + BUFFER * self._m * widest
         if len(self._arrays["buffer_index"]) < size:
             for name in ("buffer_index", "buffer_value"):
-                array = np.zeros(size, self._arrays[name].dtype)
+                array = zeros(size, "int64" if name == "buffer_index" else self._table.dtype)
                 array[:used] = self._arrays[name][:used]
                 self._arrays[name] = array
             self._kernel = self._bind()
@@ -256,7 +261,7 @@ class NewtonBank(TableLearner):
 
     def _all_arrays(self) -> Arrays:
         arrays = self._epochs.saved(super()._all_arrays())
-        used = self._arrays["bank_counts"][_ENTRIES]
+        used = int(self._arrays["bank_counts"][_ENTRIES])
         return {**arrays, **{name: arrays[name][:used] for name in ("buffer_index", "buffer_value")}}
 
     def _restore(self, arrays: Arrays) -> None:
@@ -286,3 +291,12 @@ class NewtonBank(TableLearner):
             and (its["shares"] > 0).all()
             and (its["lambda"] >= 0).all()
         )
+
+
+def _experts() -> Floats:
+    """The numbers of each expert in a row."""
+    made = zeros((len(EXPERTS), 4))
+    for row, expert in enumerate(EXPERTS.values()):
+        for column, number in enumerate(expert):
+            made[row, column] = number
+    return made

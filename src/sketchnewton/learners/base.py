@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import math
 import os
 import threading
@@ -11,15 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from sketchnewton import _native, archive
-from sketchnewton.learners.rows import Floats, as_rows, as_vector, as_weights, checked_scan
+from sketchnewton.lazy import ArrayLike, Floats, NDArray, np
+from sketchnewton.learners.arrays import before_numpy
+from sketchnewton.learners.rows import as_rows, as_vector, as_weights, checked_scan
 from sketchnewton.losses import Loss, get_loss
 
 Path = str | os.PathLike[str]
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, "NDArray[Any]"]
 
 _ATTACHED = "attached/"  # before the names of attached arrays in a model file
 
@@ -61,11 +59,10 @@ class Learner(ABC):
         labels = as_vector(y, "y", n)
         weights = as_weights(sample_weight, n)
         self._check_labels(labels)
-        largest, widest = checked_scan(rows)
         predictions = self._empty(n)
         with self._lock:
-            self._reserve(largest, widest)
-            self._learn(rows, labels, weights, predictions)
+            self.reserve(rows)
+            self.learn_into(predictions, rows, labels, weights)
         return predictions
 
     def predict(self, X: Any) -> Floats:
@@ -77,24 +74,44 @@ class Learner(ABC):
             self._predict(rows, predictions)
         return predictions
 
-    def learn_row(self, row: _native.Rows, label: float, weight: float = 1.0) -> float:
-        """`learn` for a row that is in the kernels' form already, without the cost of checking arrays."""
-        any_number = type(self.loss).label_rule == Loss.label_rule
-        plain = (
-            math.isfinite(label)
-            if any_number
-            else label == 1.0 or (label == -1.0 and self.loss.name != "poisson")
-        )
-        if weight != 1.0 or not plain:
-            return float(self.learn(row, [label], [weight])[0])
-        largest, widest = checked_scan(row)
+    def learn_into(
+        self, predictions: Floats, rows: _native.Rows, labels: Floats, weights: Floats | None = None
+    ) -> None:
+        """`learn` for rows that there is room for, and labels and weights that were checked."""
+        with self._lock:
+            self._learn(rows, labels, weights, predictions)
+
+    def reserve(self, rows: _native.Rows) -> None:
+        """Make room for these rows, or refuse them; then they, or parts of them, can be learned."""
+        largest, widest = checked_scan(rows)
         with self._lock:
             self._reserve(largest, widest)
+
+    def takes(self, label: float) -> bool:
+        """Is the label one that can be learned?"""
+        return self.loss.takes(label)
+
+    def learn_row(self, row: _native.Rows, label: float, weight: float = 1.0) -> float:
+        """`learn` for a row that is in the kernels' form already, without the cost of checking arrays."""
+        if weight != 1.0 or not self.takes(label):
+            return float(self.learn(row, [label], [weight])[0])
+        with self._lock:
+            self.reserve(row)
             return self._learn_one(row, label)
 
     def score(self, X: Any) -> Floats:
         """wᵀx + b for each row: what `predict` gives before it is clipped."""
         return self.predict(X)
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """The constructor's arguments and their default values, `...` where there is none."""
+        # What `inspect.signature` knows, but that takes a while to import.
+        make: Any = cls.__init__
+        names = make.__code__.co_varnames[1 : make.__code__.co_argcount]
+        values = make.__defaults__ or ()
+        given = dict(zip(names[len(names) - len(values) :], values, strict=True))
+        return {name: given.get(name, ...) for name in names}
 
     @property
     def params(self) -> dict[str, Any]:
@@ -170,7 +187,7 @@ class Learner(ABC):
     def save(self, path: Path) -> None:
         """Write the learner to a `.skn` file, whole or not at all."""
         header = {"class": type(self).__name__, "parameters": self._params, "notes": self.notes}
-        with self._lock:
+        with self._lock, before_numpy():  # which a file does not need
             attached = {_ATTACHED + name: array for name, array in self.attached.items()}
             archive.write(path, header, self._all_arrays() | attached)
 
@@ -198,8 +215,8 @@ class Learner(ABC):
         return learner
 
     def __repr__(self) -> str:
-        signature = inspect.signature(type(self)).parameters
-        shown = [f"{k}={v!r}" for k, v in self._params.items() if signature[k].default != v]
+        usual = self.defaults()
+        shown = [f"{k}={v!r}" for k, v in self._params.items() if usual[k] != v]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __getstate__(self) -> dict[str, Any]:

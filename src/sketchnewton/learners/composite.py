@@ -6,11 +6,10 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, np
 from sketchnewton.learners.base import Learner, checked, checked_size
-from sketchnewton.learners.rows import Floats, as_rows, checked_scan
+from sketchnewton.learners.rows import as_rows, checked_scan
 from sketchnewton.losses import Loss
 
 FORMS = ("mirror_descent", "dual_averaging")

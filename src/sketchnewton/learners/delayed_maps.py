@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from sketchnewton.lazy import NDArray, np
+from sketchnewton.learners.arrays import first, zeros
 from sketchnewton.learners.base import Arrays
 
 GROUP, LEVELS = 16, 4  # of MapState in native/delayed_maps.hpp
@@ -17,15 +16,15 @@ class MapArrays:
 
     def __init__(self, size: int, width: int, dtype: str) -> None:
         self._maps = (size, width)
-        self._dtype = np.dtype(dtype)
+        self._dtype = dtype
 
     def fresh(self) -> Arrays:
         """No epoch yet; archives are zero pages until they are used."""
         return {
-            "items": np.zeros(LEVELS, np.int64),
-            "suffix": np.zeros((LEVELS * GROUP, *self._maps), self._dtype),
+            "items": zeros(LEVELS, "int64"),
+            "suffix": zeros((LEVELS * GROUP, *self._maps), self._dtype),
             **{
-                f"archive{level}": np.zeros((GROUP ** (LEVELS - level), *self._maps), self._dtype)
+                f"archive{level}": zeros((GROUP ** (LEVELS - level), *self._maps), self._dtype)
                 for level in range(LEVELS - 1)
             },
         }
@@ -42,8 +41,8 @@ class MapArrays:
     def saved(self, arrays: Arrays) -> Arrays:
         """Only the maps that are in use."""
         items = arrays["items"]
-        used = {f"archive{level}": items[level] // GROUP * GROUP for level in range(LEVELS - 1)}
-        return {name: array[: used[name]] if name in used else array for name, array in arrays.items()}
+        used = {f"archive{level}": int(items[level]) // GROUP * GROUP for level in range(LEVELS - 1)}
+        return {name: first(array, used[name]) if name in used else array for name, array in arrays.items()}
 
     def restored(self, arrays: Arrays) -> Arrays:
         """Room again for all maps."""

@@ -6,11 +6,9 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
-import numpy as np
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, np
 from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, first_metric
-from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.schedule import Schedule, checked_curvature, checked_eta
 from sketchnewton.losses import Loss
 

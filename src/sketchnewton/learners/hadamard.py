@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sketchnewton.learners.rows import Floats
+from sketchnewton.lazy import Floats, NDArray, np
 
 
 def hadamard_projection(features: NDArray[np.int64], m: int, seed: int) -> Floats:

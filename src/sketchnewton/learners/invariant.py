@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Self
 
-import numpy as np
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, np
 from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.full import MatrixLearner
-from sketchnewton.learners.rows import Floats
 from sketchnewton.losses import Loss
 
 _ROUNDING = 1e-12  # kRounding of native/invariant_newton.hpp

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, NDArray, np
+from sketchnewton.learners.arrays import numbers
 from sketchnewton.learners.base import (
     Arrays,
     checked,
@@ -19,7 +18,6 @@ from sketchnewton.learners.base import (
 from sketchnewton.learners.frequent import FrequentState
 from sketchnewton.learners.oja import OjaSketchState
 from sketchnewton.learners.projection import ProjectionState
-from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.schedule import checked_curvature, checked_eta
 from sketchnewton.learners.sketch import LearnerSketch, NoSketch
 from sketchnewton.learners.table import table_dtype, union
@@ -131,10 +129,10 @@ class SketchedNewton(RangedLearner):
         given = 0.0 if automatic or alpha is None else checked("alpha", alpha, positive=not robust)  # type: ignore[arg-type]
         self._curvature, self._eta = curvature, eta
         bend = self._problem_now()[1]
-        self._arrays["intercept"] = np.array([0.0, bend if intercept else 0.0])
+        self._arrays["intercept"] = numbers([0.0, bend if intercept else 0.0])
         # With diagonal adaptation rows have no unit, so neither has α. Robust FD grows its own.
         self._alpha_at_start = 1.0 if automatic and diagonal else given
-        self._arrays["alpha"] = np.array([self._alpha_at_start])
+        self._arrays["alpha"] = numbers([self._alpha_at_start])
         self._grows_alpha, self._first_row_sets_alpha = robust, automatic
         self._arrays |= self._sketch.fresh()
         self._kernel = self._bind()

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, Integers, NDArray, np
+from sketchnewton.learners.arrays import zeros
 from sketchnewton.learners.base import Arrays
-from sketchnewton.learners.rows import Floats
-from sketchnewton.learners.sketch import Integers, LearnerSketch, Merged, padded4, recent_fits, reserve_recent
+from sketchnewton.learners.sketch import LearnerSketch, Merged, padded4, recent_fits, reserve_recent
 
 
 class OjaSketchState(LearnerSketch):
@@ -27,14 +25,14 @@ class OjaSketchState(LearnerSketch):
         """The small arrays of a learner that has seen nothing."""
         m, block, width = self._m, self._block, padded4(self._m)
         return {
-            "sketch_counts": np.zeros(5, np.int64),  # updates, rank, touched, rows in the block, recent
-            "growth": np.zeros(1),
-            "F": np.zeros((m, width)),
-            "energy": np.zeros(width),  # tΛ
-            "c": np.zeros(width),
-            "Y": np.zeros((block, width)),
-            "G": np.zeros((block, block)),
-            "recent": np.zeros(0, np.int64),
+            "sketch_counts": zeros(5, "int64"),  # updates, rank, touched, rows in the block, recent
+            "growth": zeros(1),
+            "F": zeros((m, width)),
+            "energy": zeros(width),  # tΛ
+            "c": zeros(width),
+            "Y": zeros((block, width)),
+            "G": zeros((block, block)),
+            "recent": zeros(0, "int64"),
         }
 
     def kernel(

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import ArrayLike, Floats, NDArray, np
 from sketchnewton.learners.base import Arrays, Learner, checked_size
-from sketchnewton.learners.rows import Floats, as_vector, as_weights
+from sketchnewton.learners.rows import as_vector, as_weights
 
 MOST_CLASSES = 100_000
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sketchnewton.learners.rows import Floats
+from sketchnewton.lazy import Floats, NDArray, np
 from sketchnewton.losses import Loss
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, Integers, NDArray, np
 from sketchnewton.learners.base import Arrays
-from sketchnewton.learners.rows import Floats
-from sketchnewton.learners.sketch import Integers, LearnerSketch, Merged, padded4
+from sketchnewton.learners.sketch import LearnerSketch, Merged, padded4
 
 
 class ProjectionState(LearnerSketch):

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import ArrayLike, Floats, np
 
 # Beyond this a square, and the square of a square, could leave the range of float64.
 LARGEST_VALUE = 1e30
-
-Floats = NDArray[np.float64]
 
 
 def as_rows(X: Any) -> _native.Rows:

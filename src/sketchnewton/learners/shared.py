@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, NDArray, np
 from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, checked_size
 from sketchnewton.learners.oja import OjaSketchState
 from sketchnewton.learners.one_vs_all import MOST_CLASSES
-from sketchnewton.learners.rows import Floats
 from sketchnewton.learners.sketch import padded4
 from sketchnewton.learners.table import TableLearner, table_dtype
 from sketchnewton.losses import Loss

@@ -5,14 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, Integers, NDArray, np
 from sketchnewton.learners.base import Arrays
-from sketchnewton.learners.rows import Floats
-
-Integers = NDArray[np.int64]
 
 
 class Merged(NamedTuple):

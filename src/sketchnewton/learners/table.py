@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, Integers, NDArray, np
+from sketchnewton.learners.arrays import zeros
 from sketchnewton.learners.base import Arrays, Learner
-from sketchnewton.learners.rows import Floats
 
-CACHE_LINE = 64
 FIRST_CAPACITY = 1024
+ITEM_SIZE = {"float32": 4, "float64": 8}
 
 
 class FeatureTable:
@@ -26,9 +24,9 @@ class FeatureTable:
 
     def __init__(self, columns: int, dtype: str) -> None:
         self.columns = columns
-        self.dtype = np.dtype(dtype)
-        self.rows: NDArray[Any] = self._zeros(0)
-        self.active: NDArray[np.int64] = np.empty(0, np.int64)
+        self.dtype = dtype
+        self.rows = self._zeros(0)
+        self.active: Integers = zeros(0, "int64")
 
     @property
     def capacity(self) -> int:
@@ -42,25 +40,23 @@ class FeatureTable:
         capacity = max(FIRST_CAPACITY, 1 << int(largest).bit_length())
         try:
             rows = self._zeros(capacity)
-            active = np.empty(capacity, np.int64)
-        except (MemoryError, ValueError, OverflowError):
-            size = capacity * self.rows.shape[1] * self.dtype.itemsize / 2**30
+            active = zeros(capacity, "int64")
+        except (MemoryError, ValueError, OverflowError, TypeError):
+            size = capacity * self.rows.shape[1] * ITEM_SIZE[self.dtype] / 2**30
             raise MemoryError(
                 f"feature index {largest} needs a table of {size:.3g} GB: renumber or hash the features"
             ) from None
-        seen = self.active[:count]
-        if count > self.capacity // 4:
-            rows[: self.capacity] = self.rows
-        else:
-            rows[seen] = self.rows[seen]
-        active[:count] = seen
+        _native.copy_rows(self.rows, rows, self.active, count)
+        active[:count] = self.active[:count]
         self.rows, self.active = rows, active
         return True
 
     def arrays(self, count: int) -> dict[str, NDArray[Any]]:
         """What a model file keeps: the active features and their rows."""
-        seen = self.active[:count]
-        return {"features": seen.copy(), "table": self.rows[seen]}
+        features, rows = zeros(count, "int64"), zeros((count, self.rows.shape[1]), self.dtype)
+        features[:] = self.active[:count]
+        _native.gather_rows(self.rows, rows, self.active, count)
+        return {"features": features, "table": rows}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Take back what `arrays` gave."""
@@ -77,12 +73,7 @@ class FeatureTable:
         self.active[: len(features)] = features
 
     def _zeros(self, capacity: int) -> NDArray[Any]:
-        # calloc'ed (zero pages on demand), then shifted to a cache line's start
-        width = _native.padded_columns(self.columns)
-        size = capacity * width * self.dtype.itemsize
-        raw = np.zeros(size + CACHE_LINE, np.uint8)
-        offset = -raw.ctypes.data % CACHE_LINE
-        return raw[offset : offset + size].view(self.dtype).reshape(capacity, width)
+        return zeros((capacity, _native.padded_columns(self.columns)), self.dtype)
 
 
 class TableLearner(Learner):
@@ -94,7 +85,7 @@ class TableLearner(Learner):
     def __init__(self, columns: int, **parameters: Any) -> None:
         super().__init__(**parameters)
         self._table = FeatureTable(columns, parameters["dtype"])
-        self._arrays["counts"] = np.zeros(3, np.int64)  # rounds, active features, dimension
+        self._arrays["counts"] = zeros(3, "int64")  # rounds, active features, dimension
 
     @property
     def dimension(self) -> int:
@@ -117,7 +108,16 @@ class TableLearner(Learner):
 
     @property
     def _seen(self) -> NDArray[np.int64]:
-        return self._table.active[: self._arrays["counts"][1]]
+        return self._table.active[: int(self._arrays["counts"][1])]
+
+    def settle(self) -> None:
+        """Let NumPy take over the arrays of a learner that was made before it was there."""
+        with self._lock:
+            self._arrays = {name: np.asarray(array) for name, array in self._arrays.items()}
+            self._table.rows, self._table.active = (
+                np.asarray(self._table.rows),
+                np.asarray(self._table.active),
+            )
 
     @abstractmethod
     def _bind(self) -> _native.TableKernel:
@@ -173,7 +173,7 @@ def union(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> tuple[NDArray[n
 
 def table_dtype(dtype: str) -> str:
     """The name of a precision that tables have."""
-    name = np.dtype(dtype).name
-    if name not in ("float32", "float64"):
+    name = dtype if dtype in ITEM_SIZE else np.dtype(dtype).name
+    if name not in ITEM_SIZE:
         raise ValueError(f"dtype={dtype!r} is invalid: must be 'float32' or 'float64'")
     return name

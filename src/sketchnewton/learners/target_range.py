@@ -6,12 +6,10 @@ import math
 from abc import abstractmethod
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sketchnewton import _native
+from sketchnewton.lazy import Floats, NDArray, np
 from sketchnewton.learners.base import Learner, checked_clip
-from sketchnewton.learners.rows import Floats, as_rows, checked_scan
+from sketchnewton.learners.rows import as_rows, checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Huber, Loss, Poisson
 

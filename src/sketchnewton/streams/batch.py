@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:  # a command parses ahead while NumPy is still being imported
@@ -99,20 +98,25 @@ def _restored(fields: dict[str, Any]) -> Batch:
 
 
 class Delayed:
-    """So many rows that are parsed; calling it makes them a batch, which takes NumPy."""
+    """A batch whose arrays are memoryviews still; calling it makes it one of NumPy's arrays, which takes NumPy."""
 
-    __slots__ = ("_make", "_rows")
+    __slots__ = ("views",)
 
-    def __init__(self, rows: int, make: Callable[[], Batch]) -> None:
-        self._rows = rows
-        self._make = make
+    def __init__(self, *views: Any) -> None:
+        self.views = Batch(*views)
 
     def __len__(self) -> int:
-        return self._rows
+        return len(self.views)
 
     def __call__(self) -> Batch:
         """The batch."""
-        return self._make()
+        import numpy as np  # noqa: PLC0415 - not before it is needed
+
+        its = self.views
+        arrays = {
+            name: getattr(its, name) for name in ("indptr", "indices", "data", "labels", "weights", "base")
+        }
+        return its.replace(**{name: np.asarray(view) for name, view in arrays.items() if view is not None})
 
 
 class ParseError(ValueError):

@@ -101,8 +101,8 @@ class Features(_Options):
     def expanded(
         self,
         batch: Batch,
-        spaces: npt.NDArray[np.uint8] | None = None,
-        entries: npt.NDArray[np.int64] | None = None,
+        spaces: npt.NDArray[np.uint8] | memoryview | None = None,
+        entries: npt.NDArray[np.int64] | memoryview | None = None,
         names: Names | None = None,
     ) -> Batch:
         """The batch with namespaces dropped, n-grams and interactions added.

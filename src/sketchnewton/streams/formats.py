@@ -54,7 +54,7 @@ def open_stream(
     on_error: str = "stop",
     batch_bytes: int = BATCH_BYTES,
     max_line_bytes: int = MAX_LINE_BYTES,
-    prefetch: bool | int = True,
+    prefetch: bool = True,
 ) -> BatchReader:
     """Read files, one after the other, as one stream of batches.
 

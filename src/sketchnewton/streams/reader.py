@@ -26,7 +26,7 @@ class BatchReader(Iterator[Batch]):
     ``position`` of ``size`` compressed bytes were needed for what was delivered so far; ``size`` is None
     if there is a pipe. ``rows`` counts the delivered rows, ``skipped`` the bad ones before them, of which
     ``first_error`` is the first; ``path`` is the input that the last batch came from; ``types`` are those of a
-    table's columns, for ``Columns.with_types``. ``prefetch`` may say how many batches are read ahead.
+    table's columns, for ``Columns.with_types``.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class BatchReader(Iterator[Batch]):
         parse: Parse,
         *,
         on_error: str = "stop",
-        prefetch: bool | int = True,
+        prefetch: bool = True,
         types: Mapping[str, str] | None = None,
     ) -> None:
         problems = Problems(on_error)
@@ -49,13 +49,17 @@ class BatchReader(Iterator[Batch]):
         self.types = {} if types is None else types
         steps = inputs.steps(parse, problems)
         self._problems = problems
-        ahead = AHEAD if prefetch is True else int(prefetch)
-        self._steps = _Prefetched(inputs, steps, ahead) if ahead else _Direct(inputs, steps)
+        self._steps = _Prefetched(inputs, steps) if prefetch else _Direct(inputs, steps)
         # Also runs when the interpreter exits: a thread that is still inside compiled code by then would
         # bring the process down.
         self._finalizer = weakref.finalize(self, self._steps.close)
 
     def __next__(self) -> Batch:
+        batch = self.take()
+        return batch() if isinstance(batch, Delayed) else batch
+
+    def take(self) -> Batch | Delayed:
+        """The same as `next`, for those who can do without NumPy's arrays."""
         if not self._finalizer.alive:
             raise StopIteration
         try:
@@ -67,7 +71,7 @@ class BatchReader(Iterator[Batch]):
         self.path, self.position = step.path, step.position
         self.skipped, self.first_error = step.skipped, step.first_error
         self.rows += len(step.batch)
-        return step.batch() if isinstance(step.batch, Delayed) else step.batch
+        return step.batch
 
     def close(self) -> None:
         """Stop reading and release the input; harmless when repeated."""
@@ -168,10 +172,10 @@ class _Direct:
 class _Prefetched:
     """Reads ahead in a thread, which knows nothing of the reader, so that a dropped reader is collected."""
 
-    def __init__(self, inputs: _Inputs, steps: Iterator[_Step], ahead: int) -> None:
+    def __init__(self, inputs: _Inputs, steps: Iterator[_Step]) -> None:
         self._inputs = inputs
         self._stop = threading.Event()
-        self._queue: queue.Queue[_Step | BaseException | None] = queue.Queue(ahead)
+        self._queue: queue.Queue[_Step | BaseException | None] = queue.Queue(AHEAD)
         self._thread = threading.Thread(target=self._run, args=(steps,), name="skn-reader", daemon=True)
         self._thread.start()
 

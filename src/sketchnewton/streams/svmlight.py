@@ -53,14 +53,7 @@ def svmlight_parser(
 
     def parse_text(text: memoryview, line: int) -> tuple[Batch | Delayed, int, LineError | None]:
         *arrays, columns, lines, error = _native.parse_svmlight(text, max_line_bytes)
-
-        def make() -> Batch:
-            import numpy as np  # noqa: PLC0415 - not before it is needed: see `Delayed`
-
-            indptr, indices, data, labels = map(np.asarray, arrays)
-            return Batch(indptr, indices, data, labels, columns=columns, first_line=line)
-
-        batch = Delayed(len(arrays[-1]), make)
+        batch = Delayed(*arrays, None, columns, line)
         return batch if made.as_they_are(names) else made.indexed(batch(), names), lines, error
 
     def parse(source: Source, problems: Problems) -> Iterator[Batch | Delayed]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.streams.batch import Batch, Delayed
@@ -62,21 +61,8 @@ def vw_parser(
         *rows, columns, lines, error, weights, base, tags, spaces, entries = _native.parse_vw(
             text, max_line_bytes, mask, made.string_values, made.expands, table
         )
-
-        def make() -> Batch:
-            import numpy as np  # noqa: PLC0415 - not before it is needed: see `Delayed`
-
-            def array(view: memoryview | None) -> Any:
-                return None if view is None else np.asarray(view)
-
-            indptr, indices, data, labels = map(array, rows)
-            batch = Batch(indptr, indices, data, labels, array(weights), columns, line, tags, array(base))
-            if made.expands:
-                batch = made.expanded(batch, array(spaces), array(entries), names)
-            return batch
-
-        batch = Delayed(len(rows[-1]), make)
-        return batch() if made.expands else batch, lines, error
+        batch = Delayed(*rows, weights, columns, line, tags, base)
+        return made.expanded(batch(), spaces, entries, names) if made.expands else batch, lines, error
 
     def parse(source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
         return parse_lines(source, parse_text, problems, batch_bytes, max_line_bytes)
