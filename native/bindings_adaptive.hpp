@@ -16,7 +16,7 @@ struct ClassKernel {
 
   void learn(const PyRows& x, ConstDoubles labels, std::optional<ConstDoubles> weights, Array2<double> out) {
     const std::size_t n = check_out(x, out);
-    require(x.scanned && x.largest < features, "rows must be scanned, and the table must have room for them");
+    require(x.fit(features), "rows must be scanned, and the table must have room for them");
     require(labels.size() == n && (!weights || weights->size() == n), "lengths differ");
     for (std::size_t i = 0; i < n && classes > 1; ++i)
       require(labels.data()[i] >= 0 && labels.data()[i] < static_cast<double>(classes), "no such class");

@@ -6,10 +6,12 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -100,6 +102,23 @@ std::int64_t negative(const Doubles& values) {
   return first_where(values, [](double x) { return !(x >= 0.0); });  // NaN included
 }
 
+// The first few numbers that differ, the least and the largest, and whether all are finite.
+std::tuple<std::vector<double>, double, double, bool> look(const Doubles& values) {
+  constexpr std::size_t kFew = 3;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::vector<double> different;
+  double least = kInfinity, largest = -kInfinity;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double x = values.data()[i];
+    if (!std::isfinite(x)) return {different, least, largest, false};
+    least = std::fmin(least, x);
+    largest = std::fmax(largest, x);
+    if (different.size() < kFew && std::find(different.begin(), different.end(), x) == different.end())
+      different.push_back(x);
+  }
+  return {different, least, largest, true};
+}
+
 // Adds rows, first to last, to the sums of a progressive score; and says whether all labels are -1 or +1.
 std::tuple<double, double, double, bool> add_losses(int code, double parameter, const Doubles& predictions,
                                                     const Doubles& labels,
@@ -128,6 +147,7 @@ void bind_arrays(nb::module_& m) {
   m.def("gather_rows", &gather_rows, "source"_a, "target"_a, "features"_a, "count"_a);
   m.def("not_finite", &not_finite, "values"_a, "Where the first one is; -1 if there is none.");
   m.def("negative", &negative, "values"_a, "Where the first one is, or the first NaN; -1 if there is none.");
+  m.def("look", &look, "values"_a, "(the first three that differ, least, largest, all finite)");
   m.def("add_losses", &add_losses, "code"_a, "parameter"_a, "predictions"_a, "labels"_a, "weights"_a.none(),
         "losses"_a, "mistakes"_a, "weight"_a);
 }

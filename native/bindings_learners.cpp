@@ -77,7 +77,7 @@ Problem problem(int loss, double parameter, double clip, double curvature, doubl
 
 void check_batch(const PyRows& x, std::int64_t features, const ConstDoubles& labels,
                  const std::optional<ConstDoubles>& weights, const Doubles& out) {
-  require(x.scanned && x.largest < features, "rows must be scanned, and the table must have room for them");
+  require(x.fit(features), "rows must be scanned, and the table must have room for them");
   const std::size_t n = static_cast<std::size_t>(x.rows->count());
   require(labels.size() == n && out.size() == n && (!weights || weights->size() == n), "lengths differ");
 }
@@ -107,7 +107,7 @@ struct TableKernel {
 
   // A single row, without the cost of arrays.
   double learn_one(const PyRows& x, double label) {
-    require(x.scanned && x.largest < features && x.rows->count() == 1,
+    require(x.fit(features) && x.rows->count() == 1,
             "one row, scanned, and the table must have room for it");
     double prediction = 0;
     kernel.learn(*x.rows, &label, nullptr, &prediction);
@@ -388,22 +388,26 @@ void bind_learners(nb::module_& m) {
       .def("__len__", [](const PyRows& x) { return x.rows->count(); })
       .def(
           "scan",
-          [](PyRows& x, double limit) {
-            Scan s;
-            {
-              nb::gil_scoped_release release;
-              s = x.rows->scan(limit);
+          [](PyRows& x) {
+            if (!x.scan) {
+              Scan found;
+              {
+                nb::gil_scoped_release release;
+                found = x.rows->scan(kLargestValue);
+              }
+              x.scan = found;
             }
-            x.scanned = s.bad_row < 0;
-            x.largest = s.largest_index;
+            const Scan& s = *x.scan;
             return std::make_tuple(s.largest_index, s.widest_row, s.bad_row, s.bad_index, s.bad_value);
           },
-          "limit"_a, "(largest index, widest row, first bad row or -1, its feature, its value)")
+          "(largest index, widest row, first bad row or -1, its feature, its value)")
       .def(
           "part",
           [](const PyRows& x, std::int64_t begin, std::int64_t end) {
             require(0 <= begin && begin <= end && end <= x.rows->count(), "no such rows");
-            return PyRows{x.rows->part(begin, end), x.owner, x.largest, x.scanned};
+            PyRows part{x.rows->part(begin, end), x.owner};
+            if (x.scan && x.scan->bad_row < 0) part.scan = x.scan;
+            return part;
           },
           "begin"_a, "end"_a, "A view of the rows [begin, end).");
   m.def(
@@ -450,6 +454,7 @@ void bind_learners(nb::module_& m) {
         return values.array();
       },
       "seed"_a, "row"_a, "n"_a, "The standard normal numbers that a random projection draws for a row.");
+  m.attr("LARGEST_VALUE") = kLargestValue;
   m.def("padded_columns", &Table<float>::padded, "columns"_a);
 
   bind_for<float>(m, "32");

@@ -5,13 +5,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "rows.hpp"
 
-// `owner` keeps the arrays alive.
+// `owner` keeps the arrays alive. They are looked at once: nobody changes them.
 struct PyRows {
   std::unique_ptr<skn::Rows> rows;
   nanobind::object owner;
-  std::int64_t largest = -1;  // feature index, known once scanned
-  bool scanned = false;
+  std::optional<skn::Scan> scan = {};
+
+  // May a kernel with a table of so many features learn them?
+  bool fit(std::int64_t features) const {
+    return scan && scan->bad_row < 0 && scan->largest_index < features;
+  }
 };

@@ -117,6 +117,9 @@ class Row {
 };
 
 // What a learner must know about a batch before it touches its state.
+// Beyond this a square, and the square of a square, could leave the range of float64.
+inline constexpr double kLargestValue = 1e30;
+
 struct Scan {
   std::int64_t largest_index = -1;
   std::int64_t widest_row = 0;

@@ -86,9 +86,11 @@ _Floats = npt.NDArray[np.float64]
 _Integers = npt.NDArray[np.int64]
 _Arrays = dict[str, npt.NDArray[Any]]
 
+LARGEST_VALUE: float
+
 class Rows:
     def __len__(self) -> int: ...
-    def scan(self, limit: float) -> tuple[int, int, int, int, float]:
+    def scan(self) -> tuple[int, int, int, int, float]:
         """Largest index, widest row, first bad row or -1, its feature, its value."""
     def part(self, begin: int, end: int) -> Rows: ...
 
@@ -126,6 +128,7 @@ def gather_rows(
     source: npt.NDArray[Any], target: npt.NDArray[Any], features: _Integers, count: int
 ) -> None: ...
 def not_finite(values: _Floats) -> int: ...
+def look(values: _Floats) -> tuple[list[float], float, float, bool]: ...
 def negative(values: _Floats) -> int: ...
 def add_losses(
     code: int,

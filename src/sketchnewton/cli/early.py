@@ -64,7 +64,7 @@ class Early:
         if labels is None or not (views.weights is None or all(0.0 <= w < math.inf for w in views.weights)):
             return None
         try:
-            rows = _native.csr_rows(views.indptr, views.indices, views.data)
+            rows = views.rows or _native.csr_rows(views.indptr, views.indices, views.data)
             with before_numpy():
                 self._learner.reserve(rows)
         except (ValueError, MemoryError):
@@ -89,9 +89,10 @@ class Early:
     def _coded(self, batch: Batch) -> Any:
         if batch.base is not None:
             return None
-        values = set(batch.labels.tolist())
+        few, least, largest, finite = _native.look(batch.labels)
+        if not finite:
+            return None
         if self._positive is not None:
-            if any(map(math.isnan, values)):
-                return None
             return memoryview(array("d", [1.0 if y == self._positive else -1.0 for y in batch.labels]))
-        return batch.labels if all(map(self._learner.takes, values)) else None
+        # A loss takes two labels, or all between two ends.
+        return batch.labels if all(map(self._learner.takes, (*few, least, largest))) else None

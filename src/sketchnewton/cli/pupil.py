@@ -64,7 +64,7 @@ class Pupil:
             # A row of no weight is predicted and leaves no trace.
             learned_weights = np.where(held, 0.0, 1.0 if weights is None else weights)
         try:
-            predictions = self.learner.learn(batch, labels, learned_weights)
+            predictions = self.learner.learn(batch.rows or batch, labels, learned_weights)
         except MemoryError as error:
             raise _too_large(self.learner, batch.shape[1] - 1, error) from None
         if held is not None:
@@ -86,9 +86,9 @@ class Pupil:
             self._form.write(self.output, predictions, batch)
 
     def _look_at(self, labels: Floats) -> None:
-        values = set(labels.tolist())
+        values, least, largest, _ = _native.look(labels)
         self.labels.see(values)
-        if self._clip is not None and (reach := max(map(abs, values))) > self._clip:
+        if self._clip is not None and (reach := max(-least, largest)) > self._clip:
             self._console.line(
                 f"skn: warning: labels reach {reach:g}, but predictions are clipped to ±{self._clip:g}: "
                 f"consider --clip {reach:g}"

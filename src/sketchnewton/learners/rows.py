@@ -8,8 +8,7 @@ from typing import Any
 from sketchnewton import _native
 from sketchnewton.lazy import ArrayLike, Floats, np
 
-# Beyond this a square, and the square of a square, could leave the range of float64.
-LARGEST_VALUE = 1e30
+LARGEST_VALUE = _native.LARGEST_VALUE
 
 
 def as_rows(X: Any) -> _native.Rows:
@@ -46,7 +45,7 @@ def _csr_rows(indptr: Any, indices: Any, data: Any) -> _native.Rows:
 
 def checked_scan(rows: _native.Rows) -> tuple[int, int]:
     """Return the largest feature index and the widest row, or refuse what no learner may see."""
-    largest, widest, bad_row, feature, value = rows.scan(LARGEST_VALUE)
+    largest, widest, bad_row, feature, value = rows.scan()
     if bad_row >= 0:
         where = f"row {bad_row}, feature {feature}"
         if feature < 0:

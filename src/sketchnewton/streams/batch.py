@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from sketchnewton import _native
+
 if TYPE_CHECKING:  # a command parses ahead while NumPy is still being imported
     import numpy as np
     import numpy.typing as npt
@@ -37,6 +39,8 @@ class Batch:
     """What the input calls each row; None when no row is called anything."""
     base: npt.NDArray[np.float64] | None
     """What is to be added to each row's prediction; None when nothing is."""
+    rows: _native.Rows | None
+    """The same in the kernels' form, looked over already; for those who do not write to the arrays."""
 
     format: ClassVar[str] = "csr"
 
@@ -49,6 +53,7 @@ class Batch:
         "indices",
         "indptr",
         "labels",
+        "rows",
         "tags",
         "weights",
     )
@@ -64,8 +69,9 @@ class Batch:
         first_line: int | None = None,
         tags: list[bytes] | None = None,
         base: npt.NDArray[np.float64] | None = None,
+        rows: _native.Rows | None = None,
     ) -> None:
-        values = (base, columns, data, first_line, indices, indptr, labels, tags, weights)
+        values = (base, columns, data, first_line, indices, indptr, labels, rows, tags, weights)
         for name, value in zip(self.__slots__, values, strict=True):
             object.__setattr__(self, name, value)
 
@@ -73,14 +79,32 @@ class Batch:
         raise AttributeError(f"a batch is not changed: use replace({name}=…)")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, ({name: getattr(self, name) for name in self.__slots__},)
+        return _restored, ({name: getattr(self, name) for name in self.__slots__ if name != "rows"},)
 
     def replace(self, **changes: Any) -> Batch:
         """The same but for these fields."""
-        return Batch(**{name: getattr(self, name) for name in self.__slots__} | changes)
+        kept = {name: getattr(self, name) for name in self.__slots__}
+        if not changes.keys().isdisjoint(("indptr", "indices", "data")):
+            kept["rows"] = None
+        return Batch(**kept | changes)
+
+    def looked_over(self) -> Batch:
+        """The same with `rows`, which takes about a tenth of the time of learning them."""
+        if self.rows is not None:
+            return self
+        try:
+            rows = _native.csr_rows(self.indptr, self.indices, self.data)
+        except (
+            TypeError,
+            ValueError,
+        ):  # of other types, or unfit: a learner will tell
+            return self
+        rows.scan()
+        return self.replace(rows=rows)
 
     def __repr__(self) -> str:
-        return f"Batch({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+        shown = (f"{name}={getattr(self, name)!r}" for name in self.__slots__ if name != "rows")
+        return f"Batch({', '.join(shown)})"
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -102,8 +126,8 @@ class Delayed:
 
     __slots__ = ("views",)
 
-    def __init__(self, *views: Any) -> None:
-        self.views = Batch(*views)
+    def __init__(self, *views: Any, **others: Any) -> None:
+        self.views = Batch(*views, **others)
 
     def __len__(self) -> int:
         return len(self.views)
@@ -116,7 +140,13 @@ class Delayed:
         arrays = {
             name: getattr(its, name) for name in ("indptr", "indices", "data", "labels", "weights", "base")
         }
-        return its.replace(**{name: np.asarray(view) for name, view in arrays.items() if view is not None})
+        made = {name: np.asarray(view) for name, view in arrays.items() if view is not None}
+        return its.replace(**made, rows=its.rows)
+
+    def looked_over(self) -> Delayed:
+        """The same with `rows`."""
+        self.views = self.views.looked_over()
+        return self
 
 
 class ParseError(ValueError):

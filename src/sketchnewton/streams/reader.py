@@ -183,7 +183,8 @@ class _Prefetched:
         last: BaseException | None = None
         try:
             for step in steps:
-                self._queue.put(step)
+                # Learners ask for that, and this thread has the time.
+                self._queue.put(step._replace(batch=step.batch.looked_over()))
                 if self._stop.is_set():
                     return
         except Cancelled:

@@ -53,7 +53,7 @@ def svmlight_parser(
 
     def parse_text(text: memoryview, line: int) -> tuple[Batch | Delayed, int, LineError | None]:
         *arrays, columns, lines, error = _native.parse_svmlight(text, max_line_bytes)
-        batch = Delayed(*arrays, None, columns, line)
+        batch = Delayed(*arrays, columns=columns, first_line=line)
         return batch if made.as_they_are(names) else made.indexed(batch(), names), lines, error
 
     def parse(source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
