@@ -1,4 +1,4 @@
-// Arrays as memoryviews, for a command that has not imported NumPy: memory, and the little that is done with it.
+// Arrays as memoryviews, for a command that has not imported NumPy: memory, and the little done with it.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -78,8 +78,7 @@ void copy_rows(const Rows& source, const Rows& target, const Integers& features,
 
 // The rows of `count` features one after the other.
 void gather_rows(const Rows& source, const Rows& target, const Integers& features, std::size_t count) {
-  if (target.shape(0) < count || target.shape(1) != source.shape(1) ||
-      target.itemsize() != source.itemsize())
+  if (target.shape(0) < count || target.shape(1) != source.shape(1) || target.itemsize() != source.itemsize())
     throw std::invalid_argument("tables do not fit each other");
   for_rows(source, features, count, [&](std::size_t i, std::size_t, const char* row, std::size_t bytes) {
     std::memcpy(static_cast<char*>(target.data()) + i * bytes, row, bytes);

@@ -107,8 +107,7 @@ struct TableKernel {
 
   // A single row, without the cost of arrays.
   double learn_one(const PyRows& x, double label) {
-    require(x.fit(features) && x.rows->count() == 1,
-            "one row, scanned, and the table must have room for it");
+    require(x.fit(features) && x.rows->count() == 1, "one row, scanned, and the table must have room for it");
     double prediction = 0;
     kernel.learn(*x.rows, &label, nullptr, &prediction);
     return prediction;
