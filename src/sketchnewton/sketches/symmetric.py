@@ -43,14 +43,12 @@ def _by_inverse_iteration(matrix: Matrix, count: int, all_values: bool) -> tuple
     `eigh` finds all vectors, which is most of its work. LAPACK's drivers for a few find them one after the other,
     and so save little of it.
     """
-    from scipy.linalg import lapack  # noqa: PLC0415 - small sketches need not wait for it
-
-    n = len(matrix)
-    prefix = "s" if matrix.dtype == np.float32 else "d"
-    sytrd, sterf, ormqr = (getattr(lapack, prefix + name) for name in ("sytrd", "sterf", "ormqr"))
-    # The transposed is the same matrix, in the order that LAPACK wants.
-    reflections, diagonal, beside, scales, failed = sytrd(matrix.T, lower=1, lwork=64 * n)
+    form = _native.tridiagonal_form(matrix)
+    diagonal, beside = form.diagonal, form.beside
     if all_values or matrix.dtype != np.float32:  # bisection to twice as many digits does not pay
+        from scipy.linalg import lapack  # noqa: PLC0415 - small sketches need not wait for it
+
+        sterf = lapack.ssterf if matrix.dtype == np.float32 else lapack.dsterf
         values, unfinished = sterf(diagonal, beside)
         if unfinished:
             return None
@@ -59,12 +57,12 @@ def _by_inverse_iteration(matrix: Matrix, count: int, all_values: bool) -> tuple
         values = _native.tridiagonal_values(diagonal, beside, count + 1)
     vectors, residual = _native.tridiagonal_vectors(diagonal, beside, values[:count])
     tolerance = _TOLERANCE * float(np.finfo(matrix.dtype).eps)
-    if failed or not residual <= tolerance * values[0]:
+    if not residual <= tolerance * values[0]:
         return None
-    vectors[1:], _, failed = ormqr("L", "N", reflections[1:, :-1], scales, vectors[1:], 64 * n)
+    form.apply(vectors)
     identity = np.eye(count, dtype=matrix.dtype)
     angles = vectors.T @ vectors - identity
-    if failed or not np.linalg.norm(angles) < 0.9:
+    if not np.linalg.norm(angles) < 0.9:
         return None
     for _ in range(5):
         if np.abs(angles).max() <= tolerance / 10:
