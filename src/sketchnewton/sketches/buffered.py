@@ -14,7 +14,6 @@ from sketchnewton.sketches.base import Arrays, expect
 from sketchnewton.sketches.rows import as_rows
 from sketchnewton.sketches.spectrum import Floats, Spectrum, spectrum_of
 from sketchnewton.sketches.stack import Matrix, Stack, concatenated
-from sketchnewton.sketches.symmetric import prepare
 from sketchnewton.sketches.threads import one_blas_thread
 
 # From squared singular values, largest first, and m to the at most m − 1 that remain, none above its old value.
@@ -56,7 +55,6 @@ def loss_of(spectrum: Spectrum, new: Floats) -> Loss:
 
 def _threads_for(rows: int, dense: int, columns: int) -> AbstractContextManager[None]:
     """Limits threads where a shrink of so many rows does not gain from more."""
-    prepare(min(rows, columns))
     return one_blas_thread() if dense**2 * columns + 10 * rows**3 < _SMALL else nullcontext()
 
 

@@ -13,15 +13,9 @@ Matrix = NDArray[Any]
 Floats = NDArray[np.float64]
 
 # From this order on, where at most half of the vectors are asked for, finding these alone has paid.
-_LARGE = 48
+_LARGE = 24
 # Vectors that miss right angles by more than this many eps, or T − λ by that share of λ₁, are not used.
 _TOLERANCE = 50.0
-
-
-def prepare(order: int) -> None:
-    """Load what matrices of this order need, for those who must know of all BLAS libraries before they run."""
-    if order >= _LARGE:
-        import scipy.linalg.lapack  # noqa: F401, PLC0415 - small sketches need not wait for it
 
 
 def leading(matrix: Matrix, count: int, *, all_values: bool = True) -> tuple[Floats, Matrix]:
@@ -45,16 +39,7 @@ def _by_inverse_iteration(matrix: Matrix, count: int, all_values: bool) -> tuple
     """
     form = _native.tridiagonal_form(matrix)
     diagonal, beside = form.diagonal, form.beside
-    if all_values or matrix.dtype != np.float32:  # bisection to twice as many digits does not pay
-        from scipy.linalg import lapack  # noqa: PLC0415 - small sketches need not wait for it
-
-        sterf = lapack.ssterf if matrix.dtype == np.float32 else lapack.dsterf
-        values, unfinished = sterf(diagonal, beside)
-        if unfinished:
-            return None
-        values = values[::-1].copy()
-    else:
-        values = _native.tridiagonal_values(diagonal, beside, count + 1)
+    values = _native.tridiagonal_values(diagonal, beside, len(matrix) if all_values else count + 1)
     vectors, residual = _native.tridiagonal_vectors(diagonal, beside, values[:count])
     tolerance = _TOLERANCE * float(np.finfo(matrix.dtype).eps)
     if not residual <= tolerance * values[0]:
@@ -68,8 +53,9 @@ def _by_inverse_iteration(matrix: Matrix, count: int, all_values: bool) -> tuple
         if np.abs(angles).max() <= tolerance / 10:
             break
         # Where eigenvalues are close, vectors are not at right angles. What is missing is taken in halves from
-        # both; where eigenvalues are not close this is next to nothing, so they stay eigenvectors.
-        vectors -= vectors @ (angles / 2)
+        # both, (I + angles)^-½ up to the second order; where eigenvalues are not close this is next to nothing,
+        # so they stay eigenvectors.
+        vectors -= vectors @ (angles / 2 - 0.375 * (angles @ angles))
         angles = vectors.T @ vectors - identity
     if not np.abs(angles).max() <= tolerance:
         return None
