@@ -60,7 +60,7 @@ def _threads_for(rows: int, dense: int, columns: int) -> AbstractContextManager[
 
 @dataclass(frozen=True)
 class Rules:
-    """What a kind of sketch decides: how to shrink, when (`buffer` rows, None: 2m), and what is certified."""
+    """What a kind of sketch decides: how to shrink, when (`buffer` rows, None: 3m), and what is certified."""
 
     shrink: ShrinkRule
     bound: Callable[[Loss], float]
@@ -70,7 +70,7 @@ class Rules:
 
     def capacity(self, size: int) -> int:
         """Rows held when a shrink is due: m − 1 of the sketch, and the buffer."""
-        return size - 1 + (self.buffer or 2 * size)
+        return size - 1 + (self.buffer or 3 * size)
 
     def reduce(self, B: Stack, size: int, lost: Loss) -> tuple[Matrix, int, Loss]:
         """Shrink `B` to fewer than `size` rows, or than the size that the target needs; that size; the loss."""
