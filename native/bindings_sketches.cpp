@@ -78,8 +78,10 @@ void bind_for(nb::module_& m, const char* form) {
   using Square = nb::ndarray<const S, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
   using Columns = nb::ndarray<S, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
   nb::class_<Householder<S>>(m, form, "A symmetric matrix as QTQᵀ with T tridiagonal.")
-      .def_prop_ro("diagonal", [](const Householder<S>& self) { return copied(self.diagonal); }, nb::rv_policy::move)
-      .def_prop_ro("beside", [](const Householder<S>& self) { return copied(self.beside); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "diagonal", [](const Householder<S>& self) { return copied(self.diagonal); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "beside", [](const Householder<S>& self) { return copied(self.beside); }, nb::rv_policy::move)
       .def(
           "apply",
           [](const Householder<S>& self, Columns X) {

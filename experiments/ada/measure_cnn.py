@@ -3,10 +3,10 @@
 The network of the paper's Figure 3 (the MNIST example of Keras), batches of 128. The convolutions alone have the
 sketch, τ = 20; the dense layers have the diagonal. The paper leaves two things open, and all readings are run:
 
-- What a vector is: each filter, as each class is where the paper learns several (its d is the number of features),
-  or all weights of a layer at once.
-- Whose η the dense layers have beside a sketch: "one" η for all, or their "own", where the dense layers keep the one
-  that is best for AdaGrad and the grid is that of the convolutions.
+- What a vector is: each filter, as each class is one where the paper learns several (its d is the number of
+  features), or all weights of a layer at once.
+- Whose η the dense layers have beside a sketch: "one" η for all, or their "own", where the dense layers keep the
+  one that is best for AdaGrad and the grid is that of the convolutions.
 
     python -m experiments.ada.measure_cnn [--data ../shared/data] [--rows 6400] [--seeds 3]
 """
@@ -202,7 +202,8 @@ def main() -> None:
         sigma = "" if found["sigma"] is None else f", σ={found['sigma']:g}, vectors: each {vector}, {rate} η"
         loss, accuracy = found["spreads"]
         print(
-            f"{method}  η={found['eta']:g}{sigma}: mean training loss {np.mean(found['losses']):.3f} ± {loss:.3f}, "
+            f"{method}  η={found['eta']:g}{sigma}: "
+            f"mean training loss {np.mean(found['losses']):.3f} ± {loss:.3f}, "
             f"held-out loss {found['held_out']:.3f}, "
             f"test accuracy {100 * found['accuracies'][-1]:.2f} ± {100 * accuracy:.2f} %",
             flush=True,

@@ -3,8 +3,9 @@
 Every step is w ← w − η H⁻¹g with H = σI + G^½, where G is a small memory of the outer products of the gradients so
 far. The optimizers differ in how they remember: by a random projection, by Frequent Directions, whole, or by a
 randomised range finder. Each parameter tensor has an H of its own, over all its entries; in param groups with
-`per_output=True` the weights of each output of a layer have one. Groups with `diagonal=True` have AdaGrad's diagonal H instead, as all but the convolutions of a network have in Wan and Zhang,
-*Accelerating adaptive online learning by matrix approximation*, 2019 ("ADA").
+`per_output=True` the weights of each output of a layer have one. Groups with `diagonal=True` have AdaGrad's
+diagonal H instead, as all but the convolutions of a network have in Wan and Zhang, *Accelerating adaptive online
+learning by matrix approximation*, 2019 ("ADA").
 
 Needs PyTorch: pip install 'sketchnewton[torch]'.
 
@@ -189,8 +190,8 @@ class AdaGP(_Adaptive):
     η/σ times the gradient; `sketch_size` is τ. `weight_decay` adds that much of the parameter to its gradient;
     `maximize` ascends. `diagonal` makes the metric AdaGrad's: `eps` + (Σg²)^½ for each entry; `sigma` and
     `sketch_size` then do not matter. With `per_output` a tensor of two dimensions or more has a metric for each
-    index of the first: for each filter of a convolution, each output of a linear layer. Random numbers depend on `seed`, the place of the parameter and its count of
-    steps alone. All may differ between param groups.
+    index of the first: for each filter of a convolution, each output of a linear layer. Random numbers depend on
+    `seed`, the place of the parameter and its count of steps alone. All may differ between param groups.
 
     >>> w = torch.nn.Parameter(torch.zeros(3))
     >>> optimizer = AdaGP([w], lr=0.5, sigma=1.0, sketch_size=2)
