@@ -14,7 +14,6 @@ sketch, τ = 20; the dense layers have the diagonal. The paper leaves two things
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -193,24 +192,45 @@ def main() -> None:
     parser.add_argument("--etas", nargs="+", type=float, default=GRID, help="the grid of η")
     parser.add_argument("--sigmas", nargs="+", type=float, default=GRID, help="the grid of σ")
     parser.add_argument("--only", choices=("filter", "layer"), help="what a vector is (default: both)")
-    parser.add_argument("--curves", type=Path, help="file to add a line of JSON to for each method")
+    parser.add_argument("--plot", help="picture to draw of the curves")
     args = parser.parse_args()
+    results = {}
     for method, vector, rate in CASES:
         if args.only and vector not in ("", args.only):
             continue
         found = compare(args.data, method, vector, rate, args.etas, args.sigmas, args.rows, args.seeds)
-        sigma = "" if found["sigma"] is None else f", σ={found['sigma']:g}, vectors: each {vector}, {rate} η"
+        name = method if not vector else f"{method} of {vector}s, {rate} η"
+        results[name] = found
+        sigma = "" if found["sigma"] is None else f", σ={found['sigma']:g}"
         loss, accuracy = found["spreads"]
         print(
-            f"{method}  η={found['eta']:g}{sigma}: "
+            f"{name}, η={found['eta']:g}{sigma}: "
             f"mean training loss {np.mean(found['losses']):.3f} ± {loss:.3f}, "
             f"held-out loss {found['held_out']:.3f}, "
             f"test accuracy {100 * found['accuracies'][-1]:.2f} ± {100 * accuracy:.2f} %",
             flush=True,
         )
-        if args.curves:
-            with args.curves.open("a") as file:
-                file.write(json.dumps({"method": method, "vector": vector, "rate": rate, **found}) + "\n")
+    if args.plot:
+        plot(results, args.plot)
+
+
+def plot(results: dict[str, dict[str, Any]], path: str) -> None:
+    """Training loss, as a running mean of five batches, and test accuracy along the epoch."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - the measurements do without
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for name, result in results.items():
+        losses, accuracies = np.array(result["losses"]), result["accuracies"]
+        count = len(losses)
+        left.plot(np.arange(5, count + 1), np.convolve(losses, np.full(5, 0.2), "valid"), label=name)
+        right.plot(
+            np.linspace(0, count, len(accuracies) + 1)[1:], 100 * np.array(accuracies), "o-", label=name
+        )
+    left.set(xlabel="batches of 128", ylabel="training loss", yscale="log")
+    right.set(xlabel="batches of 128", ylabel="test accuracy, %")
+    right.legend()
+    figure.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":
