@@ -189,8 +189,8 @@ class AdaGP(_Adaptive):
     Parameters: `lr` is η; `sigma` is σ, the ridge of the metric: directions that the sketch does not know move by
     η/σ times the gradient; `sketch_size` is τ. `weight_decay` adds that much of the parameter to its gradient;
     `maximize` ascends. `diagonal` makes the metric AdaGrad's: `eps` + (Σg²)^½ for each entry; `sigma` and
-    `sketch_size` then do not matter. With `per_output` a tensor of two dimensions or more has a metric for each
-    index of the first: for each filter of a convolution, each output of a linear layer. Random numbers depend on
+    `sketch_size` then do not matter. With `per_output` a tensor has a metric for each index of its first dimension:
+    for each filter of a convolution, each output of a linear layer, each entry of a bias. Random numbers depend on
     `seed`, the place of the parameter and its count of steps alone. All may differ between param groups.
 
     >>> w = torch.nn.Parameter(torch.zeros(3))
@@ -450,7 +450,7 @@ def _gradient(parameter: torch.Tensor, group: _Group, dtype: torch.dtype) -> tor
 
 def _shape(parameter: torch.Tensor, group: _Group) -> _Shape:
     """How a gradient is looked at: as one vector, or as one for each output."""
-    if group["per_output"] and not group["diagonal"] and parameter.dim() > 1:
+    if group["per_output"] and not group["diagonal"] and parameter.dim() > 0:
         return len(parameter), parameter[0].numel()
     return (parameter.numel(),)
 
