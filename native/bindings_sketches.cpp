@@ -3,10 +3,13 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
+#include "householder.hpp"
 #include "tridiagonal.hpp"
 
 namespace nb = nanobind;
@@ -30,6 +33,9 @@ nb::capsule owner(S* data) {
   return nb::capsule(data, [](void* p) noexcept { delete[] static_cast<S*>(p); });
 }
 
+// Lanes go through registers eight at a time; a rest would take as long as all others.
+std::int64_t whole_registers(std::int64_t lanes) { return (lanes + 7) / 8 * 8; }
+
 template <class S>
 nb::ndarray<nb::numpy, S, nb::ndim<1>> values_of(Array1<S> diagonal, Array1<S> beside, std::int64_t count) {
   const Tridiagonal<S> T = tridiagonal(diagonal, beside);
@@ -37,7 +43,9 @@ nb::ndarray<nb::numpy, S, nb::ndim<1>> values_of(Array1<S> diagonal, Array1<S> b
   auto* data = new S[static_cast<std::size_t>(count)];
   nb::ndarray<nb::numpy, S, nb::ndim<1>> out(data, {static_cast<std::size_t>(count)}, owner(data));
   nb::gil_scoped_release release;
-  leading_values(T, count, data);
+  std::vector<S> values(whole_registers(count));
+  leading_values(T, static_cast<std::int64_t>(values.size()), values.data());
+  std::copy_n(values.begin(), count, data);
   return out;
 }
 
@@ -50,12 +58,49 @@ std::pair<nb::ndarray<nb::numpy, S, nb::ndim<2>>, double> vectors_of(Array1<S> d
   auto* data = new S[n * k];
   nb::ndarray<nb::numpy, S, nb::ndim<2>> out(data, {n, k}, owner(data));
   nb::gil_scoped_release release;
-  const S residual = InverseIteration<S>().compute(T, values.data(), static_cast<std::int64_t>(k), data);
+  const std::int64_t lanes = whole_registers(static_cast<std::int64_t>(k));
+  std::vector<S> shifts(lanes, values.data()[k - 1]), all(n * lanes);
+  std::copy_n(values.data(), k, shifts.begin());
+  const S residual = InverseIteration<S>().compute(T, shifts.data(), lanes, all.data());
+  for (std::size_t i = 0; i < n; ++i) std::copy_n(&all[i * lanes], k, data + i * k);
   return {std::move(out), static_cast<double>(residual)};
 }
 
 template <class S>
-void bind_for(nb::module_& m) {
+nb::ndarray<nb::numpy, S, nb::ndim<1>> copied(const std::vector<S>& values) {
+  auto* data = new S[values.size()];
+  std::copy(values.begin(), values.end(), data);
+  return {data, {values.size()}, owner(data)};
+}
+
+template <class S>
+void bind_for(nb::module_& m, const char* form) {
+  using Square = nb::ndarray<const S, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+  using Columns = nb::ndarray<S, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+  nb::class_<Householder<S>>(m, form, "A symmetric matrix as QTQᵀ with T tridiagonal.")
+      .def_prop_ro(
+          "diagonal", [](const Householder<S>& self) { return copied(self.diagonal); }, nb::rv_policy::move)
+      .def_prop_ro(
+          "beside", [](const Householder<S>& self) { return copied(self.beside); }, nb::rv_policy::move)
+      .def(
+          "apply",
+          [](const Householder<S>& self, Columns X) {
+            if (X.shape(0) != self.diagonal.size()) throw std::invalid_argument("not as many rows");
+            nb::gil_scoped_release release;
+            self.apply(X.data(), static_cast<std::int64_t>(X.shape(1)));
+          },
+          "X"_a.noconvert(), "X becomes QX.");
+  m.def(
+      "tridiagonal_form",
+      [](Square matrix) {
+        if (matrix.shape(0) == 0 || matrix.shape(0) != matrix.shape(1))
+          throw std::invalid_argument("not a square matrix");
+        nb::gil_scoped_release release;
+        Householder<S> result;
+        result.compute(matrix.data(), static_cast<std::int64_t>(matrix.shape(0)));
+        return result;
+      },
+      "matrix"_a, "The tridiagonal form of a symmetric matrix.");
   m.def("tridiagonal_values", &values_of<S>, "diagonal"_a, "beside"_a, "count"_a,
         "The largest eigenvalues of a symmetric tridiagonal matrix, largest first.");
   m.def("tridiagonal_vectors", &vectors_of<S>, "diagonal"_a, "beside"_a, "values"_a,
@@ -65,6 +110,6 @@ void bind_for(nb::module_& m) {
 }  // namespace
 
 void bind_sketches(nb::module_& m) {
-  bind_for<float>(m);
-  bind_for<double>(m);
+  bind_for<float>(m, "TridiagonalForm32");
+  bind_for<double>(m, "TridiagonalForm64");
 }

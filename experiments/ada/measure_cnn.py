@@ -1,9 +1,12 @@
 """A small convolutional network, one epoch, with AdaGrad and with sketches on its convolutions (ADA §4.2).
 
 The network of the paper's Figure 3 (the MNIST example of Keras), batches of 128. The convolutions alone have the
-sketch, τ = 20; the dense layers have the diagonal. The paper does not say whose η the dense layers have beside a
-sketch. Both readings are run: "one" η for all, and their "own", where the dense layers keep the one that is best
-for AdaGrad and the grid is that of the convolutions.
+sketch, τ = 20; the dense layers have the diagonal. The paper leaves two things open, and all readings are run:
+
+- What a vector is: each filter, as each class is one where the paper learns several (its d is the number of
+  features), or all weights of a layer at once.
+- Whose η the dense layers have beside a sketch: "one" η for all, or their "own", where the dense layers keep the
+  one that is best for AdaGrad and the grid is that of the convolutions.
 
     python -m experiments.ada.measure_cnn [--data ../shared/data] [--rows 6400] [--seeds 3]
 """
@@ -24,13 +27,27 @@ from experiments.ada.idx import read_mnist
 from sketchnewton.torch import AdaFD, AdaGP, RadaGrad
 
 SKETCHED = {"ADA-GP": AdaGP, "ADA-FD": AdaFD, "RADAGRAD": RadaGrad}
+CASES = (
+    ("AdaGrad", "", "one"),
+    ("ADA-GP", "filter", "one"),
+    ("ADA-GP", "filter", "own"),
+    ("ADA-GP", "layer", "one"),
+    ("ADA-GP", "layer", "own"),
+)
 GRID = [1e-4, 1e-3, 1e-2, 1e-1, 1.0]  # the paper's, of η and σ
 BATCH, HELD_OUT, TEST, POINTS = 128, 1000, 2000, 5
 Rows = tuple[torch.Tensor, torch.Tensor]
 
 
 def compare(
-    folder: str, method: str, reading: str, etas: list[float], sigmas: list[float], rows: int, seeds: int
+    folder: str,
+    method: str,
+    vector: str,
+    rate: str,
+    etas: list[float],
+    sigmas: list[float],
+    rows: int,
+    seeds: int,
 ) -> dict[str, Any]:
     """The η and σ of least loss on held-out rows with seed 0, and the runs with them, one for each seed.
 
@@ -40,23 +57,27 @@ def compare(
     train, held_out, test = _data(folder, rows)
 
     def loss(eta: float, sigma: float | None, dense: float | None) -> float:
-        model, losses, _ = _train(method, eta, sigma, dense, 0, train, None)
+        model, losses, _ = _train(method, vector, eta, sigma, dense, 0, train, None)
         return _evaluate(model, held_out)[0] if math.isfinite(losses[-1]) else math.inf
 
     pairs: list[tuple[float, float | None]] = [(eta, sigma) for eta in etas for sigma in sigmas]
     dense = None
     if method == "AdaGrad":
         pairs = [(eta, None) for eta in etas]
-    elif reading == "own":
+    elif rate == "own":
         dense = min(etas, key=lambda eta: loss(eta, None, None))
     best = min(pairs, key=lambda pair: loss(*pair, dense))
-    runs = [_train(method, *best, dense, seed, train, test) for seed in range(seeds)]
+    runs = [_train(method, vector, *best, dense, seed, train, test) for seed in range(seeds)]
     return {
         "eta": best[0],
         "sigma": best[1],
         "losses": np.mean([losses for _, losses, _ in runs], axis=0).tolist(),
         "accuracies": np.mean([accuracies for _, _, accuracies in runs], axis=0).tolist(),
-        "spread": float(np.std([accuracies[-1] for _, _, accuracies in runs])),
+        "held_out": float(np.mean([_evaluate(model, held_out)[0] for model, _, _ in runs])),
+        "spreads": [
+            float(np.std([np.mean(losses) for _, losses, _ in runs])),
+            float(np.std([accuracies[-1] for _, _, accuracies in runs])),
+        ],
     }
 
 
@@ -88,11 +109,22 @@ def _network() -> Sequential:
 
 
 def _optimizer(
-    model: Sequential, method: str, eta: float, sigma: float | None, dense_eta: float | None, seed: int
+    model: Sequential,
+    method: str,
+    vector: str,
+    eta: float,
+    sigma: float | None,
+    dense_eta: float | None,
+    seed: int,
 ) -> torch.optim.Optimizer:
     if sigma is None:
         return torch.optim.Adagrad(model.parameters(), lr=eta, eps=1e-8)
-    options: dict[str, Any] = {"lr": eta, "sigma": sigma, "sketch_size": 20}
+    options: dict[str, Any] = {
+        "lr": eta,
+        "sigma": sigma,
+        "sketch_size": 20,
+        "per_output": vector == "filter",
+    }
     if method != "ADA-FD":
         options["seed"] = seed
     convolutions = [p for layer in model if isinstance(layer, Conv2d) for p in layer.parameters()]
@@ -105,6 +137,7 @@ def _optimizer(
 
 def _train(
     method: str,
+    vector: str,
     eta: float,
     sigma: float | None,
     dense_eta: float | None,
@@ -118,7 +151,7 @@ def _train(
     """
     torch.manual_seed(seed)
     model = _network()
-    stepper = _optimizer(model, method, eta, sigma, dense_eta, seed)
+    stepper = _optimizer(model, method, vector, eta, sigma, dense_eta, seed)
     images, labels = train
     batches = torch.randperm(len(images)).split(BATCH)
     marks = set(np.linspace(0, len(batches), POINTS + 1).astype(int)[1:].tolist())
@@ -158,15 +191,46 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--etas", nargs="+", type=float, default=GRID, help="the grid of η")
     parser.add_argument("--sigmas", nargs="+", type=float, default=GRID, help="the grid of σ")
+    parser.add_argument("--only", choices=("filter", "layer"), help="what a vector is (default: both)")
+    parser.add_argument("--plot", help="picture to draw of the curves")
     args = parser.parse_args()
-    for method, reading in (("AdaGrad", "one"), ("ADA-GP", "one"), ("ADA-GP", "own")):
-        found = compare(args.data, method, reading, args.etas, args.sigmas, args.rows, args.seeds)
-        sigma = "" if found["sigma"] is None else f", {reading} η, σ={found['sigma']:g}"
+    results = {}
+    for method, vector, rate in CASES:
+        if args.only and vector not in ("", args.only):
+            continue
+        found = compare(args.data, method, vector, rate, args.etas, args.sigmas, args.rows, args.seeds)
+        name = method if not vector else f"{method} of {vector}s, {rate} η"
+        results[name] = found
+        sigma = "" if found["sigma"] is None else f", σ={found['sigma']:g}"
+        loss, accuracy = found["spreads"]
         print(
-            f"{method}  η={found['eta']:g}{sigma}: mean training loss {np.mean(found['losses']):.3f}, "
-            f"test accuracy {100 * found['accuracies'][-1]:.2f} ± {100 * found['spread']:.2f} %",
+            f"{name}, η={found['eta']:g}{sigma}: "
+            f"mean training loss {np.mean(found['losses']):.3f} ± {loss:.3f}, "
+            f"held-out loss {found['held_out']:.3f}, "
+            f"test accuracy {100 * found['accuracies'][-1]:.2f} ± {100 * accuracy:.2f} %",
             flush=True,
         )
+    if args.plot:
+        plot(results, args.plot)
+
+
+def plot(results: dict[str, dict[str, Any]], path: str) -> None:
+    """Training loss, as a running mean of five batches, and test accuracy along the epoch."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - the measurements do without
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for name, result in results.items():
+        losses, accuracies = np.array(result["losses"]), result["accuracies"]
+        count = len(losses)
+        left.plot(np.arange(5, count + 1), np.convolve(losses, np.full(5, 0.2), "valid"), label=name)
+        right.plot(
+            np.linspace(0, count, len(accuracies) + 1)[1:], 100 * np.array(accuracies), "o-", label=name
+        )
+    left.set(xlabel="batches of 128", ylabel="training loss", yscale="log")
+    right.set(xlabel="batches of 128", ylabel="test accuracy, %")
+    right.legend()
+    figure.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 Every step is w ← w − η H⁻¹g with H = σI + G^½, where G is a small memory of the outer products of the gradients so
 far. The optimizers differ in how they remember: by a random projection, by Frequent Directions, whole, or by a
-randomised range finder. Each parameter tensor has an H of its own, over all its entries. Param groups with
-`diagonal=True` have AdaGrad's diagonal H instead, as all but the convolutions of a network have in Wan and Zhang,
-*Accelerating adaptive online learning by matrix approximation*, 2019 ("ADA").
+randomised range finder. Each parameter tensor has an H of its own, over all its entries; in param groups with
+`per_output=True` the weights of each output of a layer have one. Groups with `diagonal=True` have AdaGrad's
+diagonal H instead, as all but the convolutions of a network have in Wan and Zhang, *Accelerating adaptive online
+learning by matrix approximation*, 2019 ("ADA").
 
 Needs PyTorch: pip install 'sketchnewton[torch]'.
 
@@ -45,6 +46,7 @@ __all__ = ["AdaFD", "AdaFull", "AdaGP", "RadaGrad"]
 
 _State = dict[str, Any]
 _Group = dict[str, Any]
+_Shape = tuple[int, ...]  # of a gradient: its length, perhaps after the number of outputs that share nothing
 _WIDEST_STREAM = 2**40  # steps of one parameter before its random numbers would meet the next one's
 
 
@@ -75,7 +77,7 @@ class _Adaptive(torch.optim.Optimizer, ABC):
                 state.update(self._fresh(parameter, group, position, parameter.device))
             g = _gradient(parameter, group, self._dtype(parameter, group))
             direction = (_diagonal_direction if group["diagonal"] else self._direction)(
-                g, state, group, position
+                g.reshape(_shape(parameter, group)), state, group, position
             )
             state["step"] += 1
             # The product is rounded to the parameter's dtype once, also if that is narrower than the direction's.
@@ -120,12 +122,15 @@ class _Adaptive(torch.optim.Optimizer, ABC):
     # -- what an optimizer says of itself
 
     @abstractmethod
-    def _memory(self, n: int, group: _Group, position: int) -> dict[str, torch.Tensor]:
-        """What is remembered of the gradients of a parameter with n entries, before the first of them."""
+    def _memory(self, shape: _Shape, group: _Group, position: int) -> dict[str, torch.Tensor]:
+        """What is remembered of gradients of that shape, before the first of them."""
 
     @abstractmethod
     def _direction(self, g: torch.Tensor, state: _State, group: _Group, position: int) -> torch.Tensor:
-        """Take g into the memory and return H⁻¹g. g may be the parameter's own gradient: it stays as it is."""
+        """Take g, one vector or several, into the memory and return H⁻¹g.
+
+        g may be the parameter's own gradient: it stays as it is.
+        """
 
     def _dtype(self, parameter: torch.Tensor, group: _Group) -> torch.dtype:
         """What state is kept and computed in: never less than float32, as linear algebra needs."""
@@ -134,7 +139,7 @@ class _Adaptive(torch.optim.Optimizer, ABC):
     def _check_options(self, group: _Group) -> None:
         for name in ("lr", "weight_decay", "sigma", "eps"):
             _check_number(name, group[name], positive=name == "sigma")
-        for name in ("maximize", "diagonal"):
+        for name in ("maximize", "diagonal", "per_output"):
             if not isinstance(group[name], bool):
                 raise ValueError(f"{name}={group[name]!r} is invalid: must be True or False")
         if "sketch_size" in group:
@@ -154,9 +159,11 @@ class _Adaptive(torch.optim.Optimizer, ABC):
     def _fresh(
         self, parameter: torch.Tensor, group: _Group, position: int, device: torch.device
     ) -> dict[str, Any]:
-        n, dtype = parameter.numel(), self._dtype(parameter, group)
+        shape, dtype = _shape(parameter, group), self._dtype(parameter, group)
         with torch.device(device):
-            memory = {"squares": torch.zeros(n)} if group["diagonal"] else self._memory(n, group, position)
+            memory = (
+                {"squares": torch.zeros(shape)} if group["diagonal"] else self._memory(shape, group, position)
+            )
         floating = {name: tensor.to(dtype) for name, tensor in memory.items() if tensor.is_floating_point()}
         return {"step": 0, **memory, **floating}
 
@@ -182,8 +189,9 @@ class AdaGP(_Adaptive):
     Parameters: `lr` is η; `sigma` is σ, the ridge of the metric: directions that the sketch does not know move by
     η/σ times the gradient; `sketch_size` is τ. `weight_decay` adds that much of the parameter to its gradient;
     `maximize` ascends. `diagonal` makes the metric AdaGrad's: `eps` + (Σg²)^½ for each entry; `sigma` and
-    `sketch_size` then do not matter. Random numbers depend on `seed`, the place of the parameter and its count of
-    steps alone. All may differ between param groups.
+    `sketch_size` then do not matter. With `per_output` a tensor has a metric for each index of its first dimension:
+    for each filter of a convolution, each output of a linear layer, each entry of a bias. Random numbers depend on
+    `seed`, the place of the parameter and its count of steps alone. All may differ between param groups.
 
     >>> w = torch.nn.Parameter(torch.zeros(3))
     >>> optimizer = AdaGP([w], lr=0.5, sigma=1.0, sketch_size=2)
@@ -205,19 +213,21 @@ class AdaGP(_Adaptive):
         weight_decay: float = 0.0,
         maximize: bool = False,
         diagonal: bool = False,
+        per_output: bool = False,
         eps: float = 1e-8,
         seed: int = 0,
     ) -> None:
         super().__init__(params, _options(locals()))
 
-    def _memory(self, n: int, group: _Group, position: int) -> dict[str, torch.Tensor]:
-        return {"projection": torch.zeros(group["sketch_size"], n)}
+    def _memory(self, shape: _Shape, group: _Group, position: int) -> dict[str, torch.Tensor]:
+        return {"projection": torch.zeros(*shape[:-1], group["sketch_size"], shape[-1])}
 
     def _direction(self, g: torch.Tensor, state: _State, group: _Group, position: int) -> torch.Tensor:
         S = state["projection"]
-        draws = _native.normal_row(group["seed"], position * _WIDEST_STREAM + state["step"], len(S))
-        r = torch.from_numpy(draws / math.sqrt(len(S))).to(S.device, S.dtype)
-        S.addr_(r, g)
+        rows = S.shape[:-1]
+        draws = _native.normal_row(group["seed"], position * _WIDEST_STREAM + state["step"], rows.numel())
+        r = torch.from_numpy(draws / math.sqrt(rows[-1])).to(S.device, S.dtype)
+        S.addcmul_(r.view(*rows, 1), g.unsqueeze(-2))
         V, singular_values = _right_singular(S)
         return _apply(V, 1 / (group["sigma"] + singular_values), 1 / group["sigma"], g)
 
@@ -251,20 +261,22 @@ class AdaFD(_Adaptive):
         weight_decay: float = 0.0,
         maximize: bool = False,
         diagonal: bool = False,
+        per_output: bool = False,
         eps: float = 1e-8,
     ) -> None:
         super().__init__(params, _options(locals()))
 
-    def _memory(self, n: int, group: _Group, position: int) -> dict[str, torch.Tensor]:
-        return {"directions": torch.zeros(min(group["sketch_size"] - 1, n), n)}
+    def _memory(self, shape: _Shape, group: _Group, position: int) -> dict[str, torch.Tensor]:
+        return {"directions": torch.zeros(*shape[:-1], min(group["sketch_size"] - 1, shape[-1]), shape[-1])}
 
     def _direction(self, g: torch.Tensor, state: _State, group: _Group, position: int) -> torch.Tensor:
         S = state["directions"]
-        V, s = _right_singular(torch.vstack((S, g)))
-        if len(S) < len(g):  # else all directions fit, and nothing is lost
-            last = s[-1]
+        kept = S.shape[-2]
+        V, s = _right_singular(torch.cat((S, g.unsqueeze(-2)), -2))
+        if kept < g.shape[-1]:  # else all directions fit, and nothing is lost
+            last = s[..., -1:]
             s = ((s - last) * (s + last)).clamp(min=0).sqrt()  # (s² − last²)^½ without cancellation
-        torch.mul(s[: len(S), None], V.mT[: len(S)], out=S)
+        torch.mul(s[..., :kept, None], V.mT[..., :kept, :], out=S)
         return _apply(V, 1 / (group["sigma"] + s), 1 / group["sigma"], g)
 
 
@@ -294,6 +306,7 @@ class AdaFull(_Adaptive):
         weight_decay: float = 0.0,
         maximize: bool = False,
         diagonal: bool = False,
+        per_output: bool = False,
         eps: float = 1e-8,
     ) -> None:
         super().__init__(params, _options(locals()))
@@ -303,11 +316,12 @@ class AdaFull(_Adaptive):
             return super()._dtype(parameter, group)
         return torch.float64
 
-    def _memory(self, n: int, group: _Group, position: int) -> dict[str, torch.Tensor]:
-        return {"outer_products": torch.zeros(n, n)}
+    def _memory(self, shape: _Shape, group: _Group, position: int) -> dict[str, torch.Tensor]:
+        return {"outer_products": torch.zeros(*shape, shape[-1])}
 
     def _direction(self, g: torch.Tensor, state: _State, group: _Group, position: int) -> torch.Tensor:
-        eigenvalues, V = torch.linalg.eigh(state["outer_products"].addr_(g, g))
+        G = state["outer_products"].addcmul_(g.unsqueeze(-1), g.unsqueeze(-2))
+        eigenvalues, V = torch.linalg.eigh(G)
         return _apply(V, 1 / (group["sigma"] + eigenvalues.clamp(min=0).sqrt()), 1 / group["sigma"], g)
 
 
@@ -340,25 +354,28 @@ class RadaGrad(_Adaptive):
         weight_decay: float = 0.0,
         maximize: bool = False,
         diagonal: bool = False,
+        per_output: bool = False,
         eps: float = 1e-8,
         seed: int = 0,
     ) -> None:
         super().__init__(params, _options(locals()))
 
-    def _memory(self, n: int, group: _Group, position: int) -> dict[str, torch.Tensor]:
+    def _memory(self, shape: _Shape, group: _Group, position: int) -> dict[str, torch.Tensor]:
+        n = shape[-1]
         random = np.random.Generator(np.random.Philox(key=(group["seed"], position)))
         signs = 1 - 2 * random.integers(0, 2, n)
         rows = random.permutation(_power_of_two(n))[: min(group["sketch_size"], n)]
         return {
-            "range": torch.zeros(len(rows), n),
+            "range": torch.zeros(*shape[:-1], len(rows), n),
             "signs": torch.tensor(signs.tolist(), dtype=torch.int8),
             "rows": torch.tensor(rows.tolist(), dtype=torch.int64),
         }
 
     def _direction(self, g: torch.Tensor, state: _State, group: _Group, position: int) -> torch.Tensor:
-        found = state["range"].addr_(_project(g, state["signs"], state["rows"]), g)  # G̃ᵀ
+        projected = _project(g, state["signs"], state["rows"])
+        found = state["range"].addcmul_(projected.unsqueeze(-1), g.unsqueeze(-2))  # G̃ᵀ
         V, s = _right_singular(found)  # B = G̃ᵀQ of the paper is Rᵀ: its W and Σ make up G̃'s own decomposition
-        known = s > 16 * torch.finfo(s.dtype).eps * s[0]
+        known = s > 16 * torch.finfo(s.dtype).eps * s[..., :1]
         return _apply(V, torch.where(known, 1 / (group["sigma"] + s.sqrt()), 1.0), 1.0, g)
 
 
@@ -382,24 +399,30 @@ def _apply(V: torch.Tensor, inside: torch.Tensor, outside: float, g: torch.Tenso
     Not as g/σ − V(…)Vᵀg, which cancels once the metric is large against σ. What is left of g outside V is made
     orthogonal twice; components no larger than rounding count as zero, since 1/σ would blow them up.
     """
-    inner = V.mT @ g
-    rest = g - V @ inner
-    rest = rest - V @ (V.mT @ rest)
-    rounding = 16 * torch.finfo(g.dtype).eps * g.norm()
+    inner = _times(V.mT, g)
+    rest = g - _times(V, inner)
+    rest = rest - _times(V, _times(V.mT, rest))
+    rounding = 16 * torch.finfo(g.dtype).eps * g.norm(dim=-1, keepdim=True)
     inner = torch.where(inner.abs() > rounding, inner, 0)
-    rest = torch.where(rest.norm() > rounding, rest, 0)
-    return V @ (inside * inner) + outside * rest
+    rest = torch.where(rest.norm(dim=-1, keepdim=True) > rounding, rest, 0)
+    return _times(V, inside * inner) + outside * rest
+
+
+def _times(matrix: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
+    """The product of a matrix and a vector, or of as many matrices as vectors."""
+    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 
 def _project(g: torch.Tensor, signs: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     """Πg for Π = τ^-½ (rows of a Hadamard matrix) diag(signs), so that E[ΠᵀΠ] = I, in O(d log d) time."""
-    x = torch.nn.functional.pad(signs * g, (0, _power_of_two(len(g)) - len(g)))
+    n = g.shape[-1]
+    x = torch.nn.functional.pad(signs * g, (0, _power_of_two(n) - n))
     width = 1
-    while width < len(x):
-        left, right = x.view(-1, 2, width).unbind(1)
-        x = torch.stack((left + right, left - right), 1).view(-1)
+    while width < x.shape[-1]:
+        left, right = x.view(*x.shape[:-1], -1, 2, width).unbind(-2)
+        x = torch.stack((left + right, left - right), -2).view(x.shape)
         width *= 2
-    return x[rows] / math.sqrt(len(rows))
+    return x[..., rows] / math.sqrt(len(rows))
 
 
 def _power_of_two(n: int) -> int:
@@ -423,6 +446,13 @@ def _gradient(parameter: torch.Tensor, group: _Group, dtype: torch.dtype) -> tor
 
 
 # -- options and state
+
+
+def _shape(parameter: torch.Tensor, group: _Group) -> _Shape:
+    """How a gradient is looked at: as one vector, or as one for each output."""
+    if group["per_output"] and not group["diagonal"] and parameter.dim() > 0:
+        return len(parameter), parameter[0].numel()
+    return (parameter.numel(),)
 
 
 def _options(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,9 @@ OPTIMIZERS: dict[str, Callable[..., Any]] = {
     "AdaFD": lambda params, **options: AdaFD(params, **{"sketch_size": 3, **options}),
     "AdaFull": AdaFull,
     "RadaGrad": lambda params, **options: RadaGrad(params, **{"sketch_size": 3, **options}),
+    "AdaGP per output": lambda params, **options: AdaGP(
+        params, **{"sketch_size": 3, "per_output": True, **options}
+    ),
 }
 
 

@@ -33,11 +33,18 @@ def test_cnn(tmp_path: Path) -> None:
     jobs = [Job(job.function, {**job.arguments, **toy}) for job in experiment.jobs(tmp_path, True)[0]]
     results = [(job, call(job.function, job.arguments)["result"]) for job in jobs]
     # The first batch is the same for all, the first step of the convolutions is not; two η may be alike.
-    adagrad, one, own = (result["losses"] for _, result in results)
+    adagrad, filter_one, filter_own, layer_own = (result["losses"] for _, result in results)
     assert len(adagrad) == 2
-    assert adagrad[0] == one[0]
-    assert adagrad[1] != one[1]
-    assert one == own
+    assert adagrad[0] == filter_one[0]
+    assert adagrad[1] != filter_one[1]
+    assert filter_one == filter_own
+    assert filter_own[0] == layer_own[0]
+    assert filter_own[1] != layer_own[1]
     outcome = experiment.outcome(results)
-    assert [row[0] for row in outcome.tables[0].rows] == ["ADA-DIAG", "ADA-GP, one η", "ADA-GP, own η"]
+    assert [row[0] for row in outcome.tables[0].rows] == [
+        "ADA-DIAG",
+        "ADA-GP of filters, one η",
+        "ADA-GP of filters, own η",
+        "ADA-GP of layers, own η",
+    ]
     assert "ADA-DIAG" in outcome.verdict

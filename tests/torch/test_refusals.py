@@ -83,6 +83,7 @@ def test_complex_gradients_are_refused(make, diagonal):
         ("eps", -1e-8, "eps=-1e-08 is invalid: must be >= 0"),
         ("maximize", 1, "maximize=1 is invalid: must be True or False"),
         ("diagonal", "yes", "diagonal='yes' is invalid: must be True or False"),
+        ("per_output", 2, "per_output=2 is invalid: must be True or False"),
     ],
 )
 def test_options_out_of_range(make, option, value, message):

@@ -146,6 +146,51 @@ def test_parameters_draw_different_numbers():
     np.testing.assert_allclose(S[:, 0].numpy(), normal_row(0, 0, 2) / math.sqrt(2), rtol=1e-6)
 
 
+OUTPUTS, INPUTS, SIGMA, TAU = 3, 5, 0.1, 2
+
+
+def metric_of_one_output(name: str, row: int, state):
+    """The oracle's step for the weights of one output, with the random numbers that it has."""
+    if name == "AdaGP":
+        draws = lambda t: normal_row(7, t, OUTPUTS * TAU).reshape(OUTPUTS, TAU)[row] / math.sqrt(TAU)  # noqa: E731
+        return oracle.projected_step(INPUTS, SIGMA, draws)
+    if name == "RadaGrad":
+        rows, signs = state["rows"].numpy(), state["signs"].numpy()
+        Pi = oracle.hadamard(8)[rows, :INPUTS] * signs / math.sqrt(len(rows))
+        return oracle.radagrad_step(INPUTS, SIGMA, Pi)
+    if name == "AdaFD":
+        return oracle.frequent_step(INPUTS, SIGMA, TAU)
+    return oracle.full_step(INPUTS, SIGMA)
+
+
+@pytest.mark.parametrize("shape", [(OUTPUTS, INPUTS), (OUTPUTS, 1, INPUTS, 1)])
+@pytest.mark.parametrize("name", ["AdaGP", "AdaFD", "AdaFull", "RadaGrad"])
+def test_each_output_has_a_metric_of_its_own(name, shape):
+    options = {"AdaGP": {"sketch_size": TAU, "seed": 7}, "AdaFull": {}}.get(name, {"sketch_size": TAU})
+    make = {"AdaGP": AdaGP, "AdaFD": AdaFD, "AdaFull": AdaFull, "RadaGrad": RadaGrad}[name]
+    gradients = np.random.default_rng(0).standard_normal((30, *shape))
+    found, state = path(
+        lambda w: make(w, lr=0.05, sigma=SIGMA, per_output=True, **options),
+        lambda w, t: gradients[t],
+        np.zeros(shape),
+        30,
+    )
+    for row in range(OUTPUTS):
+        step = metric_of_one_output(name, row, state)
+        given = gradients[:, row].reshape(30, INPUTS)
+        expected = oracle.descend(step, lambda w, t, given=given: given[t], np.zeros(INPUTS), 0.05, 30)
+        np.testing.assert_allclose(found[:, row].reshape(30, INPUTS), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("make", [AdaFD, AdaFull])
+def test_the_outputs_of_a_vector_are_its_entries(make):
+    """With a metric for each, the full matrix is the diagonal."""
+    gradient, start = quadratic(0, 6)
+    expected = oracle.descend(oracle.diagonal_step(6, 0.1), gradient, start, 0.05, 20)
+    found, _ = path(lambda w: make(w, lr=0.05, sigma=0.1, per_output=True), gradient, start, 20)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 @pytest.mark.parametrize("make", [AdaGP, AdaFD])
 def test_float32_stays_near_float64(make):
     """Gradients of size 1000 and σ = 1e-4: the textbook form g/σ − V(…)Vᵀg would be off by ε·Σ/σ, more than 1."""

@@ -218,7 +218,7 @@ def _sketch(parser: Parser) -> None:
     add("--beta", type=finite, metavar="B", help="share of the rows that pfd shrinks (default 0.2)")
     add("--decay", type=finite, metavar="G", help="every row multiplies the weight of all earlier ones by G")
     add("--window", type=at_least_one, metavar="W", help="forget all but about the last W rows")
-    add("--buffer-size", type=at_least_one, metavar="N", help="rows that wait for a shrink (default twice M)")
+    add("--buffer-size", type=at_least_one, metavar="N", help="rows that wait for a shrink (default 3M)")
     add("--seed", dest="random_state", type=at_least_zero, metavar="S", help="seed of rp (default 0)")
     add("--dtype", choices=("float32", "float64"), help="precision (default float64)")
     add_data_options(parser)

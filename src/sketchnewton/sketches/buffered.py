@@ -14,7 +14,6 @@ from sketchnewton.sketches.base import Arrays, expect
 from sketchnewton.sketches.rows import as_rows
 from sketchnewton.sketches.spectrum import Floats, Spectrum, spectrum_of
 from sketchnewton.sketches.stack import Matrix, Stack, concatenated
-from sketchnewton.sketches.symmetric import prepare
 from sketchnewton.sketches.threads import one_blas_thread
 
 # From squared singular values, largest first, and m to the at most m − 1 that remain, none above its old value.
@@ -56,13 +55,12 @@ def loss_of(spectrum: Spectrum, new: Floats) -> Loss:
 
 def _threads_for(rows: int, dense: int, columns: int) -> AbstractContextManager[None]:
     """Limits threads where a shrink of so many rows does not gain from more."""
-    prepare(min(rows, columns))
     return one_blas_thread() if dense**2 * columns + 10 * rows**3 < _SMALL else nullcontext()
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a kind of sketch decides: how to shrink, when (`buffer` rows, None: 2m), and what is certified."""
+    """What a kind of sketch decides: how to shrink, when (`buffer` rows, None: 3m), and what is certified."""
 
     shrink: ShrinkRule
     bound: Callable[[Loss], float]
@@ -72,7 +70,7 @@ class Rules:
 
     def capacity(self, size: int) -> int:
         """Rows held when a shrink is due: m − 1 of the sketch, and the buffer."""
-        return size - 1 + (self.buffer or 2 * size)
+        return size - 1 + (self.buffer or 3 * size)
 
     def reduce(self, B: Stack, size: int, lost: Loss) -> tuple[Matrix, int, Loss]:
         """Shrink `B` to fewer than `size` rows, or than the size that the target needs; that size; the loss."""

@@ -179,12 +179,12 @@ class FrequentDirections(_DirectionsSketch):
         0 ⪯ AᵀA − BᵀB ⪯ error_bound·I,    error_bound = Σσ_m² ≤ ‖A − A_k‖²_F/(m − k)
 
     `target_error=ε` instead of a size lets the sketch grow so that error_bound ≤ ε‖A‖²_F holds after every row.
-    `buffer_size` rows wait between shrinks (default 2m; 1 is the textbook's row-by-row algorithm).
+    `buffer_size` rows wait between shrinks (default 3m; 1 is the textbook's row-by-row algorithm).
     `decay=γ` multiplies the weight of all earlier rows by γ with every row: all that is said here holds with the
     rows so weighted in A. `window=W` forgets old rows in blocks: A is then the last `rows_covered` rows, from W to
     W + ⌈W/8⌉ − 1 of them, at nine times the memory; all that is said here holds for that A.
 
-    Cost per row O(m·n_features), memory 3m rows. Values may be as large as their squares can be summed in float64,
+    Cost per row O(m·n_features), memory 4m rows. Values may be as large as their squares can be summed in float64,
     for float32 up to 1e30.
 
     >>> import numpy as np

@@ -13,15 +13,9 @@ Matrix = NDArray[Any]
 Floats = NDArray[np.float64]
 
 # From this order on, where at most half of the vectors are asked for, finding these alone has paid.
-_LARGE = 48
+_LARGE = 24
 # Vectors that miss right angles by more than this many eps, or T − λ by that share of λ₁, are not used.
 _TOLERANCE = 50.0
-
-
-def prepare(order: int) -> None:
-    """Load what matrices of this order need, for those who must know of all BLAS libraries before they run."""
-    if order >= _LARGE:
-        import scipy.linalg.lapack  # noqa: F401, PLC0415 - small sketches need not wait for it
 
 
 def leading(matrix: Matrix, count: int, *, all_values: bool = True) -> tuple[Floats, Matrix]:
@@ -43,35 +37,25 @@ def _by_inverse_iteration(matrix: Matrix, count: int, all_values: bool) -> tuple
     `eigh` finds all vectors, which is most of its work. LAPACK's drivers for a few find them one after the other,
     and so save little of it.
     """
-    from scipy.linalg import lapack  # noqa: PLC0415 - small sketches need not wait for it
-
-    n = len(matrix)
-    prefix = "s" if matrix.dtype == np.float32 else "d"
-    sytrd, sterf, ormqr = (getattr(lapack, prefix + name) for name in ("sytrd", "sterf", "ormqr"))
-    # The transposed is the same matrix, in the order that LAPACK wants.
-    reflections, diagonal, beside, scales, failed = sytrd(matrix.T, lower=1, lwork=64 * n)
-    if all_values or matrix.dtype != np.float32:  # bisection to twice as many digits does not pay
-        values, unfinished = sterf(diagonal, beside)
-        if unfinished:
-            return None
-        values = values[::-1].copy()
-    else:
-        values = _native.tridiagonal_values(diagonal, beside, count + 1)
+    form = _native.tridiagonal_form(matrix)
+    diagonal, beside = form.diagonal, form.beside
+    values = _native.tridiagonal_values(diagonal, beside, len(matrix) if all_values else count + 1)
     vectors, residual = _native.tridiagonal_vectors(diagonal, beside, values[:count])
     tolerance = _TOLERANCE * float(np.finfo(matrix.dtype).eps)
-    if failed or not residual <= tolerance * values[0]:
+    if not residual <= tolerance * values[0]:
         return None
-    vectors[1:], _, failed = ormqr("L", "N", reflections[1:, :-1], scales, vectors[1:], 64 * n)
+    form.apply(vectors)
     identity = np.eye(count, dtype=matrix.dtype)
     angles = vectors.T @ vectors - identity
-    if failed or not np.linalg.norm(angles) < 0.9:
+    if not np.linalg.norm(angles) < 0.9:
         return None
     for _ in range(5):
         if np.abs(angles).max() <= tolerance / 10:
             break
         # Where eigenvalues are close, vectors are not at right angles. What is missing is taken in halves from
-        # both; where eigenvalues are not close this is next to nothing, so they stay eigenvectors.
-        vectors -= vectors @ (angles / 2)
+        # both, (I + angles)^-½ up to the second order; where eigenvalues are not close this is next to nothing,
+        # so they stay eigenvectors.
+        vectors -= vectors @ (angles / 2 - 0.375 * (angles @ angles))
         angles = vectors.T @ vectors - identity
     if not np.abs(angles).max() <= tolerance:
         return None
