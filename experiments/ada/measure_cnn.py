@@ -3,8 +3,8 @@
 The network of the paper's Figure 3 (the MNIST example of Keras), batches of 128. The convolutions alone have the
 sketch, τ = 20; the dense layers have the diagonal. The paper leaves two things open, and all readings are run:
 
-- What a vector is: each filter, as each class is one where the paper learns several (its d is the number of
-  features), or all weights of a layer at once.
+- What a vector is: each filter with its bias, as each class is one where the paper learns several (its d is the
+  number of features), or all weights of a layer at once.
 - Whose η the dense layers have beside a sketch: "one" η for all, or their "own", where the dense layers keep the
   one that is best for AdaGrad and the grid is that of the convolutions.
 
@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn import Conv2d, Dropout, Flatten, Linear, MaxPool2d, ReLU, Sequential
-from torch.nn.functional import cross_entropy
+from torch.nn import Conv2d, Dropout, Flatten, Linear, MaxPool2d, Module, Parameter, ReLU, Sequential
+from torch.nn.functional import conv2d, cross_entropy
 
 from experiments.ada.idx import read_mnist
 from sketchnewton.torch import AdaFD, AdaGP, RadaGrad
@@ -95,7 +95,19 @@ def _data(folder: str, rows: int) -> tuple[Rows, Rows, Rows]:
     return scaled(images[chosen], labels[chosen]), scaled(images[held_out], labels[held_out]), scaled(*test)
 
 
-def _network() -> Sequential:
+class _Filters(Module):
+    """A convolution whose filters are the rows of one tensor, each with its bias in front."""
+
+    def __init__(self, layer: Conv2d) -> None:
+        super().__init__()
+        self.shape = layer.weight.shape
+        self.filters = Parameter(torch.cat((layer.bias[:, None], layer.weight.flatten(1)), 1).detach())
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return conv2d(images, self.filters[:, 1:].view(self.shape), self.filters[:, 0])
+
+
+def _network(vector: str) -> Sequential:
     model = Sequential(
         *(Conv2d(1, 32, 3), ReLU(), Conv2d(32, 64, 3), ReLU(), MaxPool2d(2), Dropout(0.25), Flatten()),
         *(Linear(9216, 128), ReLU(), Dropout(0.5), Linear(128, 10)),
@@ -105,6 +117,8 @@ def _network() -> Sequential:
             torch.nn.init.zeros_(parameter)
         else:
             torch.nn.init.xavier_uniform_(parameter)
+    if vector == "filter":
+        model = Sequential(*(_Filters(layer) if isinstance(layer, Conv2d) else layer for layer in model))
     return model
 
 
@@ -127,7 +141,7 @@ def _optimizer(
     }
     if method != "ADA-FD":
         options["seed"] = seed
-    convolutions = [p for layer in model if isinstance(layer, Conv2d) for p in layer.parameters()]
+    convolutions = [p for layer in model if isinstance(layer, Conv2d | _Filters) for p in layer.parameters()]
     dense = [p for layer in model if isinstance(layer, Linear) for p in layer.parameters()]
     lr = eta if dense_eta is None else dense_eta
     return SKETCHED[method](
@@ -150,7 +164,7 @@ def _train(
     A run whose loss explodes is over: its last loss is infinite.
     """
     torch.manual_seed(seed)
-    model = _network()
+    model = _network(vector)
     stepper = _optimizer(model, method, vector, eta, sigma, dense_eta, seed)
     images, labels = train
     batches = torch.randperm(len(images)).split(BATCH)

@@ -189,9 +189,10 @@ class AdaGP(_Adaptive):
     Parameters: `lr` is η; `sigma` is σ, the ridge of the metric: directions that the sketch does not know move by
     η/σ times the gradient; `sketch_size` is τ. `weight_decay` adds that much of the parameter to its gradient;
     `maximize` ascends. `diagonal` makes the metric AdaGrad's: `eps` + (Σg²)^½ for each entry; `sigma` and
-    `sketch_size` then do not matter. With `per_output` a tensor has a metric for each index of its first dimension:
-    for each filter of a convolution, each output of a linear layer, each entry of a bias. Random numbers depend on
-    `seed`, the place of the parameter and its count of steps alone. All may differ between param groups.
+    `sketch_size` then do not matter. With `per_output` a tensor has a metric for each index of its first
+    dimension: for each filter of a convolution, each output of a linear layer, each entry of a bias. Random
+    numbers depend on `seed`, the place of the parameter and its count of steps alone. All may differ between param
+    groups.
 
     >>> w = torch.nn.Parameter(torch.zeros(3))
     >>> optimizer = AdaGP([w], lr=0.5, sigma=1.0, sketch_size=2)
