@@ -55,6 +55,7 @@ def _outcome(results: Results) -> Outcome:
             [
                 name,
                 f"{sum(result['losses']) / count:.3f} ± {result['spreads'][0]:.3f}",
+                f"{_at_the_end(result):.3f}",
                 f"{result['held_out']:.3f}",
                 f"{100 * result['accuracies'][-1]:.2f} ± {100 * result['spreads'][1]:.2f}",
                 f"{result['eta']:g}{sigma}",
@@ -66,7 +67,7 @@ def _outcome(results: Results) -> Outcome:
     job = results[0][0]
     table = Table(
         f"MNIST, {job['rows']:,} rows, one epoch",
-        ["method", "mean training loss", "held-out loss", "test accuracy, %", "η, σ"],
+        ["method", "training loss, mean", "last fifth", "held-out loss", "test accuracy, %", "η, σ"],
         rows,
         note="Published (a picture): ADA-GP is ahead of ADA-DIAG on MNIST, CIFAR10 and SVHN, over many epochs. "
         "The last two sets are not to be had here; docs/torch.md says what decides the order.",
@@ -80,18 +81,25 @@ def _outcome(results: Results) -> Outcome:
     )
 
 
+def _at_the_end(result: dict[str, Any]) -> float:
+    """The mean training loss of the last fifth of the batches."""
+    losses: list[float] = result["losses"]
+    last = losses[-max(1, len(losses) // 5) :]
+    return sum(last) / len(last)
+
+
 def _verdict(results: dict[str, Any]) -> str:
     """The reading with the least loss on held-out rows speaks for ADA-GP."""
     name = min(
         (name for name in results if name.startswith("ADA-GP")), key=lambda name: results[name]["held_out"]
     )
     chosen, diagonal = results[name], results["ADA-DIAG"]
-    losses = [sum(result["losses"]) / len(result["losses"]) for result in (chosen, diagonal)]
+    losses = [_at_the_end(result) for result in (chosen, diagonal)]
     accuracies = [100 * result["accuracies"][-1] for result in (chosen, diagonal)]
     ahead = (losses[0] < losses[1]) + (accuracies[0] > accuracies[1])
     order = ("not the published order", "one of two as published", "as published")[ahead]
     return (
-        f"{order}: {name} against ADA-DIAG: mean training loss {losses[0]:.3f} and {losses[1]:.3f}, "
+        f"{order}: {name} against ADA-DIAG: training loss in the end {losses[0]:.3f} and {losses[1]:.3f}, "
         f"test accuracy {accuracies[0]:.1f}% and {accuracies[1]:.1f}%"
     )
 
