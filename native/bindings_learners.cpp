@@ -224,6 +224,7 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
           s.get<double>("H", {n, ld}),
           s.get<double>("C", {m, padded4(q)}),
           s.get<double>("T", {m, padded4(m)}),
+          s.get<double>("spread", {m}),
           s.get<double>("c", {ld}),
           {m, s.get<std::int64_t>("sketch_counts", {6}), s.get<std::int64_t>("recent", {slots}),
            s.get<T>("slots", {slots, padded4(m)}), s.get<std::int64_t>("group", {-1}), epochs}};

@@ -48,6 +48,7 @@ struct FrequentState {
   double* doubt;   // how many times rounding V may be off from orthonormal
   double *M, *H;   // (2m − 1) × ld each
   double *C, *Tm;  // m × ldq and m × ldm: the opened directions in terms of V and of G
+  double* spread;  // m: how long the vectors are that they are differences of; −, if they stand alone
   double* c;       // ld
   FeatureState<T> features;
 };
@@ -73,12 +74,9 @@ class Frequent {
         v_(ld_),
         z_(ldq_),
         g_(ldm_),
-        map_(shape_.whole()),
-        spread_(m_),
-        lone_(m_) {}
+        map_(shape_.whole()) {}
 
   void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t n, double* out) {
-    recall();
     features_.gather(table, index, x, n, out);
   }
 
@@ -123,14 +121,15 @@ class Frequent {
                 std::int64_t n) {
     const std::int64_t row = counts_[kFilled]++;
     counts_[kMet] += n;
-    features_.record(row, scale_of_row());
+    const double scale = scale_of_row();
+    features_.record(row, scale);
     solve();
     const double rr = r * r, damping = 1.0 + rr * quadratic_;
     // What is outside of a span that has as many directions as there are features is rounding.
     const bool opens = outside_ && size() < std::min(2 * m_ - 1, active);
     solved_ = damping < kIllConditioned;
     if (opens) {
-      open(row);
+      open(row, scale);
       grow_inverse(rr / damping, damping);
     } else {
       add_rank_one(-rr / damping, y_.data(), {s_.H, ld_}, size());
@@ -152,16 +151,6 @@ class Frequent {
   }
 
  private:
-  // What is known of the opened directions, from the state: another kernel may have opened them.
-  void recall() {
-    for (std::int64_t k = 0; k < counts_[kOpened]; ++k) {
-      spread_[k] = spread(k);
-      const double* Tm = s_.Tm + k * ldm_;
-      lone_[k] = 0;
-      for (std::int64_t b = 0; b < m_; ++b) lone_[k] = Tm[b] != 0 ? Tm[b] < 0 : lone_[k];
-    }
-  }
-
   using Features = FrequentFeatures<T>;
   enum {
     kRank = Features::kRank,
@@ -193,7 +182,7 @@ class Frequent {
     const double length = std::sqrt(xx_);
     double unsure = length * (*s_.doubt - 1.0);
     for (std::int64_t k = 0; k < counts_[kOpened]; ++k)
-      unsure += std::abs(xhat_[rank() + k]) * (spread_[k] - 1.0);
+      unsure += std::abs(xhat_[rank() + k]) * (std::abs(s_.spread[k]) - 1.0);
     return rest_ > kInside * xx_ + kNoise * length * unsure;
   }
 
@@ -202,10 +191,8 @@ class Frequent {
   // A step along x − Wᵀx̂, unless that is rounding and a small α would make much of it.
   bool steps_out() const { return *alpha_ > 0 && (outside_ || *alpha_ > kInside * xx_); }
 
-  double spread(std::int64_t k) const {  // how long the vectors are that direction k is a difference of
-    const double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
-    return std::max(1.0, std::sqrt(dot(C, C, ldq_) + dot(Tm, Tm, ldm_)));
-  }
+  // Does opened direction k stand for its gradient alone?
+  bool lone(std::int64_t k) const { return s_.spread[k] < 0; }
 
   std::int64_t rank() const { return counts_[kRank]; }
   std::int64_t filled() const { return counts_[kFilled]; }
@@ -218,7 +205,7 @@ class Frequent {
     std::copy_n(z, r, xhat_.begin());
     with_constant(ldm_, [&](auto ld) {
       for (std::int64_t k = 0; k < n - r; ++k)
-        xhat_[r + k] = lone_[k] ? 0.0 : dot(s_.C + k * ldq_, z_.data(), ldq_) + dot(s_.Tm + k * ld, g, ld);
+        xhat_[r + k] = lone(k) ? 0.0 : dot(s_.C + k * ldq_, z_.data(), ldq_) + dot(s_.Tm + k * ld, g, ld);
     });
     std::fill(xhat_.begin() + n, xhat_.end(), 0.0);
   }
@@ -237,7 +224,7 @@ class Frequent {
     for (std::int64_t j = 0; j < size(); ++j) {
       const std::int64_t k = j - rank();
       Wide sum = k < 0 ? z[j] : Wide(0);
-      if (k >= 0 && !lone_[k]) {
+      if (k >= 0 && !lone(k)) {
         for (std::int64_t i = 0; i < rank(); ++i) sum += static_cast<Wide>(s_.C[k * ldq_ + i]) * z[i];
         for (std::int64_t b = 0; b < m_; ++b) sum += static_cast<Wide>(s_.Tm[k * ldm_ + b]) * wide_g_[b];
       }
@@ -249,26 +236,25 @@ class Frequent {
 
   // Gradients are kept at a length between one and two, so that products with long rows stay in range: a
   // power of two leaves their digits as they are.
-  double scale_of_row() const { return std::exp2(-std::floor(0.5 * std::log2(xx_))); }
+  double scale_of_row() const { return std::ldexp(1.0, -(std::ilogb(xx_) >> 1)); }
 
   // W gains the part of gradient `row` outside its span. Of a very short one the length is known to a few
   // digits only: it stands for this gradient alone, and no other row is measured against it. (Near copies of
-  // the row open directions of their own, as if these were orthogonal: an error of the second order.) Its
-  // sign is turned, for those who come back to it after a pause.
-  void open(std::int64_t row) {
+  // the row open directions of their own, as if these were orthogonal: an error of the second order.)
+  void open(std::int64_t row, double scale) {
     const std::int64_t n = size(), k = counts_[kOpened];
-    lone_[k] = outweighed() && rest_ < kShort * xx_;
-    const double length = lone_[k] ? -std::sqrt(rest_) : std::sqrt(rest_);
+    const double length = std::sqrt(rest_);
     double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
     std::fill(C, C + ldq_, 0.0);
     std::fill(Tm, Tm + ldm_, 0.0);
     for (std::int64_t j = 0; j < rank(); ++j) C[j] = -xhat_[j] / length;
-    Tm[row] = 1.0 / (scale_of_row() * length);
+    Tm[row] = 1.0 / (scale * length);
     for (std::int64_t i = 0; i < k; ++i) {
       axpy(-xhat_[rank() + i] / length, s_.C + i * ldq_, C, ldq_);
       axpy(-xhat_[rank() + i] / length, s_.Tm + i * ldm_, Tm, ldm_);
     }
-    spread_[k] = spread(k);
+    const double spread = std::max(1.0, std::sqrt(dot(C, C, ldq_) + dot(Tm, Tm, ldm_)));
+    s_.spread[k] = outweighed() && rest_ < kShort * xx_ ? -spread : spread;
     for (std::int64_t j = 0; j <= n; ++j) s_.M[n * ld_ + j] = s_.M[j * ld_ + n] = 0;
     s_.c[n] = 0;
     xhat_[n] = length;
@@ -333,17 +319,18 @@ class Frequent {
     // Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e).
     const double *U = eigen_.vectors.data(), *Ue = U + old * eigen_.width;
     std::fill(map_.begin(), map_.end(), T(0));
+    zeros_.assign(static_cast<std::size_t>(eigen_.width), 0.0);
     for (std::int64_t k = 0; k < old; ++k)
       map_row(k, s_.c[k], U + k * eigen_.width, Ue, s_.C + k, ldq_, kept);
-    for (std::int64_t b = 0; b < m_; ++b) map_row(q_ + b, 0.0, nullptr, Ue, s_.Tm + b, ldm_, kept);
+    for (std::int64_t b = 0; b < m_; ++b) map_row(q_ + b, 0.0, zeros_.data(), Ue, s_.Tm + b, ldm_, kept);
 
     std::fill(v_.begin(), v_.end(), 0.0);
-    for (std::int64_t k = 0; k < n; ++k)
-      for (std::int64_t i = 0; i < kept; ++i) v_[i] += U[k * eigen_.width + i] * xhat_[k];
+    combine_rows(xhat_.data(), {eigen_.vectors.data(), eigen_.width}, n, v_.data());
+    std::fill(v_.begin() + kept, v_.end(), 0.0);
     for (std::int64_t i = 0; i < kept; ++i) {
       double unsure = 1.0;
       for (std::int64_t k = 0; k < opened; ++k)
-        unsure += std::abs(Ue[k * eigen_.width + i]) * (spread_[k] - 1.0);
+        unsure += std::abs(Ue[k * eigen_.width + i]) * (std::abs(s_.spread[k]) - 1.0);
       *s_.doubt = std::max(*s_.doubt, unsure);
     }
     std::fill(s_.M, s_.M + kept * ld_, 0.0);
@@ -366,19 +353,17 @@ class Frequent {
   // it is in the opened directions by `share`, `stride` apart.
   void map_row(std::int64_t at, double weight, const double* own, const double* Ue, const double* share,
                std::int64_t stride, std::int64_t kept) {
-    const std::int64_t width = eigen_.width, old = rank();
-    part_.resize(static_cast<std::size_t>(width));
-    double* const sum = part_.data();
-    for (std::int64_t i = 0; i < width; ++i) sum[i] = own != nullptr ? own[i] : 0.0;
-    for (std::int64_t j = 0; j < counts_[kOpened]; ++j) {
-      const double f = share[j * stride];
-      if (f == 0) continue;
-      weight += s_.c[old + j] * f;
-      axpy(f, Ue + j * width, sum, width);
-    }
+    const double* const c = s_.c + rank();
+    const std::int64_t opened = counts_[kOpened];
+    for (std::int64_t j = 0; j < opened; ++j) weight += c[j] * share[j * stride];
     T* const row = map_.data() + at * shape_.width;
     row[Table<T>::kWeight] = static_cast<T>(weight);
-    for (std::int64_t i = 0; i < kept; ++i) row[EpochShape::kHead + i] = static_cast<T>(sum[i]);
+    for (std::int64_t i = 0; i < kept; i += 4) {
+      Four sum = four(own + i);
+      for (std::int64_t j = 0; j < opened; ++j) sum += share[j * stride] * four(Ue + j * eigen_.width + i);
+      for (std::int64_t k = 0; k < std::min<std::int64_t>(4, kept - i); ++k)
+        row[EpochShape::kHead + i + k] = static_cast<T>(sum[k]);
+    }
   }
 
   // What rounding did to V is mended from the table itself, by one more map: VVᵀ = LLᵀ, V ← L⁻¹V.
@@ -406,11 +391,9 @@ class Frequent {
   Features features_;
   EpochShape shape_;
   LeadingEigen eigen_;
-  std::vector<double> part_, xhat_, y_, v_, z_, g_;
+  std::vector<double> zeros_, xhat_, y_, v_, z_, g_;
   std::vector<Wide> wide_, wide_early_, wide_g_;
   std::vector<T> map_;                        // of the epoch's end: what V and G contribute to (w̄, V)
-  std::vector<double> spread_;                // of the opened directions
-  std::vector<char> lone_;                    // are they for the gradient that opened them alone?
   double xx_ = 0, rest_ = 0, quadratic_ = 0;  // rest: of ‖x‖², outside of the span
   bool outside_ = false, solved_ = false, ended_ = false;
 };

@@ -23,9 +23,9 @@ class Lanes {
   template <int count>
   void keep() {
     for (int i = 0; i < kParts; ++i) {
-      Part first{};
-      for (int c = 0; c < kWidth && i * kWidth + c < count; ++c) first[c] = parts_[i][c];
-      parts_[i] = first;
+      Part places;
+      for (int c = 0; c < kWidth; ++c) places[c] = static_cast<T>(i * kWidth + c);
+      parts_[i] = places < T(count) ? parts_[i] : Part{};
     }
   }
   void add(T scale, const T* v) {  // += scale·v

@@ -123,9 +123,13 @@ class LeadingEigen {
     guess();
     std::int64_t left = wanted;
     done_.assign(lanes, 0);
+    std::fill(done_.begin() + wanted, done_.end(), 1);
     for (int iteration = 0; iteration < 16; ++iteration) {
-      for (std::int64_t j = 0; j < lanes; j += kLanes) evaluate(j);
-      for (std::int64_t j = 0; j < lanes; j += kLanes) tighten(j);
+      // By fours, however many a register holds, for results that do not depend on it.
+      for (std::int64_t j = 0; j < lanes; j += kLanes)
+        if (!settled(j / 4 * 4)) evaluate(j);
+      for (std::int64_t j = 0; j < lanes; j += kLanes)
+        if (!settled(j / 4 * 4)) tighten(j);
       for (std::int64_t j = 0; j < wanted; ++j) {
         if (done_[j]) continue;
         const double inside = beyond_low_[j] - beyond_high_[j], width = high_[j] - low_[j];
@@ -153,6 +157,8 @@ class LeadingEigen {
     }
     return false;
   }
+
+  bool settled(std::int64_t j) const { return (done_[j] & done_[j + 1] & done_[j + 2] & done_[j + 3]) != 0; }
 
   void guess() {  // between the diagonal's entries, which have the eigenvalues' scale at least
     order_.assign(d_.begin(), d_.end());
@@ -313,8 +319,25 @@ class LeadingEigen {
     if (!(crooked < kCrooked)) return false;
     if (crooked < kStraight) return true;
     cholesky(gram, k_);
-    for (std::int64_t r = 0; r < n_; ++r) solve_lower(gram, k_, &vectors[r * width]);
+    rows_.resize(static_cast<std::size_t>(4 * k_));
+    for (std::int64_t r = 0; r < n_; r += 4) solve_four(gram, r, std::min<std::int64_t>(4, n_ - r));
     return true;
+  }
+
+  // Rows r, …, r + count − 1 ← L⁻¹ times them, side by side.
+  void solve_four(const Small& L, std::int64_t r, std::int64_t count) {
+    double* const x = rows_.data();
+    for (std::int64_t c = 0; c < 4; ++c) {
+      const double* row = &vectors[(r + std::min(c, count - 1)) * width];
+      for (std::int64_t j = 0; j < k_; ++j) x[4 * j + c] = row[j];
+    }
+    for (std::int64_t j = 0; j < k_; ++j) {
+      Four sum = four(x + 4 * j);
+      for (std::int64_t k = 0; k < j; ++k) sum -= L.at(j, k) * four(x + 4 * k);
+      four(x + 4 * j) = L.at(j, j) > 0 ? sum / L.at(j, j) : Four{};
+    }
+    for (std::int64_t c = 0; c < count; ++c)
+      for (std::int64_t j = 0; j < k_; ++j) vectors[(r + c) * width + j] = x[4 * j + c];
   }
 
   void transform_back() {
@@ -347,7 +370,7 @@ class LeadingEigen {
 
   SymmetricEigen whole_;
   std::int64_t n_ = 0, k_ = 0, ld_ = 0;
-  std::vector<double> A_, d_, e_, beta_, p_, along_, up_, down_, gamma_, gram_, order_, spare_;
+  std::vector<double> A_, d_, e_, beta_, p_, along_, up_, down_, gamma_, gram_, rows_, order_, spare_;
   std::vector<double> x_, low_, high_, beyond_low_, beyond_high_, beyond_, step_, doubt_;
   std::vector<char> done_;
 };

@@ -194,6 +194,16 @@ class Oja {
     return amplification() * std::exp(growth) > kAmplified;
   }
 
+  // Rates that are given may replace V in one row, and then w̄ and Vᵀc swing against each other, by (aᵀc)ĝ.
+  // Row after row that costs all digits of the weights; does this one swing its own score by much?
+  bool swings(double r) const {
+    if (s_.rate == nullptr) return false;
+    double most = 0;
+    for (std::int64_t o = 0; o < s_.outputs; ++o)
+      most = std::max(most, std::abs(dot(two_.a.data(), c(o), ld_)));
+    return most * std::abs(r) * xx_ > kCancels * scale_;
+  }
+
   // By how much V = FZ magnifies the rounding errors of Z: max_j Σ_k |F_jk|·‖Z_k‖, where ZZᵀ = F⁻¹F⁻ᵀ.
   double amplification() {
     const std::int64_t k = rank();
@@ -219,7 +229,7 @@ class Oja {
     advance(r * r * xx_);
     for (std::int64_t j = 0; j < k; ++j) two_.a[j] = gain_[j] * two_.y[j];
     const double growth = two_.factor(k, gain_.data(), r * r * xx_);
-    if (refresh_due(growth)) rebase(table, columns);
+    if (refresh_due(growth) || swings(r)) rebase(table, columns);
 
     for (std::int64_t o = 0; o < s_.outputs; ++o) {
       double kept = 0;  // aᵀc

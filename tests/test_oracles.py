@@ -132,6 +132,24 @@ def test_oja_rates_that_let_single_rows_take_over(scale: float) -> None:
     np.testing.assert_allclose(learner.learn(X, y), predictions, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("m", [10, 20])
+def test_oja_rates_on_rows_without_a_unit(m: int) -> None:
+    """Γ = 1/t replaces V in every row if rows are long; float32 weights must not be lost between w̄ and Vᵀc."""
+    rng = np.random.default_rng(0)
+    units = np.logspace(-1, 2, 10)
+    X = np.abs(rng.standard_normal((3000, 10))) * units
+    scores = X @ (rng.standard_normal(10) / units)
+    y = np.where(scores > np.median(scores), 1.0, -1.0)
+    for alpha in (0.01, 1.0, 16.0):
+        single, double = (
+            SketchedNewton("oja", m, alpha, oja_rate=1.0, dtype=dtype) for dtype in ("float32", "float64")
+        )
+        apart = np.abs(single.learn(X, y) - double.learn(X, y)).mean()
+        assert np.abs(single.weights).max() < 10 * np.abs(double.weights).max()  # and so no NaN
+        if alpha == 16.0:  # with less, every row forgets the last
+            assert apart < 0.005
+
+
 def test_oja_with_importance_weights_and_eta() -> None:
     X, y = sparse_stream(2000)
     h = np.random.default_rng(3).choice([0.25, 1.0, 3.0], len(y))

@@ -44,6 +44,7 @@ class FrequentState(LearnerSketch):
             "H": np.zeros((n, padded4(n))),
             "C": np.zeros((m, padded4(q))),
             "T": np.zeros((m, padded4(m))),
+            "spread": np.zeros(m),
             "c": np.zeros(padded4(n)),
             "recent": np.zeros(0, np.int64),
             "slots": np.zeros((0, padded4(m)), self._dtype),
