@@ -142,8 +142,8 @@ std::tuple<double, double, double, bool> add_losses(int code, double parameter, 
 
 void bind_arrays(nb::module_& m) {
   m.def("zeros", &zeros, "shape"_a, "dtype"_a);
-  m.def("copy_rows", &copy_rows, "source"_a, "target"_a, "features"_a, "count"_a);
-  m.def("gather_rows", &gather_rows, "source"_a, "target"_a, "features"_a, "count"_a);
+  m.def("copy_rows", &copy_rows, "source"_a, "target"_a.noconvert(), "features"_a, "count"_a);
+  m.def("gather_rows", &gather_rows, "source"_a, "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("not_finite", &not_finite, "values"_a, "Where the first one is; -1 if there is none.");
   m.def("negative", &negative, "values"_a, "Where the first one is, or the first NaN; -1 if there is none.");
   m.def("look", &look, "values"_a, "(the first three that differ, least, largest, all finite)");

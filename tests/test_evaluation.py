@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from array import array
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sketchnewton.evaluation import ProgressiveScore, Report, progressive
-from sketchnewton.losses import get_loss
+from sketchnewton.evaluation import ClassScore, ProgressiveScore, Report, progressive
+from sketchnewton.losses import Squared, get_loss
 
 
 @dataclass
@@ -186,3 +187,26 @@ def test_batches_are_taken_one_at_a_time():
             yield stream()
 
     assert progressive(learner, batches()).rows == 300
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_memoryviews_are_arrays(step: int) -> None:
+    view = memoryview(array("d", [0.5, 2.0, 1.0, 3.0]))[::step]
+    score, same = ProgressiveScore("squared"), ProgressiveScore("squared")
+    score.update(view, view, view)
+    same.update(np.array(view), np.array(view), np.array(view))
+    assert score.state == same.state
+    classes = ClassScore("hinge", 4)
+    classes.update(np.eye(len(view), 4), memoryview(array("d", [0.0, 1.0, 2.0, 3.0]))[: len(view)])
+    assert classes.error_rate == 0.0
+
+
+def test_a_loss_of_ones_own_is_asked_for_its_values() -> None:
+    class Far(Squared):
+        def _value(self, p: np.ndarray, y: np.ndarray) -> np.ndarray:
+            return 100.0 + 0.0 * p
+
+    score = ProgressiveScore(Far())
+    score.update([1.0, 1.0], [1.0, -1.0])
+    assert score.mean_loss == 100.0
+    assert score.error_rate == 0.5

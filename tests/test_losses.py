@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
+import typing
 
 import numpy as np
 import pytest
@@ -279,3 +281,18 @@ def test_the_kernels_refuse_an_unknown_code():
     for code in (-1, 99):
         with pytest.raises(ValueError, match=f"loss code {code} is unknown"):
             _native.loss_values(code, 0.0, np.zeros(1), np.zeros(1))
+
+
+def test_a_loss_does_not_change() -> None:
+    loss = get_loss("huber:2")
+    with pytest.raises(AttributeError):
+        loss.parameter = 3.0
+    with pytest.raises(AttributeError):
+        del loss.parameter
+    assert copy.deepcopy(loss) == pickle.loads(pickle.dumps(loss)) == loss
+    assert hash(copy.copy(loss)) == hash(loss)
+    assert loss != get_loss("huber:3")
+
+
+def test_annotations_can_be_evaluated() -> None:
+    assert typing.get_type_hints(type(get_loss("squared")).fits)

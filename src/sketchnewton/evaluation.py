@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from sketchnewton import _native
 from sketchnewton.lazy import ArrayLike, Floats, NDArray, np
-from sketchnewton.losses import Loss, get_loss
+from sketchnewton.losses import LOSSES, Loss, get_loss
 
 if TYPE_CHECKING:
     from sketchnewton.regret import best_fixed, regret, regret_bound
@@ -168,10 +168,27 @@ class ProgressiveScore:
 
     def _add(self, p: Floats, y: Floats, w: Floats | None) -> None:
         """The terms of each row to the sums, one after the other."""
+        if LOSSES.get(self.loss.name) is not type(self.loss):  # somebody's own, which the core does not know
+            return self._add_terms(p, y, w)
         self._loss_sum, self._mistakes, self.weight, signs = _native.add_losses(
             self.loss.code, self.loss.parameter, p, y, w, self._loss_sum, self._mistakes, self.weight
         )
         self._labels_are_signs &= signs
+        return None
+
+    def _add_terms(self, p: Floats, y: Floats, w: Floats | None) -> None:
+        """`_add` by NumPy."""
+        p, y = np.asarray(p), np.asarray(y)
+        losses, wrong = self._terms(p, y)
+        w = np.ones_like(y) if w is None else np.asarray(w)
+        self.weight = _add_in_order(self.weight, w)
+        self._mistakes = _add_in_order(self._mistakes, w * wrong)
+        self._loss_sum = _add_in_order(self._loss_sum, w * losses)
+
+    def _terms(self, p: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """The loss of each row, and whether its sign is wrong."""
+        self._labels_are_signs &= bool((np.abs(y) == 1.0).all())
+        return self.loss.value(p, y), np.where(p >= 0.0, 1.0, -1.0) != y
 
     def _answer(self, prediction: Any) -> float:
         return float(prediction)
@@ -197,11 +214,7 @@ class ClassScore(ProgressiveScore):
         return (rows, self.classes)
 
     def _add(self, p: Floats, y: Floats, w: Floats | None) -> None:
-        losses, wrong = self._terms(p, y)
-        w = np.ones_like(y) if w is None else w
-        self.weight = _add_in_order(self.weight, w)
-        self._mistakes = _add_in_order(self._mistakes, w * wrong)
-        self._loss_sum = _add_in_order(self._loss_sum, w * losses)
+        self._add_terms(p, y, w)
 
     def _terms(self, p: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """The loss of each row, and whether its class is wrong."""
@@ -258,8 +271,8 @@ def progressive(
 
 
 def _column(values: ArrayLike) -> Floats:
-    if isinstance(values, memoryview) and values.format == "d":  # of a command that does without NumPy
-        view: Any = values
+    if isinstance(values, memoryview) and values.format == "d" and values.c_contiguous:
+        view: Any = values  # of a command that does without NumPy
         return cast(Floats, view)
     return np.asarray(values, np.float64, order="C")
 

@@ -26,7 +26,11 @@ else:
             setattr(self, name, value)  # found without us from now on
             return value
 
+    class NDArray:  # noqa: D101
+        def __class_getitem__(cls, item: Any) -> Any:
+            return Any
+
     np = _NumPy("numpy")
-    ArrayLike = NDArray = Floats = Integers = Any
+    ArrayLike = Floats = Integers = Any
 
 __all__ = ["ArrayLike", "Floats", "Integers", "NDArray", "np"]

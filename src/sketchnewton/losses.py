@@ -56,6 +56,9 @@ class Loss(ABC):
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a loss is not changed: make another with {name}={value!r}")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a loss keeps its {name}")
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.parameter,)
 

@@ -1,6 +1,6 @@
 """Plain rows learned without NumPy, whose import would take as long as learning tens of thousands of them.
 
-Nothing here may import it, nor what the usual `skn train` imports: one file, one pass, a model.
+Neither this module nor any other that a plain run of `skn train` imports may import NumPy.
 """
 
 from __future__ import annotations

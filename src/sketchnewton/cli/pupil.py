@@ -73,8 +73,10 @@ class Pupil:
         return predictions
 
     def _finish(self, batch: Batch | Learned, predictions: Floats) -> None:
-        at = _native.not_finite(predictions if predictions.ndim == 1 else predictions.sum(axis=1))
-        if at >= 0:
+        each = (
+            predictions if predictions.ndim == 1 else np.abs(predictions).max(axis=1)
+        )  # NaN and infinity stay
+        if (at := _native.not_finite(each)) >= 0:
             raise CommandError(
                 f"the learner diverged: its prediction for row {self.row + at + 1} is {predictions[at]}: "
                 f"try {smaller_steps(self.learner)}"

@@ -130,7 +130,10 @@ class Training:
             return make_learner(args)
         learner = make_early_learner(args)
         if isinstance(learner, TableLearner):
-            self._early = Early(learner)
+            if learner.takes_views:
+                self._early = Early(learner)
+            else:
+                learner.settle()
         return learner
 
     def _settle(self) -> None:

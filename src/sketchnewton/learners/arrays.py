@@ -20,10 +20,11 @@ class before_numpy:
     """
 
     def __enter__(self) -> None:
+        self._outer = getattr(_here, "early", False)
         _here.early = True
 
     def __exit__(self, *_: object) -> None:
-        _here.early = False
+        _here.early = self._outer
 
 
 def zeros(shape: int | tuple[int, ...], dtype: str = "float64") -> NDArray[Any]:

@@ -74,6 +74,7 @@ class NewtonBank(TableLearner):
     Limits: values and labels beyond ±1e30, NaN and infinity are refused.
     """
 
+    takes_views = True
     _kernel: _native.BankKernel
     _scale_column: ClassVar[int] = -3
 

@@ -135,6 +135,7 @@ class SketchedNewton(RangedLearner):
         self._arrays["alpha"] = numbers([self._alpha_at_start])
         self._grows_alpha, self._first_row_sets_alpha = robust, automatic
         self._arrays |= self._sketch.fresh()
+        self.takes_views = not self._ranged
         self._kernel = self._bind()
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:

@@ -79,6 +79,8 @@ class FeatureTable:
 class TableLearner(Learner):
     """A learner whose state is a feature table and a few small arrays."""
 
+    takes_views: bool = False
+    """Does it learn rows whose labels, weights and predictions are memoryviews, without NumPy?"""
     _kernel: _native.TableKernel  # views of the arrays; made anew whenever an array is replaced
     _scale_column: ClassVar[int] = 1  # of the table; greater than zero for features learned from
 
@@ -173,7 +175,7 @@ def union(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> tuple[NDArray[n
 
 def table_dtype(dtype: str) -> str:
     """The name of a precision that tables have."""
-    name = dtype if dtype in ITEM_SIZE else np.dtype(dtype).name
+    name = dtype if isinstance(dtype, str) and dtype in ITEM_SIZE else np.dtype(dtype).name
     if name not in ITEM_SIZE:
         raise ValueError(f"dtype={dtype!r} is invalid: must be 'float32' or 'float64'")
     return name
