@@ -159,6 +159,7 @@ class Data:
             for batch in watched(reader, console, stop):
                 self.types = getattr(reader, "types", {})
                 yield batch
+                del batch
         finally:
             self.skipped, self.first_error = reader.skipped, reader.first_error or self.first_error
 
@@ -196,6 +197,7 @@ def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch
             except StopIteration:
                 return
             yield batch
+            del batch  # before the next is asked for: memory for one batch less
             known = reader.position / reader.size if reader.size else None
             console.progress(known, counted(reader.rows, "row"))
     except Stopped:

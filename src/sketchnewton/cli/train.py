@@ -292,6 +292,7 @@ class Training:
                 if (plain := self._early.plain(batch)) is None:
                     break
                 yield from self._early.learn(plain, in_steps=steps is not None)
+                del batch, plain  # before the next is asked for: memory for one batch less
             else:
                 return
             self._settle()

@@ -33,6 +33,7 @@ def parse_lines(
                     batch, lines, error = parse(rest, line)
                 if len(batch):
                     yield batch
+                del batch  # whoever has it may be done with it before the next is parsed
                 line += lines
                 if error is None:
                     break

@@ -118,6 +118,7 @@ class _Inputs:
                 for batch in parse(source, problems):
                     empty = False
                     yield _Step(batch, source.name, done + source.position, problems.skipped, problems.first)
+                    del batch  # as in `_run`
             except ParseError as error:
                 if error.path:
                     raise
@@ -185,6 +186,7 @@ class _Prefetched:
             for step in steps:
                 # Learners ask for that, and this thread has the time.
                 self._queue.put(step._replace(batch=step.batch.looked_over()))
+                del step  # the learner may be done with it before the next is parsed
                 if self._stop.is_set():
                     return
         except Cancelled:
