@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -57,7 +57,7 @@ def compare(
     train, held_out, test = _data(folder, rows)
 
     def loss(eta: float, sigma: float | None, dense: float | None) -> float:
-        model, losses, _ = _train(method, vector, eta, sigma, dense, 0, train, None)
+        model, losses, _ = _train(_Setting(method, vector, eta, sigma, dense, 0), train, None)
         return _evaluate(model, held_out)[0] if math.isfinite(losses[-1]) else math.inf
 
     pairs: list[tuple[float, float | None]] = [(eta, sigma) for eta in etas for sigma in sigmas]
@@ -67,7 +67,8 @@ def compare(
     elif rate == "own":
         dense = min(etas, key=lambda eta: loss(eta, None, None))
     best = min(pairs, key=lambda pair: loss(*pair, dense))
-    runs = [_train(method, vector, *best, dense, seed, train, test) for seed in range(seeds)]
+    settings = [_Setting(method, vector, *best, dense, seed) for seed in range(seeds)]
+    runs = [_train(setting, train, test) for setting in settings]
     return {
         "eta": best[0],
         "sigma": best[1],
@@ -122,15 +123,19 @@ def _network(vector: str) -> Sequential:
     return model
 
 
-def _optimizer(
-    model: Sequential,
-    method: str,
-    vector: str,
-    eta: float,
-    sigma: float | None,
-    dense_eta: float | None,
-    seed: int,
-) -> torch.optim.Optimizer:
+class _Setting(NamedTuple):
+    """What a run is told: without σ it is AdaGrad, without `dense_eta` all layers have the same η."""
+
+    method: str
+    vector: str
+    eta: float
+    sigma: float | None
+    dense_eta: float | None
+    seed: int
+
+
+def _optimizer(model: Sequential, setting: _Setting) -> torch.optim.Optimizer:
+    method, vector, eta, sigma, dense_eta, seed = setting
     if sigma is None:
         return torch.optim.Adagrad(model.parameters(), lr=eta, eps=1e-8)
     options: dict[str, Any] = {
@@ -149,23 +154,14 @@ def _optimizer(
     )
 
 
-def _train(
-    method: str,
-    vector: str,
-    eta: float,
-    sigma: float | None,
-    dense_eta: float | None,
-    seed: int,
-    train: Rows,
-    test: Rows | None,
-) -> tuple[Sequential, list[float], list[float]]:
+def _train(setting: _Setting, train: Rows, test: Rows | None) -> tuple[Sequential, list[float], list[float]]:
     """One epoch: the network, the loss of every batch before it was learned, accuracies on test rows along it.
 
     A run whose loss explodes is over: its last loss is infinite.
     """
-    torch.manual_seed(seed)
-    model = _network(vector)
-    stepper = _optimizer(model, method, vector, eta, sigma, dense_eta, seed)
+    torch.manual_seed(setting.seed)
+    model = _network(setting.vector)
+    stepper = _optimizer(model, setting)
     images, labels = train
     batches = torch.randperm(len(images)).split(BATCH)
     marks = set(np.linspace(0, len(batches), POINTS + 1).astype(int)[1:].tolist())

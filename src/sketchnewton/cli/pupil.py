@@ -73,9 +73,8 @@ class Pupil:
         return predictions
 
     def _finish(self, batch: Batch | Learned, predictions: Floats) -> None:
-        each = (
-            predictions if predictions.ndim == 1 else np.abs(predictions).max(axis=1)
-        )  # NaN and infinity stay
+        # Of several classes, the largest in size: NaN and infinity stay what they are.
+        each = predictions if predictions.ndim == 1 else np.abs(predictions).max(axis=1)
         if (at := _native.not_finite(each)) >= 0:
             raise CommandError(
                 f"the learner diverged: its prediction for row {self.row + at + 1} is {predictions[at]}: "
@@ -100,7 +99,9 @@ class Pupil:
 
 def _too_large(learner: Learner, largest: int, error: MemoryError) -> MemoryError:
     """The error for a feature index beyond this machine."""
-    if type(learner).__name__ != "FullNewton":
+    from sketchnewton.learners import FullNewton  # noqa: PLC0415 - only for this error
+
+    if not isinstance(learner, FullNewton):
         return error
     size = (largest + 1) ** 2 * 8 / 1e9
     return MemoryError(
