@@ -396,6 +396,7 @@ void bind_learners(nb::module_& m) {
                 found = x.rows->scan(kLargestValue);
               }
               x.scan = found;
+              if (found.clean && found.bad_row < 0) x.rows->trust();
             }
             const Scan& s = *x.scan;
             return std::make_tuple(s.largest_index, s.widest_row, s.bad_row, s.bad_index, s.bad_value);

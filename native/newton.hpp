@@ -79,9 +79,17 @@ class NewtonRows {
     } else {
       for (std::int64_t k = 0; k < n; ++k) x_[k] = static_cast<T>(value[k]);
     }
-    double sum = 0;
-    for (std::int64_t k = 0; k < n; ++k) sum += static_cast<double>(x_[k]) * static_cast<double>(x_[k]);
-    xx_ = sum;
+    xx_ = square(x_.data(), n);
+  }
+
+  // ‖x‖², four sums side by side: one alone would wait for each addition.
+  static double square(const T* x, std::int64_t n) {
+    double sum[4] = {};
+    std::int64_t k = 0;
+    for (; k + 4 <= n; k += 4)
+      for (int j = 0; j < 4; ++j) sum[j] += static_cast<double>(x[k + j]) * static_cast<double>(x[k + j]);
+    for (; k < n; ++k) sum[0] += static_cast<double>(x[k]) * static_cast<double>(x[k]);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
   }
 
   // Features met for the first time get a place in the list of active ones.

@@ -75,8 +75,7 @@ class Oja {
 
   // What the sketch adds to an output's score.
   double score(std::int64_t output) {
-    double sum = 0;
-    for (std::int64_t j = 0; j < rank(); ++j) sum += c(output)[j] * xhat_[j];
+    const double sum = dot(c(output), xhat_.data(), ld_);
     cancels_ = cancels_ || std::abs(sum) > kCancels * scale_;
     return sum;
   }
@@ -232,9 +231,7 @@ class Oja {
     if (refresh_due(growth) || swings(r)) rebase(table, columns);
 
     for (std::int64_t o = 0; o < s_.outputs; ++o) {
-      double kept = 0;  // aᵀc
-      for (std::int64_t j = 0; j < k; ++j) kept += two_.a[j] * c(o)[j];
-      gained_[o] = -kept * r;
+      gained_[o] = -dot(two_.a.data(), c(o), ld_) * r;
       two_.multiply_transposed(k, c(o));
     }
     for (std::int64_t j = 0; j < k; ++j) xhat_[j] = two_.p[j] / r;  // L⁻¹(Vx + a ĝᵀx)
@@ -340,17 +337,16 @@ class Oja {
   // Z ← FZ, F ← I, w̄ ← w̄ + Zᵀb; `columns` is what this row is about to add to Z.
   void write_out(const Table<T>& table, double* columns, const double* b) {
     const std::int64_t k = rank();
-    for_active(table, [&](T* w, T* z) {
+    for_active(table, [&](T* row, const double* z, const double* v) {
       for (std::int64_t o = 0; b != nullptr && o < s_.outputs; ++o) {
-        T& weight = w[weight_column(o)];
-        weight = static_cast<T>(static_cast<double>(weight) + dot(z_.data(), b + o * ld_, ld_));
+        T& weight = row[weight_column(o)];
+        weight = static_cast<T>(static_cast<double>(weight) + dot(z, b + o * ld_, ld_));
       }
-      for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<T>(dot(F_.row(j), z_.data(), ld_));
+      for (std::int64_t j = 0; j < k; ++j) row[Table<T>::kSketch + j] = static_cast<T>(v[j]);
     });
     if (columns != nullptr) {
       for (std::int64_t j = 0; j < k; ++j) z_[j] = columns[j];
       for (std::int64_t j = 0; j < k; ++j) columns[j] = dot(F_.row(j), z_.data(), ld_);
-      std::fill(z_.begin(), z_.end(), 0.0);
     }
     for (std::int64_t i = 0; i < k; ++i)
       for (std::int64_t j = 0; j < ld_; ++j) F_.at(i, j) = i == j ? 1.0 : 0.0;
@@ -361,27 +357,29 @@ class Oja {
     const std::int64_t k = rank();
     const Small M{M_.data(), ld_};
     std::fill(M_.begin(), M_.end(), 0.0);
-    std::vector<double> v(ld_, 0.0);
-    for_active(table, [&](T*, T*) {
-      for (std::int64_t j = 0; j < k; ++j) v[j] = dot(F_.row(j), z_.data(), ld_);
-      for (std::int64_t j = 0; j < k; ++j) axpy(v[j], v.data(), M.row(j), padded4(j + 1));
+    for_active(table, [&](T*, const double*, const double* v) {
+      for (std::int64_t j = 0; j < k; ++j) axpy(v[j], v, M.row(j), padded4(j + 1));
     });
     cholesky(M, k);
     solve_lower(M, k, F_);
     for (std::int64_t o = 0; o < s_.outputs; ++o) multiply_transposed_lower(M, k, c(o));
   }
 
-  // Calls visit(row, z) for every active feature, with z also in z_ as doubles.
+  // Calls visit(row, z, v) for every active feature, with its column of Z and that of V = FZ.
   template <class Visit>
   void for_active(const Table<T>& table, Visit visit) {
-    std::fill(z_.begin(), z_.end(), 0.0);
+    const std::int64_t k = rank();
+    std::vector<double> across(k * ld_, 0.0), z(ld_, 0.0), v(ld_);  // Fᵀ, so that no sum is across a vector
+    const Small Ft{across.data(), ld_};
+    for (std::int64_t i = 0; i < k; ++i)
+      for (std::int64_t j = 0; j < k; ++j) Ft.at(j, i) = F_.at(i, j);
     for (std::int64_t i = 0; i < active_; ++i) {
       if (i + 8 < active_) table.prefetch(table.active + i + 8, 1);
       T* row = table.row(table.active[i]);
-      for (std::int64_t j = 0; j < rank(); ++j) z_[j] = static_cast<double>(row[Table<T>::kSketch + j]);
-      visit(row, row + Table<T>::kSketch);
+      for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<double>(row[Table<T>::kSketch + j]);
+      combine_rows(z.data(), Ft, k, v.data());
+      visit(row, z.data(), v.data());
     }
-    std::fill(z_.begin(), z_.end(), 0.0);
   }
 
   OjaState s_;

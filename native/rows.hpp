@@ -35,11 +35,11 @@ class Row {
     sorted_ = true;
   }
 
-  // The usual row, sorted and without zeros, is looked at in a loop that the compiler can vectorise, and
-  // copied only if its numbers are of other types.
+  // The usual row, sorted and without zeros, is copied only if its numbers are of other types. If it is not
+  // known to be one, it is looked at, in a loop that the compiler can vectorise.
   template <class Index, class Value>
-  void assign(const Index* index, const Value* value, std::int64_t n) {
-    if (clean(index, value, n)) {
+  void assign(const Index* index, const Value* value, std::int64_t n, bool known = false) {
+    if (known || clean(index, value, n)) {
       if constexpr (std::is_same_v<Index, std::int64_t> && std::is_same_v<Value, double>) {
         index_view_ = index;
         value_view_ = value;
@@ -126,6 +126,7 @@ struct Scan {
   std::int64_t bad_row = -1;  // first row with NaN, infinity, a value beyond the limit or a negative index
   std::int64_t bad_index = -1;
   double bad_value = 0.0;
+  bool clean = false;  // all rows are sorted, without duplicates and zeros
 };
 
 template <class Value>
@@ -140,6 +141,7 @@ class Rows {
   virtual void load(std::int64_t r, Row& row) const = 0;
   virtual Scan scan(double limit) const = 0;
   virtual std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const = 0;
+  virtual void trust() {}  // a scan found them clean
 };
 
 template <class Index, class Value>
@@ -151,28 +153,44 @@ class CsrRows final : public Rows {
   std::int64_t count() const override { return count_; }
 
   void load(std::int64_t r, Row& row) const override {
-    row.assign(indices_ + indptr_[r], values_ + indptr_[r], indptr_[r + 1] - indptr_[r]);
+    row.assign(indices_ + indptr_[r], values_ + indptr_[r], indptr_[r + 1] - indptr_[r], clean_);
   }
 
   Scan scan(double limit) const override {
     Scan s;
-    for (std::int64_t r = 0; r < count_; ++r)
-      s.widest_row = std::max(s.widest_row, indptr_[r + 1] - indptr_[r]);
+    const std::int64_t first = indptr_[0], last = indptr_[count_];
+    std::int64_t descents = 0;  // between rows there may be some
+    for (std::int64_t r = 0; r < count_; ++r) {
+      const std::int64_t begin = indptr_[r], size = indptr_[r + 1] - begin;
+      s.widest_row = std::max(s.widest_row, size);
+      if (size > 0 && begin > first) descents -= indices_[begin - 1] >= indices_[begin];
+    }
     Index largest = -1, least = 0;
-    bool good = true;
-    for (std::int64_t k = indptr_[0]; k < indptr_[count_]; ++k) {  // without a way out, in whole vectors
+    bool good = true, zeros = false;
+    const auto look = [&](std::int64_t k) {
       largest = std::max(largest, indices_[k]);
       least = std::min(least, indices_[k]);
       good &= within(values_[k], limit);
+      zeros |= values_[k] == Value(0);
+    };
+    if (first < last) look(first);
+    for (std::int64_t k = first + 1; k < last; ++k) {  // without a way out, in whole vectors
+      descents += indices_[k - 1] >= indices_[k];
+      look(k);
     }
+    s.clean = descents == 0 && !zeros;
     s.largest_index = static_cast<std::int64_t>(largest);
     if (!good || least < 0) locate(limit, s);
     return s;
   }
 
   std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const override {
-    return std::make_unique<CsrRows>(indptr_ + begin, indices_, values_, end - begin);
+    auto part = std::make_unique<CsrRows>(indptr_ + begin, indices_, values_, end - begin);
+    part->clean_ = clean_;
+    return part;
   }
+
+  void trust() override { clean_ = true; }
 
  private:
   void locate(double limit, Scan& s) const {
@@ -190,6 +208,7 @@ class CsrRows final : public Rows {
   const Index* indices_;
   const Value* values_;
   std::int64_t count_;
+  bool clean_ = false;
 };
 
 template <class Value>

@@ -100,8 +100,11 @@ inline void cholesky(const Small& K, std::int64_t n, double floor = 0.0) {
 
 inline void solve_lower(const Small& L, std::int64_t n, double* x) {  // x ← L⁻¹x
   for (std::int64_t j = 0; j < n; ++j) {
-    for (std::int64_t k = 0; k < j; ++k) x[j] -= L.at(j, k) * x[k];
-    x[j] = L.at(j, j) > 0 ? x[j] / L.at(j, j) : 0.0;
+    const double* row = L.row(j);
+    const double per = row[j] > 0 ? 1.0 / row[j] : 0.0;  // waits for nothing, unlike the sum
+    double sum = x[j];
+    for (std::int64_t k = 0; k < j; ++k) sum -= row[k] * x[k];
+    x[j] = sum * per;
   }
 }
 

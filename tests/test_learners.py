@@ -95,6 +95,33 @@ def test_all_formats_give_the_same(kind: str) -> None:
         np.testing.assert_array_equal(LEARNERS[kind]().learn(rows, y), predictions)
 
 
+@pytest.mark.parametrize("odd", ["reversed", "twice", "zero"])
+@pytest.mark.parametrize("at", [0, 1, 30, 59])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_one_odd_row_among_others(odd: str, at: int, index: type) -> None:
+    """Rows are looked over a batch at a time: what is true of all but one must not be taken for true."""
+    X, y = sparse_stream(60, d=20, non_zeros=2)
+    X[1:3] = 0  # empty rows, then one that begins where the last one before it ends
+    X[0, 5] = X[3, 5] = 1.0
+    X[at, [3, 7]] = 0.5, -0.25
+    rows = [[(j, X[r, j]) for j in np.flatnonzero(X[r])] for r in range(60)]
+    if odd == "reversed":
+        rows[at].reverse()
+    elif odd == "twice":
+        rows[at] = [part for j, value in rows[at] for part in ((j, value / 2), (j, value / 2))]
+    else:
+        rows[at].append((19, 0.0)) if X[at, 19] == 0 else rows[at].insert(0, (0, 0.0))
+    entries = [entry for row in rows for entry in row]
+    bounds = np.cumsum([0, *map(len, rows)])
+    stored = csr_array(
+        ([v for _, v in entries], np.array([j for j, _ in entries]).astype(index), bounds.astype(index)),
+        shape=(60, 20),
+    )
+    for kind in ("oja", "fd", "bank"):
+        whole = LEARNERS[kind]()
+        np.testing.assert_array_equal(whole.learn(stored, y), LEARNERS[kind]().learn(X, y))
+
+
 def test_float32_rows(kind: str) -> None:
     X, y = sparse_stream(300, d=80, non_zeros=12)
     X = X.astype(np.float32)
