@@ -26,11 +26,16 @@ struct Table {
   T* row(std::int64_t feature) const { return rows + feature * stride; }
 
   void prefetch(const std::int64_t* index, std::int64_t n) const {
-    const std::int64_t lines = (stride * static_cast<std::int64_t>(sizeof(T)) + 63) / 64;
-    for (std::int64_t k = 0; k < n; ++k) {
-      const char* p = reinterpret_cast<const char*>(row(index[k]));
-      for (std::int64_t l = 0; l < lines; ++l) __builtin_prefetch(p + 64 * l, 1);
-      asm volatile("" : : "r"(p));  // else GCC sees a function without effects, and leaves out calls of it
+    const std::int64_t bytes = stride * static_cast<std::int64_t>(sizeof(T));
+    for (std::int64_t line = 0; line < bytes; line += 64) {  // of a row; as a rule it has one
+      const char* const start = reinterpret_cast<const char*>(rows) + line;
+      for (std::int64_t k = 0; k < n; ++k) {
+        const char* const place = start + index[k] * bytes;
+        __builtin_prefetch(place, 1);
+        asm volatile(""
+                     :
+                     : "r"(place));  // else GCC sees a function without effects, and leaves out calls of it
+      }
     }
   }
 
