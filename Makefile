@@ -49,7 +49,7 @@ fuzz: build/fuzz_svmlight build/fuzz_vw build/fuzz_csv ## parse mutated inputs u
 
 bench: $(VENV)/.installed ## time training against Vowpal Wabbit, and the learner alone; fails if a promise is broken
 	$(PIP) install --no-build-isolation '.[bench]'
-	status=0; for script in vowpal_wabbit learner_cost; do \
+	status=0; for script in vowpal_wabbit learner_cost passes; do \
 	  $(BIN)/python benchmarks/$$script.py || status=1; done; exit $$status
 
 long-stream: $(VENV)/.installed ## ten million drifting rows for each sketch; fails if a promise is broken

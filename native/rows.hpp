@@ -165,22 +165,21 @@ class CsrRows final : public Rows {
       s.widest_row = std::max(s.widest_row, size);
       if (size > 0 && begin > first) descents -= indices_[begin - 1] >= indices_[begin];
     }
-    Index largest = -1, least = 0;
-    bool good = true, zeros = false;
+    Index largest = -1;
+    std::int64_t bad = 0, zeros = 0;  // counted, not noted: compilers make vectors of sums
     const auto look = [&](std::int64_t k) {
       largest = std::max(largest, indices_[k]);
-      least = std::min(least, indices_[k]);
-      good &= within(values_[k], limit);
-      zeros |= values_[k] == Value(0);
+      bad += !within(values_[k], limit) || indices_[k] < 0;
+      zeros += values_[k] == Value(0);
     };
     if (first < last) look(first);
     for (std::int64_t k = first + 1; k < last; ++k) {  // without a way out, in whole vectors
       descents += indices_[k - 1] >= indices_[k];
       look(k);
     }
-    s.clean = descents == 0 && !zeros;
+    s.clean = descents == 0 && zeros == 0;
     s.largest_index = static_cast<std::int64_t>(largest);
-    if (!good || least < 0) locate(limit, s);
+    if (bad > 0) locate(limit, s);
     return s;
   }
 
