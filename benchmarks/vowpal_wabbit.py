@@ -13,7 +13,7 @@ each command writes down its progressive predictions, to show that each contende
 
 The exit code is 1 if a promise is broken: with the Oja sketch of size 10, at least 5 times as fast as
 `--OjaNewton --sketch_size 10`, with the default learner at least 4 times, and neither slower than plain
-first-order Vowpal Wabbit.
+first-order Vowpal Wabbit; the default learner takes at most 1.5 times as long as the Oja sketch.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ import zipf
 from sketchnewton import Learner, NewtonBank, SketchedNewton
 from sketchnewton.streams import open_stream
 
-OJA_SPEEDUP, BANK_SPEEDUP, PLAIN_SPEEDUP = 5.0, 4.0, 1.0
+OJA_SPEEDUP, BANK_SPEEDUP, PLAIN_SPEEDUP, BANK_COST = 5.0, 4.0, 1.0, 1.5
 
 # The peak memory of a command counts that of the process which starts it, so a small one does that.
 LAUNCHER = """
@@ -191,6 +191,8 @@ def promises() -> Iterable[tuple[str, float, float]]:
             ours = contender.medians()[key]
             yield f"{way}, {text}: vw --OjaNewton / ours", VW_OJA.medians()[key] / ours, least
             yield f"{way}, {text}: vw / ours", VW_PLAIN.medians()[key] / ours, PLAIN_SPEEDUP
+        for text, oja, bank in (("VW text", OURS, BANK), ("svmlight", OURS_SVMLIGHT, BANK_SVMLIGHT)):
+            yield f"{way}, {text}: oja / default", oja.medians()[key] / bank.medians()[key], 1 / BANK_COST
 
 
 def show(rows: int, repeat: int) -> None:
@@ -211,7 +213,7 @@ def show(rows: int, repeat: int) -> None:
         )
     for name, ratio, least in promises():
         print(
-            f"{'kept' if ratio >= least else 'BROKEN':<8}{name}: {ratio:.2f} (promised: at least {least:g})"
+            f"{'kept' if ratio >= least else 'BROKEN':<8}{name}: {ratio:.2f} (promised: at least {least:.3g})"
         )
 
 

@@ -10,15 +10,18 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "aggregate.hpp"
 #include "bank_labels.hpp"
 #include "bank_sketch.hpp"
 #include "bank_state.hpp"
+#include "lanes.hpp"
 #include "rows.hpp"
 #include "small.hpp"
 #include "table.hpp"
@@ -49,10 +52,9 @@ class Bank {
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
     stream(
-        rows, 0, rows.count(), [this](const Row& next) { next_ = &next; },
+        rows, 0, rows.count(), [this](const Row& next) { table_.prefetch(next.index(), next.size()); },
         [&](const Row& row, std::int64_t i) {
           out[i] = learn_row(row, labels[i], weights == nullptr ? 1.0 : weights[i]);
-          next_ = nullptr;
         });
   }
 
@@ -84,7 +86,6 @@ class Bank {
   }
 
  private:
-  static constexpr std::int64_t kParts = 4;
   static constexpr double kNoStep = 1e-9;  // slopes below this teach nothing
   static constexpr double kHeavy = 0.25;   // a restless expert's constant, as a share of the typical row
 
@@ -136,16 +137,12 @@ class Bank {
 
   // Reads features: x scaled, c = Ux, the experts' predictions. Returns the one played.
   double look(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
-    prefetch(0);
     fetch(table, index, value, n);
-    prefetch(1);
     scale(n);
-    prefetch(2);
     table.gather(index, x_.data(), n, sums_.data());
     std::vector<double>& c = seen_[kPlain].c;
     for (std::int64_t j = 0; j < sketch_.rank(); ++j) c[j] = sums_[K_ + j] + s_.constant[K_ + j];
     for (std::int64_t j = sketch_.rank(); j < ldm_; ++j) c[j] = 0;
-    prefetch(3);
     view();
     for (std::int64_t k = 0; k < K_; ++k) {
       const Seen& seen = seen_by(k);
@@ -157,33 +154,26 @@ class Bank {
     return aggregate_.mix(p_.data(), s_.shares, K_, up_.data(), down_.data());
   }
 
-  // The next row is prefetched in parts between pieces of work: a processor waits for a few lines of memory
-  // at a time, and is idle if asked for more.
-  void prefetch(std::int64_t part) const {
-    if (next_ == nullptr) return;
-    const std::int64_t begin = next_->size() * part / kParts, end = next_->size() * (part + 1) / kParts;
-    table_.prefetch(next_->index() + begin, end - begin);
-  }
-
   // Brings features up to date and reads their scales. Which need it is found out without a branch, so that
   // many rows of the table can be on their way from memory at once.
   void fetch(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     for (auto* array : {&x_, &count_, &mean_}) array->resize(static_cast<std::size_t>(n));
     behind_.resize(static_cast<std::size_t>(n + 1));
     T *x = x_.data(), *count = count_.data(), *mean = mean_.data(), **late = behind_.data();
-    const auto now = static_cast<T>(sketch_.now());
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    const Bits now = std::bit_cast<Bits>(static_cast<T>(sketch_.now()));
     const std::int64_t stride = table.stride;
+    T* const tails = table.rows + stride - State::kTail;
     std::int64_t behind = 0;
     for (std::int64_t i = 0; i < n; ++i) {
-      T* row = table.rows + index[i] * stride;
-      const T* tail = row + stride - State::kTail;
+      T* const tail = tails + index[i] * stride;
       x[i] = static_cast<T>(value[i]);
-      const T rows = count[i] = tail[State::kCount], epoch = tail[State::kEpoch];
+      count[i] = tail[State::kCount];
       mean[i] = tail[State::kMean];
-      late[behind] = row;
-      behind += (rows > T(0)) & (epoch >= T(0)) & (epoch < now);
+      late[behind] = tail;
+      behind += std::bit_cast<Bits>(tail[State::kEpoch]) < now;  // negative numbers are large as bits
     }
-    for (std::int64_t i = 0; i < behind; ++i) sketch_.settle(behind_[i]);
+    for (std::int64_t i = 0; i < behind; ++i) sketch_.settle(late[i] + State::kTail - stride);
   }
 
   // x_i divided by mean|x_i| (n/T)^¼: its mean size in the n rows that have it, less for rare features. The
@@ -194,12 +184,15 @@ class Bank {
     T* __restrict x = x_.data();
     T* __restrict count = count_.data();
     T* __restrict mean = mean_.data();
+    std::int32_t met = 0;
     for (std::int64_t i = 0; i < n; ++i) {
+      met += count[i] > T(0);
       count[i] += T(1);
       mean[i] += (std::abs(x[i]) - mean[i]) / count[i];
       mean[i] = std::max(mean[i], std::numeric_limits<T>::min());
       x[i] = x[i] / mean[i] * std::sqrt(std::sqrt(rows / count[i]));
     }
+    fresh_ = met < n;
     double all[4] = {}, seen[4] = {};  // independent sums, which the compiler turns into vectors
     std::int64_t i = 0;
     for (; i + 4 <= n; i += 4)
@@ -300,26 +293,23 @@ class Bank {
     scatter(row);
   }
 
-  // The row's scales become those of its features.
+  // Features met for the first time get a place in the list of active ones.
   void enter(const Row& row) {
     ++s_.bank_counts[State::kLearned];
     s_.bank_counts[State::kTouched] += row.size();
     const std::int64_t* index = row.index();
-    const T *count = count_.data(), *mean = mean_.data();
-    T* tails = table_.rows + table_.stride - State::kTail;
-    for (std::int64_t i = 0, n = row.size(), stride = table_.stride; i < n; ++i) {
-      T* tail = tails + index[i] * stride;
-      if (count[i] == T(1)) {
-        table_.active[s_.counts[State::kActive]++] = index[i];
-        tail[State::kEpoch] = T(-1);
-      }
-      tail[State::kCount] = count[i];
-      tail[State::kMean] = mean[i];
+    for (std::int64_t i = 0, n = fresh_ ? row.size() : 0; i < n; ++i) {
+      if (count_[i] > T(1)) continue;
+      T* tail = table_.row(index[i]) + table_.stride - State::kTail;
+      table_.active[s_.counts[State::kActive]++] = index[i];
+      tail[State::kCount] = T(1);
+      tail[State::kEpoch] = T(-1);
     }
     if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[State::kDimension])
       s_.counts[State::kDimension] = row.index()[row.size() - 1] + 1;
   }
 
+  // The experts' steps, and the row's scales, which become those of its features.
   void scatter(const Row& row) {
     std::int64_t k = 0;
     if (table_.stride >= 8) {
@@ -333,13 +323,17 @@ class Bank {
   }
 
   void scatter_eight(const std::int64_t* index, const T* x, std::int64_t n, const T* step) const {
-    T s[8];
-    for (int k = 0; k < 8; ++k) s[k] = step[k];
+    Lanes<T, 8> w;
+    const T *count = count_.data(), *mean = mean_.data();
+    const std::int64_t stride = table_.stride;
     for (std::int64_t i = 0; i < n; ++i) {
-      T *w = table_.row(index[i]), sum[8];
-      const T xi = x[i];
-      for (int k = 0; k < 8; ++k) sum[k] = w[k] + xi * s[k];  // apart, so that the compiler sees no aliases
-      for (int k = 0; k < 8; ++k) w[k] = sum[k];
+      T* const row = table_.rows + index[i] * stride;
+      w.load(row);
+      w.add(x[i], step);
+      w.store(row);
+      T* const tail = row + stride - State::kTail;
+      tail[State::kCount] = count[i];
+      tail[State::kMean] = mean[i];
     }
   }
 
@@ -354,7 +348,7 @@ class Bank {
   std::vector<T> x_, count_, mean_, copies_;
   std::vector<std::int64_t> places_;
   std::vector<T*> behind_;
-  const Row* next_ = nullptr;
+  bool fresh_ = false;           // has the row features that were never seen before?
   double xx_ = 0, seen_xx_ = 0;  // ‖x‖² of the row scaled, and of the features that were seen before
 };
 

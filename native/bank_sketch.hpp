@@ -228,7 +228,8 @@ class BankSketch {
     const auto add = [&] {
       for (std::int64_t j = 0; j < m_; ++j) axpy(z[j], z.data(), L.row(j), padded4(j + 1));
     };
-    for (std::int64_t i = 0; i < s_.counts[State::kActive]; ++i) {
+    for (std::int64_t i = 0, active = s_.counts[State::kActive]; i < active; ++i) {
+      if (i + 8 < active) table_.prefetch(table_.active + i + 8, 1);
       T* row = table_.row(table_.active[i]);
       T& epoch = row[table_.stride - State::kTail + State::kEpoch];
       if (epoch < T(0)) continue;

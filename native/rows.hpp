@@ -153,6 +153,7 @@ class CsrRows final : public Rows {
   std::int64_t count() const override { return count_; }
 
   void load(std::int64_t r, Row& row) const override {
+    if (clean_) prefetch(r);  // else values are looked at here
     row.assign(indices_ + indptr_[r], values_ + indptr_[r], indptr_[r + 1] - indptr_[r], clean_);
   }
 
@@ -192,6 +193,11 @@ class CsrRows final : public Rows {
   void trust() override { clean_ = true; }
 
  private:
+  void prefetch(std::int64_t r) const {
+    constexpr std::int64_t kLine = 64 / sizeof(Value);
+    for (std::int64_t k = indptr_[r]; k < indptr_[r + 1]; k += kLine) __builtin_prefetch(values_ + k);
+  }
+
   void locate(double limit, Scan& s) const {
     for (std::int64_t r = 0; r < count_; ++r) {
       for (std::int64_t k = indptr_[r]; k < indptr_[r + 1]; ++k) {
