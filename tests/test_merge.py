@@ -126,22 +126,26 @@ def test_merging_pays(name: str) -> None:
         -1,
         1,
     )
-    shards = [reseeded(SHARDED[name](), seed) for seed in range(4)]
-    for i, learner in enumerate(shards):
-        learner.learn(X[i * 250 : (i + 1) * 250], y[i * 250 : (i + 1) * 250])
 
     def loss(learner: Learner) -> float:
         return float(np.mean((learner.predict(X[1000:]) - y[1000:]) ** 2))
 
-    alone = [loss(learner) for learner in shards]
-    whole = shards[0]
-    for learner in shards[1:]:
-        whole.merge(learner)
-    assert whole.rows_seen == 1000
-    assert loss(whole) < np.mean(alone)
-    single = SHARDED[name]()
-    single.learn(X[:1000], y[:1000])
-    assert loss(whole) < 1.05 * loss(single)
+    losses = []
+    for seed in range(0, 40 if "random_state" in SHARDED[name]().params else 4, 4):  # luck must not decide
+        shards = [reseeded(SHARDED[name](), seed + i) for i in range(4)]
+        for i, learner in enumerate(shards):
+            learner.learn(X[i * 250 : (i + 1) * 250], y[i * 250 : (i + 1) * 250])
+        alone = np.mean([loss(learner) for learner in shards])
+        whole = shards[0]
+        for learner in shards[1:]:
+            whole.merge(learner)
+        assert whole.rows_seen == 1000
+        single = reseeded(SHARDED[name](), seed)
+        single.learn(X[:1000], y[:1000])
+        losses.append((loss(whole), alone, loss(single)))
+    together, apart, at_once = np.mean(losses, axis=0)
+    assert together < apart
+    assert together < 1.05 * at_once
 
 
 # -- what is computed
