@@ -19,7 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import sketchnewton
-from sketchnewton.archive import ModelFileError, read, write
+from sketchnewton.archive import ModelFileError, read, temporary_beside, write
+from sketchnewton.cli.files import open_output
+from sketchnewton.streams import open_writer
+from sketchnewton.streams.cache import CacheWriter
 
 HEADER = {"class": "SketchedNewton", "parameters": {"alpha": 1.5, "eta": None}, "name": 'ü\n"'}
 ARRAYS = {
@@ -413,3 +416,51 @@ def test_long_and_bare_names(tmp_path, monkeypatch):
     for name in ("n" * 255, "ü" * 127, "model.skn"):
         write(name, {"name": name}, {})
         assert read(name)[0] == {"name": name}
+
+
+def save_model(path):
+    write(path, HEADER, ARRAYS)
+
+
+def save_cache(path):
+    CacheWriter(str(path), {}).commit()
+
+
+def save_text(path):
+    with open_output(str(path)) as file:
+        file.write("1")
+
+
+def save_rows(path):
+    with open_writer(path, format="svmlight"):
+        pass
+
+
+@pytest.mark.parametrize("save", [save_model, save_cache, save_text, save_rows])
+def test_what_killed_processes_left_is_removed(save, tmp_path):
+    hex16 = "0123456789abcdef"
+    stays = {
+        f".m.skn.{os.getppid()}.{hex16}.tmp",  # of a process that is alive
+        f".m.skn.7.999999999.{hex16}.tmp",  # of m.skn.7
+        f".other.999999999.{hex16}.tmp",
+        ".m.skn.999999999.tmp",  # of somebody else
+        temporary_beside(str(tmp_path / "m.skn")),  # of another thread
+    }
+    goes = {f".m.skn.999999999.{hex16}.tmp", f".m.skn.{os.getpid()}.{hex16}.tmp"}  # our number, before us
+    for name in stays | goes:
+        (tmp_path / name).touch()
+    save(tmp_path / "m.skn")
+    assert {path.name for path in tmp_path.iterdir()} == {"m.skn", *map(os.path.basename, stays)}
+
+
+def test_a_killed_save_leaves_what_the_next_one_removes(path):
+    script = """
+import os, signal, sys
+from sketchnewton import archive
+with archive.replacement_of(sys.argv[1]):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert [other.suffix for other in path.parent.iterdir()] == [".tmp"]
+    write(path, HEADER, ARRAYS)
+    assert list(path.parent.iterdir()) == [path]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -151,11 +150,3 @@ def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
     path.write_text("years of work, in plain text")
     with pytest.raises(ParseError, match=r"thesis\.txt: not a cache of skn, so it is not overwritten"):
         open_cache(str(path), KEY)
-
-
-def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "c.999999999.tmp").write_text("left by a process that is no more")
-    (tmp_path / f"c.{os.getppid()}.tmp").write_text("of a process that is alive")
-    (tmp_path / "other.999999999.tmp").write_text("of something else")
-    write(tmp_path / "c", [some_batch()])
-    assert {path.name for path in tmp_path.iterdir()} == {"c", f"c.{os.getppid()}.tmp", "other.999999999.tmp"}

@@ -21,6 +21,7 @@ import contextlib
 import errno
 import math
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -272,8 +273,7 @@ def _damaged(how: str) -> ModelFileError:
 def replacement_of(target: str) -> Iterator[BufferedWriter]:
     """A new file beside `target` that takes its place when the block ends, or vanishes when it fails."""
     mode = _mode_of(target)
-    directory, name = os.path.split(target)
-    temporary = os.path.join(directory, f".{name[:40]}.{os.urandom(8).hex()}.tmp")
+    temporary = temporary_beside(target)
     # Mode 0o666 is narrowed by the umask, as for any new file; the `tempfile` module would make it private.
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
     try:
@@ -288,6 +288,34 @@ def replacement_of(target: str) -> Iterator[BufferedWriter]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def temporary_beside(target: str) -> str:
+    """A new name beside `target` for what is to take its place; what killed processes left there is removed."""
+    directory, name = os.path.split(target)
+    start = f".{name[:40]}."
+    with contextlib.suppress(OSError):
+        for other in os.listdir(directory):
+            left = _TEMPORARY.fullmatch(other, len(start)) if other.startswith(start) else None
+            if left is not None and not _is_running(int(left[1]), left[2]):
+                os.unlink(os.path.join(directory, other))
+    return os.path.join(directory, f"{start}{os.getpid()}.{_PROCESS}{os.urandom(4).hex()}.tmp")
+
+
+_PROCESS = os.urandom(4).hex()  # tells this process from one that had its number before
+_TEMPORARY = re.compile(r"(\d+)\.([0-9a-f]{8})[0-9a-f]{8}\.tmp")
+
+
+def _is_running(number: int, process: str) -> bool:
+    if number == os.getpid():
+        return process == _PROCESS
+    try:
+        os.kill(number, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        pass  # it belongs to somebody else
+    return True
 
 
 def _mode_of(target: str) -> int | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TextIO
 
+from sketchnewton import archive
 from sketchnewton.cli.errors import CommandError
 from sketchnewton.lazy import Floats
 
@@ -78,18 +80,10 @@ def open_output(path: str) -> Iterator[TextIO]:
         with open(path, "w", encoding="utf-8") as file:
             yield file
         return
-    target = os.path.realpath(path)
-    temporary = f"{target}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    with archive.replacement_of(os.path.realpath(path)) as binary:
+        text = io.TextIOWrapper(binary, encoding="utf-8")
+        yield text
+        text.detach()  # written, but not closed
 
 
 def write_numbers(file: TextIO, numbers: Floats) -> None:

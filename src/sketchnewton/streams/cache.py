@@ -22,7 +22,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -31,7 +30,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from sketchnewton import _native
+from sketchnewton import _native, archive
 from sketchnewton.streams.batch import Batch, ParseError
 from sketchnewton.streams.files import Source
 from sketchnewton.streams.reader import BatchReader
@@ -59,8 +58,7 @@ class CacheWriter:
 
     def __init__(self, path: str, key: Key) -> None:
         self._path = os.path.realpath(path)
-        self._temporary = f"{self._path}.{os.getpid()}.tmp"
-        _sweep(self._path)
+        self._temporary = archive.temporary_beside(self._path)
         self._rows = 0
         self._file: BinaryIO | None = open(self._temporary, "xb")  # noqa: SIM115 - `close` closes
         text = _key_bytes(key)
@@ -225,28 +223,6 @@ def _ending(path: str, file: BinaryIO, key: bytes) -> tuple[int, int, dict[str, 
     if zlib.crc32(text) != check:
         return None
     return begin, end, json.loads(text)
-
-
-def _sweep(path: str) -> None:
-    """Remove what processes that were killed have left of their caches."""
-    folder, name = os.path.split(path)
-    for other in os.listdir(folder):
-        left = re.fullmatch(re.escape(name) + r"\.(\d+)\.tmp", other)
-        if left is not None and not _is_running(int(left[1])):
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(folder, other))
-
-
-def _is_running(process: int) -> bool:
-    if process == os.getpid():
-        return False  # it had our number before us
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass  # it belongs to somebody else
-    return True
 
 
 def _key_bytes(key: Key) -> bytes:
