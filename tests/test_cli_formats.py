@@ -138,6 +138,48 @@ def test_bad_rows_are_skipped_counted_and_reported(
     assert (tmp_path / "a.skn").read_bytes() == (tmp_path / "b.skn").read_bytes()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ("1e31 | a:1", "has the label 1e+31, beyond ±1e+30"),
+        ("1 | b:1 a:-1e31 c:1e32", "has the value -1e+31 for feature 92594, beyond ±1e+30"),
+        ("1 1 0.5 | a", "has an initial prediction (base)"),
+        ("| a", "has no label"),
+    ],
+)
+def test_rows_that_cannot_be_learned_are_skipped(
+    row: str, why: str, threads: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = ["1 | a:1", "-1 | b:1", "1 | a:1 b:2"]
+    bad, clean = tmp_path / "bad.vw", tmp_path / "clean.vw"
+    clean.write_text("\n".join(good))
+    for learner in ([], ["--sketch", "oja"], ["--learner", "adagrad"]):
+        options = ["--json", "--threads", threads, *learner, "--model"]
+        bad.write_text("\n".join([*good[:2], row, good[2], "1 2 0.5 | a", row]))  # and one more kind
+        assert main(["train", str(bad), *map(str, options[1:-1])]) == 1
+        assert f"skn: {bad}: row 3 {why}" in capsys.readouterr().err
+        run("train", bad, "--on-error", "skip", *options, tmp_path / "a.skn")
+        out, err = capsys.readouterr()
+        assert json.loads(out)["skipped"] == 3
+        assert f"3 rows skipped; the first: {bad}: row 3 {why}" in err
+        run("train", clean, *options, tmp_path / "b.skn")
+        assert (tmp_path / "a.skn").read_bytes() == (tmp_path / "b.skn").read_bytes()
+        capsys.readouterr()
+
+
+def test_rows_that_cannot_be_predicted_are_skipped(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, far = tmp_path / "m.skn", tmp_path / "far.vw"
+    run("train", data, "--model", model, "--quiet")
+    far.write_text("|user age:1\n|user age:1e31\n1e31 |user age:2\n")
+    assert main(["predict", str(model), str(far)]) == 1
+    assert f"{far}: row 2 has the value 1e+31 for feature " in capsys.readouterr().err
+    run("predict", model, far, "--on-error", "skip")
+    assert len(capsys.readouterr().out.split()) == 2
+
+
 def test_rows_without_a_label_are_predicted_but_not_learned(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from sketchnewton.cli.learner import make_learner, positive_label
 from sketchnewton.lazy import Floats
 from sketchnewton.learners import Learner
 from sketchnewton.learners.arrays import before_numpy, zeros
+from sketchnewton.learners.rows import LARGEST_VALUE
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.streams import Batch
 from sketchnewton.streams.batch import Delayed
@@ -94,5 +95,7 @@ class Early:
             return None
         if self._positive is not None:
             return memoryview(array("d", [1.0 if y == self._positive else -1.0 for y in batch.labels]))
+        if max(-least, largest) > LARGEST_VALUE:
+            return None
         # A loss takes two labels, or all between two ends.
         return batch.labels if all(map(self._learner.takes, (*few, least, largest))) else None

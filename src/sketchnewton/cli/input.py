@@ -6,7 +6,7 @@ import argparse
 import copy
 import os
 import re
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 from sketchnewton.cli.ahead import Ahead, given
@@ -17,8 +17,9 @@ from sketchnewton.cli.labels import Labels
 from sketchnewton.cli.options_data import COLUMN_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.cli.rows import kept
 from sketchnewton.cli.signals import GracefulStop, Stopped
-from sketchnewton.lazy import np
+from sketchnewton.lazy import Floats, NDArray, np
 from sketchnewton.learners import Learner
+from sketchnewton.learners.rows import LARGEST_VALUE
 from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, expand_paths, open_stream
 from sketchnewton.streams.batch import Delayed
 
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 CACHE_SUFFIX = ".skn-cache"
-_OURS = re.compile(r"\.skn(-cache(\.\d+\.tmp)?|\.run)?$")
+_OURS = re.compile(r"\.skn(-cache|\.run)?$")
 
 _EXACT = "exact_names"  # the option, and the note that remembers it
 
@@ -225,29 +226,57 @@ def labelled(data: Data, labels: Labels, console: Console, stop: GracefulStop) -
     return fit(data.read(console, stop), data, labels)
 
 
-def fit(batches: Iterable[Batch], data: Data, labels: Labels, rows: int = 0) -> Generator[Batch]:
-    """Batches with their labels coded; a row whose label is unfit stops the run or is skipped, as `data` says.
+def fit(batches: Iterable[Batch], data: Data, labels: Labels | None, rows: int = 0) -> Generator[Batch]:
+    """Batches with their labels coded; a row that cannot be learned stops the run or is skipped, as `data` says.
 
-    So many `rows` came before them.
+    Without `labels`, one that cannot be predicted. So many `rows` came before them.
     """
     data.unlearnable = 0
     for batch in batches:
-        coded = labels.code(batch.labels)
-        bad = np.isnan(coded)
-        complaint = None
-        if batch.base is not None:
-            bad, complaint = (
-                batch.base != 0,
-                "has an initial prediction (base), which no learner can start from",
-            )
+        faults = [*_far(batch)]
+        learnable = batch
+        if labels is not None:
+            coded = labels.code(batch.labels)
+            faults += _not_learnable(batch, coded, labels)
+            learnable = batch.replace(labels=coded) if coded is not batch.labels else batch
+        bad = np.logical_or.reduce([at for at, _ in faults]) if faults else np.zeros(len(batch), bool)
         if bad.any():
-            at = int(bad.argmax())
-            why = f"row {rows + at + 1} {complaint or labels.complaint(float(batch.labels[at]))}"
+            row = int(bad.argmax())
+            why = f"{data.name}: row {rows + row + 1} {next(say(row) for at, say in faults if at[row])}"
             if data.on_error == "stop":
-                raise CommandError(f"{data.name}: {why}")
+                raise CommandError(why)
             data.unlearnable += int(bad.sum())
-            data.first_error = data.first_error or f"{data.name}: {why}"
+            data.first_error = data.first_error or why
         rows += len(batch)
-        learnable = batch.replace(labels=coded) if coded is not batch.labels else batch
         if not bad.all():
             yield kept(learnable, ~bad) if bad.any() else learnable
+
+
+Fault = tuple[NDArray[np.bool_], Callable[[int], str]]
+"""Which rows have it, and what to say of one."""
+
+
+def _not_learnable(batch: Batch, coded: Floats, labels: Labels) -> Iterator[Fault]:
+    yield np.isnan(coded), lambda row: labels.complaint(float(batch.labels[row]))
+    if batch.base is not None:
+        yield batch.base != 0, lambda _: "has an initial prediction (base), which no learner can start from"
+
+
+def _far(batch: Batch) -> Iterator[Fault]:
+    """Rows with a number that no learner takes."""
+    if batch.rows is not None and batch.rows.scan()[2] < 0:  # the first bad row
+        return
+    entries = np.flatnonzero(np.abs(batch.data) > LARGEST_VALUE)
+    if not len(entries):
+        return
+    rows = np.searchsorted(batch.indptr, entries, side="right") - 1
+    first = dict(zip(rows[::-1].tolist(), entries[::-1].tolist(), strict=True))
+
+    def say(row: int) -> str:
+        at = first[row]
+        return (
+            f"has the value {batch.data[at]:g} for feature {batch.indices[at]}, beyond ±{LARGEST_VALUE:g}: "
+            "rescale the feature"
+        )
+
+    yield np.isin(np.arange(len(batch)), rows), say

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sketchnewton.lazy import Floats, NDArray, np
+from sketchnewton.learners.rows import LARGEST_VALUE
 from sketchnewton.losses import Loss
 
 __all__ = ["Classes", "LabelWatch", "Labels", "label_coding"]
@@ -33,13 +34,15 @@ class Labels:
         if self._positive is not None:
             coded = np.where(labels == self._positive, 1.0, -1.0)
             return np.where(np.isnan(labels), np.nan, coded) if np.isnan(labels).any() else coded
-        fits = self.loss.fits(labels)
+        fits = self.loss.fits(labels) & (np.abs(labels) <= LARGEST_VALUE)
         return labels if fits.all() else np.where(fits, labels, np.nan)
 
     def complaint(self, label: float) -> str:
         """What is wrong with an unfit label."""
         if np.isnan(label):
             return NO_LABEL
+        if abs(label) > LARGEST_VALUE:
+            return f"has the label {label:g}, beyond ±{LARGEST_VALUE:g}: rescale the labels"
         rule = self.loss.label_rule
         hint = ": --positive LABEL makes them" if "-1" in rule else ""
         return f"has the label {label:g}, but the {self.loss.name} loss needs {rule}{hint}"

@@ -10,7 +10,7 @@ import time
 from sketchnewton import model_file
 from sketchnewton.cli.console import Console, counted
 from sketchnewton.cli.files import check_distinct, check_readable, check_writable, open_output
-from sketchnewton.cli.input import Data
+from sketchnewton.cli.input import Data, fit
 from sketchnewton.cli.learner import labels_of
 from sketchnewton.cli.predictions import PredictionFormat
 from sketchnewton.cli.signals import GracefulStop, Stopped
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     start = time.perf_counter()
     rows = 0
     with GracefulStop() as stop, contextlib.suppress(Stopped), open_output(args.output) as file:
-        for batch in data.read(console, stop):
+        for batch in fit(data.read(console, stop), data, None):
             form.write(file, learner.predict(batch), batch)
             rows += len(batch)
         if stop.signal is not None:
