@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +37,7 @@ from .format_support import drain, make_rows
         ("npz", {"base": np.array([2.0])}, "npz has no place for base predictions"),
         ("csv", {"base": np.array([2.0])}, "csv has no place for base predictions"),
         ("vw", {"tags": [b"a b"]}, "vw has no place for the tag 'a b'"),
+        ("tsv", {"tags": [b"a\tb"]}, "tsv has no place for tabs"),
         ("csv", {"indices": np.array([7])}, "feature 7 is beyond the 3 columns"),
         ("jsonl", {"tags": [b"\xff"]}, "jsonl has no place for what is not UTF-8"),
     ],
@@ -54,6 +57,29 @@ def test_nothing_is_dropped_when_writing(
         writer.write(Batch(**(values | extra)))  # type: ignore[arg-type]
     assert path.read_bytes() == b"the old file"
     assert os.listdir(tmp_path) == [path.name]
+
+
+def test_names_that_a_table_cannot_hold(tmp_path: Path) -> None:
+    for key, message in (
+        ({"a|b": {"c": 1}}, "no place for the namespace 'a|b'"),
+        ({"c ": 1}, "tsv has no place for blanks at the ends of names"),
+        ({}, "tsv has no place for a row of nothing"),
+    ):
+        source, target = tmp_path / "a.jsonl", tmp_path / "b.tsv"
+        source.write_text(json.dumps(key) + "\n")
+        names = Names(exact=True)
+        batches = list(open_stream(source, names=names))
+        with pytest.raises(ValueError, match=re.escape(message)), open_writer(target, names=names) as writer:
+            writer.write(batches[0])
+
+
+def test_too_many_columns_are_not_even_counted(tmp_path: Path) -> None:
+    batch = Batch(np.array([0, 1]), np.array([10**15]), np.ones(1), np.ones(1))
+    with (
+        pytest.raises(ValueError, match="1000000000000001 columns are too many"),
+        open_writer(tmp_path / "wide.csv", columns=batch.shape[1]) as writer,
+    ):
+        writer.write(batch)
 
 
 def test_writers_that_cannot_be(tmp_path: Path) -> None:
@@ -161,6 +187,48 @@ def test_damaged_archives(format: str, text: bytes, tmp_path: Path) -> None:
     assert rows == []
     assert error.startswith(f"{path}: expected ")
     assert "\n" not in error
+
+
+def test_changed_arrow_files(tmp_path: Path) -> None:
+    """No change of bytes may do more than to give other rows, or an error."""
+    pa = pytest.importorskip("pyarrow")
+    path = tmp_path / "changed.arrow"
+    table = pa.table({"label": [1.0, 0.0, 1.0], "x": [1, 2, 3], "c": ["a", "bc", None]})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    whole = path.read_bytes()
+    script = """
+import sys
+from tests.format_support import drain
+path, whole = sys.argv[1], open(sys.argv[1], "rb").read()
+for at in range(8, len(whole)):
+    with open(path, "wb") as file:
+        file.write(whole[:at] + bytes([whole[at] ^ 0xE1]) + whole[at + 1 :])
+    error = drain(path)[1]
+    assert not error or error.startswith(path + ": "), error
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b""), whole
+
+
+def test_an_archive_with_an_impossible_place(tmp_path: Path) -> None:
+    path = tmp_path / "bad.npz"
+    np.savez(path, X=np.ones((2, 2)))
+    whole = path.read_bytes()
+    at = whole.rindex(b"PK\x01\x02") + 42  # where the central directory says that the array begins
+    path.write_bytes(whole[:at] + b"\xff\xff\xff\x7f" + whole[at + 4 :])
+    assert drain(path)[1].startswith(f"{path}: expected a NumPy archive: ")
+    end = whole.rindex(b"PK\x05\x06") + 16  # where that directory begins
+    path.write_bytes(whole[:end] + b"\xff\xff\xff\x7f" + whole[end + 4 :])
+    assert drain(path)[1].startswith(f"{path}: expected a NumPy archive: ")
+
+
+def test_an_integer_of_thousands_of_digits(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_text('{"a": 12}\n{"é": 1' + "0" * 5000 + "}\n")
+    rows, error = drain(path)
+    assert len(rows) == 1
+    assert error.startswith(f"{path}:2:8: expected a finite number, got '1000")
 
 
 @pytest.mark.parametrize("format", ["parquet", "npz"])

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import time
+from typing import NamedTuple
 
 from sketchnewton.cli.console import Console, counted
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import check_distinct, check_writable
 from sketchnewton.cli.input import Data
 from sketchnewton.cli.signals import GracefulStop, Stopped
-from sketchnewton.streams import Names, format_of_name, open_writer
+from sketchnewton.lazy import np
+from sketchnewton.streams import Batch, Names, format_of_name, open_writer
 
 __all__ = ["run"]
 
@@ -35,12 +37,12 @@ def run(args: argparse.Namespace) -> int:
     start = time.perf_counter()
     rows = 0
     with GracefulStop() as stop, contextlib.suppress(Stopped):
-        width = _width(data, to, console, stop) if to in _DENSE else None
+        table = _table(data, to, console, stop) if to in _DENSE else _Table()
         try:
             names = data.names if to in _NAMED else None
-            with open_writer(args.output, format=to, columns=width, names=names) as writer:
+            with open_writer(args.output, format=to, columns=table.width, names=names) as writer:
                 for batch in data.read(console, stop):
-                    writer.write(batch)
+                    writer.write(table.filled(batch))
                     rows += len(batch)
                 if stop.signal is not None:
                     raise Stopped  # through the block that would put the file in place
@@ -59,11 +61,31 @@ def _numbered(data: Data) -> bool:
     return formats <= set(_NUMBERED) and not data.features.expands
 
 
-def _width(data: Data, to: str, console: Console, stop: GracefulStop) -> int:
-    """How many columns there are, which takes a pass of its own; names are known after it as well."""
+class _Table(NamedTuple):
+    """What a format must know from the start whose first line has all columns."""
+
+    width: int | None = None
+    weighted: bool = False
+    tagged: bool = False
+
+    def filled(self, batch: Batch) -> Batch:
+        """The batch with a weight and a tag for each row, if any row of the table has one."""
+        if self.weighted and batch.weights is None:
+            batch = batch.replace(weights=np.ones(len(batch)))
+        if self.tagged and batch.tags is None:
+            batch = batch.replace(tags=[b""] * len(batch))
+        return batch
+
+
+def _table(data: Data, to: str, console: Console, stop: GracefulStop) -> _Table:
+    """Look at all rows, which takes a pass of its own; names are known after it as well."""
     if data.identity() is None:
         raise usage_error(f"{to} needs all columns in its first line, so DATA must be files, not a pipe")
-    width = max((batch.shape[1] for batch in data.read(console, stop)), default=0)
+    width, weighted, tagged = 0, False, False
+    for batch in data.read(console, stop):
+        width = max(width, batch.shape[1])
+        weighted |= batch.weights is not None
+        tagged |= batch.tags is not None
     if stop.signal is not None:
         raise Stopped
-    return width
+    return _Table(width, weighted, tagged)

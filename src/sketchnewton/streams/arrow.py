@@ -22,6 +22,8 @@ ROWS = 8192
 SPARSE = ("indices", "values")
 """Two columns of lists: a row's features by number, as ``open_writer`` writes them."""
 
+_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+
 
 def import_arrow(*modules: str) -> Any:
     """The package ``pyarrow``, with some of its modules; says what to install where it is missing."""
@@ -62,12 +64,12 @@ def arrow_parser(columns: Columns, maker: RowMaker) -> Parse:
             if not _start(source).startswith(b"ARROW1"):
                 stream = arrow.ipc.open_stream(io.BufferedReader(SourceFile(source)))
                 yield from _Frame(source, arrow, stream.schema, columns, maker, problems).batches(
-                    stream, None
+                    map(_whole, stream), None
                 )
                 return
             with seekable(source) as file:
                 table = arrow.ipc.open_file(file)
-                pieces = (table.get_batch(i) for i in range(table.num_record_batches))
+                pieces = map(_whole, map(table.get_batch, range(table.num_record_batches)))
                 yield from _Frame(source, arrow, table.schema, columns, maker, problems).batches(pieces, None)
         except (arrow.ArrowException, OSError) as error:
             raise _damaged(source, "Arrow", error) from None
@@ -80,6 +82,12 @@ def _start(source: Source) -> bytes:
         return source.first_line(8)
     with open(source.plain_file, "rb") as file:
         return file.read(8)
+
+
+def _whole(piece: Any) -> Any:
+    """The record batch, looked over: what a damaged file says of its own layout, pyarrow would follow anywhere."""
+    piece.validate(full=True)
+    return piece
 
 
 def _damaged(source: Source, kind: str, error: Exception) -> Exception:
@@ -95,8 +103,7 @@ def text_column(column: Any) -> tuple[npt.NDArray[np.int64], list[bytes]]:
     if hasattr(encoded, "num_chunks"):
         encoded = encoded.combine_chunks()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    distinct = encoded.dictionary.to_pylist()
-    return codes, [text if isinstance(text, bytes) else text.encode() for text in distinct]
+    return codes, encoded.dictionary.cast("binary").to_pylist()  # which need not be UTF-8
 
 
 class _Frame:
@@ -137,7 +144,7 @@ class _Frame:
             kind = self._schema.field(name).type
             if is_type.is_dictionary(kind):
                 kind = kind.value_type
-            text = any(test(kind) for test in (is_type.is_string, is_type.is_large_string, is_type.is_binary))
+            text = str(kind) in _TEXTS
             number = any(
                 test(kind)
                 for test in (
@@ -224,8 +231,9 @@ class _Frame:
         weights = numbers[roles.weight][0][part] if roles.weight else None
         tags = None
         if roles.tag is not None:
-            codes, distinct = text_column(_decoded(piece.column(roles.tag)).cast(self._arrow.string()))
+            codes, distinct = self._texts(piece, roles.tag)
             tags = [distinct[code] if code >= 0 else b"" for code in codes.tolist()]
+            tags = tags if any(tags) else None
         if self._sparse:
             indptr, indices = self._lists(piece, "indices")
             data = self._lists(piece, "values")[1].astype(np.float64)
@@ -238,11 +246,13 @@ class _Frame:
             if name in numbers:
                 cells[name] = Numbers(numbers[name][0][part])
             else:
-                column = _decoded(piece.column(name))
-                if not self._arrow.types.is_binary(column.type):
-                    column = column.cast(self._arrow.string())
-                cells[name] = Texts(*text_column(column))
+                cells[name] = Texts(*self._texts(piece, name))
         return self._maker.batch(cells, labels, weights, tags)
+
+    def _texts(self, piece: Any, name: str) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+        column = _decoded(piece.column(name))
+        bytes_already = "binary" in str(column.type)
+        return text_column(column.cast(self._arrow.binary() if bytes_already else self._arrow.string()))
 
     def _mistake(
         self, piece: Any, numbers: dict[str, tuple[Floats, npt.NDArray[np.bool_]]], row: int

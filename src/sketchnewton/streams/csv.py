@@ -148,8 +148,13 @@ class _Table:
             start = stop + 1
 
     def _read_header(self, record: bytes, line: int) -> None:
-        text = record.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
-        self._header = [name.strip() for name in next(self._reader(text))]
+        record = record.removeprefix(b"\xef\xbb\xbf")
+        self._header = []
+        start = 0
+        for name in next(self._reader(record.decode("utf-8", "surrogateescape"))):
+            quoted = record[start : start + 1] == self._quote.encode()
+            self._header.append(name if quoted else name.strip())
+            start = self._behind_field(record, start)
         if all(_is_number(name.encode("utf-8", "surrogateescape")) for name in self._header):
             message = explain("expected the names of the columns in the first line", record.strip())
             raise ParseError(self.path, line, 1, message)
@@ -219,15 +224,19 @@ class _Table:
         tags = [value or b"" for value in table[roles.tag].to_pylist()] if roles.tag else None
         return self._maker.batch(cells, labels, weights, tags, int(piece.lines[0]))
 
-    def _read(self, piece: _Piece, numeric: set[str]) -> Any:
+    def _read(self, piece: _Piece, numeric: set[str]) -> dict[str, Any]:
+        """The columns by name."""
         arrow = self.arrow
         roles = self._known_roles()
+        assert self._header is not None
         wanted = [n for n in (roles.label, roles.weight, roles.tag, *roles.features) if n is not None]
-        types = {n: arrow.float64() if n in numeric else arrow.binary() for n in wanted}
-        return arrow.csv.read_csv(
+        # By number: pyarrow takes no name that is not UTF-8.
+        number = {name: str(at) for at, name in enumerate(self._header)}
+        types = {number[n]: arrow.float64() if n in numeric else arrow.binary() for n in wanted}
+        table = arrow.csv.read_csv(
             arrow.BufferReader(piece.text),
             arrow.csv.ReadOptions(
-                use_threads=False, column_names=self._header, block_size=len(piece.text) + 1
+                use_threads=False, column_names=list(number.values()), block_size=len(piece.text) + 1
             ),
             arrow.csv.ParseOptions(
                 delimiter=self._delimiter,
@@ -239,9 +248,10 @@ class _Table:
                 column_types=types,
                 null_values=[""],
                 strings_can_be_null=True,
-                include_columns=wanted,
+                include_columns=list(types),
             ),
         ).combine_chunks()
+        return {name: table[number[name]] for name in wanted}
 
     def _find_types(self, piece: _Piece) -> None:
         roles = self._known_roles()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -260,6 +261,10 @@ def _decode(record: bytes) -> _Pairs:
         raise _Mistake(column, f"expected JSON: {expected}", text[error.pos :].encode()) from None
     except RecursionError:
         raise _Mistake(1, "expected at most one level of objects", b"{{") from None
+    except ValueError:  # an integer of thousands of digits
+        found = max(re.finditer(r"\d+", text), key=lambda digits: len(digits[0]))
+        column = len(text[: found.start()].encode()) + 1
+        raise _Mistake(column, "expected a finite number", found[0].encode()) from None
     is_object = isinstance(value, list) and text[begin] == "{"
     if not is_object:
         raise _Mistake(1, "expected an object", text.encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -39,7 +40,9 @@ def npz_parser(features: Features, names: Names | None) -> Parse:
                 with zipfile.ZipFile(file) as archive:
                     for batch in _Archive(source.name, archive, problems).batches():
                         yield features.indexed(batch, names)
-            except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError) as error:
+            except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, OSError) as error:
+                if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that is an impossible place
+                    raise
                 raise ParseError(source.name, None, None, f"expected a NumPy archive: {error}") from None
 
     return parse

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 import json
 import math
@@ -129,7 +128,9 @@ class BatchWriter(ABC):
         """The features' names as columns have them: ``space|name``."""
         known = self._known_columns
         for space, name in self._plain_names()[len(known) :]:
-            column = self._text(space + b"|" + name if space else name)
+            if b"|" in space:
+                raise self._refuse(f"the namespace '{self._text(space)}'")
+            column = self._text(space + b"|" + name if space or b"|" in name else name)
             if column in (*LABELS, WEIGHT, TAG):
                 raise self._refuse(f"a feature named '{column}'")
             known.append(column)
@@ -244,21 +245,18 @@ class _Vw(BatchWriter):
 
 class _Csv(BatchWriter):
     format = "csv"
-    delimiter = ","
 
     def _begin(self, batch: Batch) -> None:
-        if self._names is not None:
-            names = self._column_names()
-        elif self._columns is None:
+        width = len(self._column_names()) if self._names is not None else self._columns
+        if width is None:
             raise ValueError(f"{self.path}: {self.format} is dense: the number of columns must be known")
-        else:
-            names = [str(index) for index in range(self._columns)]
-        if len(names) > _MOST_COLUMNS:
+        if width > _MOST_COLUMNS:
             raise ValueError(
-                f"{self.path}: {self.format} is dense, and {len(names)} columns are too many: "
+                f"{self.path}: {self.format} is dense, and {width} columns are too many: "
                 f"must be at most {_MOST_COLUMNS}"
             )
-        self._width = len(names)
+        names = self._column_names() if self._names is not None else map(str, range(width))
+        self._width = width
         self._weighted, self._tagged = batch.weights is not None, batch.tags is not None
         header = ["label", *["_weight"] * self._weighted, *["_tag"] * self._tagged, *names]
         self._rows([header])
@@ -287,20 +285,33 @@ class _Csv(BatchWriter):
         self._rows(table)
 
     def _rows(self, rows: list[list[str]]) -> None:
-        text = io.StringIO(newline="")
-        if self.delimiter == ",":
-            csv.writer(text, lineterminator="\n").writerows(rows)
-        else:
-            for row in rows:
-                if any(c in cell for cell in row for c in "\t\r\n"):
-                    raise self._refuse("tabs and line ends within names and tags")
-                text.write("\t".join(row) + "\n")
-        self._file.write(text.getvalue().encode())
+        lines: list[str] = []
+        # Blanks at the ends of a column's name would otherwise be taken for layout.
+        bare = self._begun or all(cell == cell.strip() for cell in rows[0])
+        # The writer quotes what its own line end has in it, so a carriage return must be part of that.
+        csv.writer(
+            _Lines(lines), lineterminator="\r\n", quoting=csv.QUOTE_MINIMAL if bare else csv.QUOTE_ALL
+        ).writerows(rows)
+        self._file.write("".join(f"{line[:-2]}\n" for line in lines).encode())
+
+
+class _Lines:
+    def __init__(self, lines: list[str]) -> None:
+        self.write = lines.append
 
 
 class _Tsv(_Csv):
     format = "tsv"
-    delimiter = "\t"
+
+    def _rows(self, rows: list[list[str]]) -> None:
+        for row in rows:
+            if any(c in cell for cell in row for c in "\t\r\n"):
+                raise self._refuse("tabs and line ends within names and tags")
+            if row == [""]:
+                raise self._refuse("a row of nothing")
+        if not self._begun and any(name != name.strip() for name in rows[0]):
+            raise self._refuse("blanks at the ends of names")
+        self._file.write("".join("\t".join(row) + "\n" for row in rows).encode())
 
 
 class _JsonLines(BatchWriter):
