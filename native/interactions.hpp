@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -56,7 +57,11 @@ class Expander {
       for (const std::uint8_t space : present_) {
         for (const Feature& feature : groups_[space]) write(out, feature);
       }
-      for (const std::string& term : how_.interactions) interact(out, term);
+      choose_terms();
+      for (const auto& [key, term] : chosen_) {
+        spaces_.assign(term.begin(), term.end());
+        combine(out, 0);
+      }
       out.indptr.push_back(static_cast<std::int64_t>(out.indices.size()));
       for (const std::uint8_t space : present_) groups_[space].clear();
     }
@@ -107,33 +112,37 @@ class Expander {
     return {static_cast<std::uint64_t>(names_->index(entry)), value, entry};
   }
 
-  void interact(ExpandedRows& out, const std::string& term) {
-    if (term.find(':') == std::string::npos) {
-      spaces_.assign(term.begin(), term.end());
-      combine(out, 0);
-      return;
-    }
+  // The interactions of the row in progress, with a namespace for each ':'.
+  void choose_terms() {
     sorted_ = present_;
     std::sort(sorted_.begin(), sorted_.end());
-    spaces_.clear();
-    choose(out, term);
+    if (sorted_ == chosen_for_) return;
+    chosen_for_ = sorted_;
+    chosen_.clear();
+    for (const std::string& term : how_.interactions) {
+      spaces_.clear();
+      choose(term);
+    }
   }
 
-  // Each ':' becomes a namespace of the row, not before the one that the ':' left of it became.
-  void choose(ExpandedRows& out, const std::string& term) {
+  // Each ':' becomes a namespace of the row, not before the one that the ':' left of it became. As in Vowpal
+  // Wabbit a set of namespaces is taken once, however often it is asked for; what repeats one is sorted.
+  void choose(const std::string& term, std::uint8_t least = 0) {
     const std::size_t at = spaces_.size();
-    if (at == term.size()) return combine(out, 0);
-    if (term[at] != ':') {
-      spaces_.push_back(static_cast<std::uint8_t>(term[at]));
-      choose(out, term);
-      spaces_.pop_back();
+    if (at == term.size()) {
+      std::string key(spaces_.begin(), spaces_.end()), asked = key;
+      std::sort(key.begin(), key.end());
+      if (std::adjacent_find(key.begin(), key.end()) != key.end()) asked = key;
+      std::string& kept = chosen_.try_emplace(key, asked).first->second;
+      kept = std::min(kept, asked);
       return;
     }
-    const bool follows = at > 0 && term[at - 1] == ':';
-    for (const std::uint8_t space : sorted_) {
-      if (follows && space < spaces_.back()) continue;
+    const bool any = term[at] == ':';
+    const std::uint8_t only = static_cast<std::uint8_t>(term[at]);
+    for (const std::uint8_t space : any ? std::span<const std::uint8_t>(sorted_) : std::span(&only, 1)) {
+      if (any && space < least) continue;
       spaces_.push_back(space);
-      choose(out, term);
+      choose(term, any ? space : least);
       spaces_.pop_back();
     }
   }
@@ -169,6 +178,8 @@ class Expander {
   Names* names_;
   std::array<std::vector<Feature>, 256> groups_;
   std::vector<std::uint8_t> present_, sorted_, spaces_;
+  std::map<std::string, std::string> chosen_;  // interactions by their namespaces, sorted
+  std::vector<std::uint8_t> chosen_for_;       // the namespaces of the row they were chosen for
   std::vector<std::int64_t> parts_;
   std::size_t begin_ = 0;  // of the row in progress
 };

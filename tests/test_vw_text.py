@@ -213,6 +213,10 @@ EXPANSIONS = {
     "--interactions abcd -q ac": Features(interactions=("abcd", "ac")),
     "-q ::": Features(interactions=("::",)),
     "-q a:": Features(interactions=("a:",)),
+    "-q ba -q ab": Features(interactions=("ba", "ab")),
+    "-q ba -q :: -q ca": Features(interactions=("ba", "::", "ca")),
+    "--interactions aba": Features(interactions=("aba",)),
+    "--interactions b:a": Features(interactions=("b:a",)),
     "--ngram 2": Features(ngram=("2",)),
     "--ngram a3": Features(ngram=("a3",)),
     "-q ab --ngram 2": Features(interactions=("ab",), ngram=("2",)),
@@ -234,6 +238,14 @@ def test_interactions_are_those_of_vowpal_wabbit(
     theirs = audited(line, options, capfd)
     assert [i for i, _ in ours] == [i for i, _ in theirs]
     np.testing.assert_allclose([v for _, v in ours], [v for _, v in theirs], rtol=1e-5)
+
+
+def test_any_namespace_three_times_is_each_set_of_features_once(tmp_path: Path) -> None:
+    path = tmp_path / "line.vw"
+    path.write_text("1 |a x:2 y:3 |b z:5 |c w:7\n")
+    (batch,) = read_vw(path, features=Features(interactions=("a::", ":::", "cba", ":a:")))
+    products = [math.prod(three) for three in itertools.combinations_with_replacement((2, 3, 5, 7), 3)]
+    assert sorted(batch.data.tolist()) == sorted([2, 3, 5, 7, *products])
 
 
 def test_a_row_that_explodes_is_refused(tmp_path: Path) -> None:
