@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import resource
 import subprocess
 from pathlib import Path
 
@@ -102,6 +103,7 @@ def test_a_bad_test_file_leaves_the_trained_model(tmp_path: Path, capsys: pytest
         (["train", "DATA", "--eta", "1/x"], "--eta: '1/x' is invalid: must be a number, 1/t, 1/sqrt(t)"),
         (["train", "DATA", "--learner", "adagrad", "--eta", "1/t"], "eta='1/t' is invalid: must be a number"),
         (["train", "DATA", "--passes", "0"], "--passes: '0' is invalid: must be a whole number >= 1"),
+        (["train", "DATA", "--ngram", "1"], "ngram='1' is invalid: must be a number from 2 to 16"),
         (["train", "-", "--passes", "2"], "--passes 2 needs a file"),
         (["train", "DATA", "--json", "--predictions", "-"], "both write to stdout"),
         (["train", "-", "--test", "-"], "cannot both be stdin"),
@@ -166,6 +168,29 @@ def test_a_feature_index_too_large_for_memory(
     assert code == 1
     assert "feature index 1000000000000000 needs a table of" in line
     assert "GB" in line
+
+
+@pytest.mark.parametrize("place", ["out", "/dev/full", "-"])
+def test_a_disk_that_is_full_is_named(place: str, tmp_path: Path) -> None:
+    data, model = write_rows(tmp_path / "rows.svm", 20_000), tmp_path / "m.skn"
+    assert main(["train", str(data), "--model", str(model), "--quiet"]) == 0
+    path = tmp_path / place if place == "out" else place
+    converted = ["convert", data, path, "--to", "jsonl"]
+    for command in [["train", data, "--predictions", path], ["predict", model, data, "--output", path]] + (
+        [converted] if place == "out" else []
+    ):
+        with open("/dev/full", "wb") as full:
+            run = subprocess.run(
+                [*SKN, *map(str, command), "--quiet"],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                check=False,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)),
+            )
+        assert run.returncode == 1
+        name = "<stdout>" if place == "-" else path
+        assert re.fullmatch(rf"skn: {name}: (File too large|No space left on device)\n", run.stderr.decode())
+    assert sorted(tmp_path.iterdir()) == [model, data]
 
 
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_help_fits_a_screen(args: list[str], capsys: pytest.CaptureFixture[str])
         main(args)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 24
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 80
     for command in COMMANDS:
         assert any(f"skn {command}" in line for line in lines)
 

@@ -284,9 +284,11 @@ def replacement_of(target: str) -> Iterator[BufferedWriter]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename is None:  # of a write
+            error.filename = target
         raise
 
 

@@ -72,18 +72,21 @@ def check_model_place(path: str) -> None:
 @contextlib.contextmanager
 def open_output(path: str) -> Iterator[TextIO]:
     """A text file that appears at `path` when the block ends, and does not if it fails. `-` is stdout."""
-    if path == "-":
-        yield sys.stdout
-        sys.stdout.flush()
-        return
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device cannot be replaced
-        with open(path, "w", encoding="utf-8") as file:
-            yield file
-        return
-    with archive.replacement_of(os.path.realpath(path)) as binary:
-        text = io.TextIOWrapper(binary, encoding="utf-8")
-        yield text
-        text.detach()  # written, but not closed
+    try:
+        if path == "-":
+            yield sys.stdout
+            sys.stdout.flush()
+        elif os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device cannot be replaced
+            with open(path, "w", encoding="utf-8") as file:
+                yield file
+        else:
+            with archive.replacement_of(os.path.realpath(path)) as binary:
+                text = io.TextIOWrapper(binary, encoding="utf-8")
+                yield text
+                text.detach()  # written, but not closed
+    except OSError as error:
+        error.filename = error.filename or ("<stdout>" if path == "-" else path)
+        raise
 
 
 def write_numbers(file: TextIO, numbers: Floats) -> None:

@@ -7,17 +7,17 @@ skn: second-order online learning at first-order cost.
 A row comes in, a prediction goes out, the model learns from the answer.
 
 commands:
-  skn train DATA          learn from a file or stream, scoring every prediction first
+  skn train DATA          learn from a stream, scoring every prediction first
   skn predict MODEL DATA  predictions of a trained model, one per line
   skn inspect MODEL       what a model is and what it has learned
   skn convert DATA OUT    rows from one format to another
   skn bench DATA          learners compared on your data, table and picture
-  skn sketch DATA         the principal directions of the rows, in one pass, with a certified error
+  skn sketch DATA         the rows' principal directions, with a certified error
   skn merge FILE ...      one sketch, or one model, out of several
-  skn demo                half a minute of ill-conditioned data: why curvature matters
-  skn eigen COMPARISON    online learning of eigenvectors: methods compared, regret plotted
-  skn reproduce NAME      tables and figures of the papers, recomputed (in a source checkout)
-  skn completion SHELL    completion of commands and options for bash, zsh or fish
+  skn demo                why curvature matters, in half a minute
+  skn eigen COMPARISON    online learning of eigenvectors: methods compared
+  skn reproduce NAME      the papers' tables and figures, in a source checkout
+  skn completion SHELL    completion for bash, zsh or fish
   skn COMMAND --help      all options of a command, with examples
 
 examples:
@@ -25,7 +25,7 @@ examples:
   zcat more.gz | skn train - --resume clicks.skn --model clicks.skn
   skn predict clicks.skn today.csv > scores.txt
 
-DATA: svmlight, VW text, CSV, JSON lines, Parquet, .npz; plain or .gz .bz2 .xz .zst; - is stdin.
+DATA: svmlight, VW, CSV, JSON lines, Parquet, npz; .gz .bz2 .xz .zst; - is stdin
 options: --version, -h, --help
 """
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sketchnewton.cli.ahead import Ahead, given
 from sketchnewton.cli.console import Console, counted
-from sketchnewton.cli.errors import CommandError
+from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import check_readable
 from sketchnewton.cli.labels import Labels
 from sketchnewton.cli.options_data import COLUMN_OPTIONS, FEATURE_OPTIONS
@@ -63,7 +63,10 @@ class Data:
         held = {} if learner is None else learner.notes
         self.typed = paths
         self.format: str | None = getattr(args, "format", None)
-        self.features = Features.from_dict({**held.get("features", {}), **given(args, FEATURE_OPTIONS)})
+        try:
+            self.features = Features.from_dict({**held.get("features", {}), **given(args, FEATURE_OPTIONS)})
+        except ValueError as error:
+            raise usage_error(str(error)) from None
         self.columns = Columns.from_dict({**held.get("columns", {}), **given(args, COLUMN_OPTIONS)})
         self.names: Names | None = None
         if held.get(_EXACT) or getattr(args, _EXACT, False):
