@@ -41,6 +41,7 @@ _BY_NAME = {
 }
 _BY_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"PK\x03\x04": "npz"}
 _SVMLIGHT = re.compile(rb"\s*[-+.0-9][^\s|,]*(\s+qid:\S*)?(\s+\d+:\S*)*\s*(#.*)?")
+_VW_START = re.compile(rb"[-+.0-9']")  # a label or a tag; a table may have columns named space|name
 _LOOK = 1 << 16  # bytes in which a first line must end to be recognised
 
 
@@ -135,10 +136,10 @@ def format_of_content(start: bytes) -> str:
         return "jsonl"
     if line.startswith(b"#") or _SVMLIGHT.fullmatch(line):
         return "svmlight"
-    for mark, name in ((b"|", "vw"), (b"\t", "tsv"), (b",", "csv")):
-        if mark in line:
-            return name
-    return "svmlight"
+    before, bar, _ = line.partition(b"|")
+    if bar and b"\t" not in before and (b"," not in before or _VW_START.match(before)):
+        return "vw"
+    return next((name for mark, name in ((b"\t", "tsv"), (b",", "csv")) if mark in line), "svmlight")
 
 
 def _files_in(folder: str) -> list[str]:
