@@ -90,6 +90,14 @@ def test_round_trip(
     assert drain(path) == (rows_of([batch]), "")
 
 
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
+def test_features_may_have_names_that_labels_may_have(format: str, tmp_path: Path) -> None:
+    source, target = tmp_path / "a.csv", tmp_path / f"b.{format}"
+    source.write_text("x,y,target,class\n1,2,3,4\n5,6,7,\n")
+    assert main(["convert", str(source), str(target), "--label", "class", "--quiet"]) == 0
+    assert drain(target) == drain(source, columns=Columns(label="class"))
+
+
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
 def test_round_trip_with_odd_names(format: str, tmp_path: Path) -> None:
     source, target = tmp_path / "a.jsonl", tmp_path / f"b.{format}"

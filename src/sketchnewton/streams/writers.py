@@ -131,7 +131,7 @@ class BatchWriter(ABC):
             if b"|" in space:
                 raise self._refuse(f"the namespace '{self._text(space)}'")
             column = self._text(space + b"|" + name if space or b"|" in name else name)
-            if column in (*LABELS, WEIGHT, TAG):
+            if column in (LABELS[0], WEIGHT, TAG):
                 raise self._refuse(f"a feature named '{column}'")
             known.append(column)
         return known
@@ -321,9 +321,13 @@ class _JsonLines(BatchWriter):
         if batch.base is not None:
             raise self._refuse("base predictions")
         names = None if self._names is None else self._column_names()
+        # Where there is a feature whose name may stand for the label, all rows must have one, or none by name.
+        doubtful = not set(LABELS).isdisjoint(names or ())
         lines = []
         for (label, weight, tag, _), values in zip(_row_fields(batch), _row_values(batch), strict=True):
-            record: dict[str, object] = {} if math.isnan(label) else {"label": _plain(label)}
+            record: dict[str, object] = {}
+            if doubtful or not math.isnan(label):
+                record["label"] = None if math.isnan(label) else _plain(label)
             if weight != 1.0:
                 record["_weight"] = _plain(weight)
             if tag:
