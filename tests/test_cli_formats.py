@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -322,6 +323,35 @@ def test_bench_agrees_with_train(data: Path, capsys: pytest.CaptureFixture[str])
         option = [] if point["value"] is None else ["--alpha", point["value"]]
         run("train", data, "--quiet", "--json", "--sketch", "none", *option)
         assert json.loads(capsys.readouterr().out)["progressive_loss"] == point["loss"]
+
+
+def test_bench_goes_without_learners_that_cannot(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("bench", data, "--quiet", "--loss", "hinge", "--positive", 1)
+    page = capsys.readouterr().out
+    assert "bank          not run: loss='hinge' is invalid: a bank needs one of squared, logistic," in page
+    assert "best here: skn train" in page
+    assert main(["bench", str(data), "--loss", "hinge", "--learners", "adagrad,bank"]) == 2
+    assert "a bank needs one of" in capsys.readouterr().err
+    assert main(["bench", str(data), "--loss", "hinged"]) == 2
+    assert "did you mean 'hinge'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("learner", ["newton-oja", "adagrad", "bank"])
+def test_bench_names_the_command_that_does_the_same(
+    learner: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = tmp_path / "more of it.vw"
+    more.write_text(data.read_text() + "no row\n")
+    options = "" if learner == "bank" else "--clip none "
+    options += "--loss logistic --sketch-size 3 --positive 1 --interactions uu --interactions ui "
+    options += "--ngram 2 --bits 20 --exact-names --on-error skip --drop a,b --learners"
+    run("bench", data, more, "--quiet", *options.split(), learner)
+    command = capsys.readouterr().out.splitlines()[-1].removeprefix("best here: skn ")
+    run("bench", data, more, "--quiet", "--json", *options.split(), learner)
+    (facts,) = json.loads(capsys.readouterr().out)["learners"]
+    run(*shlex.split(command), "--quiet", "--json")
+    trained = json.loads(capsys.readouterr().out)
+    assert (trained["progressive_loss"], trained["skipped"]) == (facts["loss"], 1)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

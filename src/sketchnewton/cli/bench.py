@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +15,10 @@ import numpy as np
 from sketchnewton.cli.console import Console, amount, counted, number, percent
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import check_writable
-from sketchnewton.cli.input import Data, fit
+from sketchnewton.cli.input import Data, fit, shown_paths
 from sketchnewton.cli.labels import Labels, LabelWatch
 from sketchnewton.cli.learner import build
+from sketchnewton.cli.options import parsers
 from sketchnewton.cli.parser import nearest
 from sketchnewton.cli.passes import Passes
 from sketchnewton.cli.rows import cut
@@ -52,6 +54,11 @@ class Contender:
         """The value with the smallest loss."""
         return min(self.scores, key=lambda value: _finite_loss(self.scores[value]))
 
+    @property
+    def takes_size(self) -> bool:
+        """Whether `--sketch-size` is for it."""
+        return bool(self.options.get("sketch", "none") != "none")
+
     def setting(self, value: float | None) -> str:
         """A value of the grid, as it would be typed."""
         return "" if value is None else f"--{self.tried} {value:g}"
@@ -83,9 +90,7 @@ def run(args: argparse.Namespace) -> int:
     given = {
         name: getattr(args, name) for name in ("loss", "clip", "sketch_size", "seed") if hasattr(args, name)
     }
-    for contender in contenders:  # options that are wrong are wrong before any work is done
-        for value in contender.grid:
-            _learner(contender, value, given)
+    _check(contenders, given, all_asked_for=args.learners is not None)
     data = Data(args.data, args)
     data.check()
     console = Console(args.quiet)
@@ -101,11 +106,25 @@ def run(args: argparse.Namespace) -> int:
 
         print(json.dumps({"data": args.data, "rows": rows, "learners": [_facts(c) for c in contenders]}))
     else:
-        print("\n".join(_page(data.name, rows, contenders)))
+        print("\n".join(_page(args, rows, contenders)))
     if args.output is not None:
         draw(args.output, data.name, rows, contenders)
         console.line(f"picture in {args.output}")
     return 0
+
+
+def _check(contenders: list[Contender], given: Mapping[str, Any], *, all_asked_for: bool) -> None:
+    """Options that are wrong are so before any work is done; a learner that nobody named is left out for them."""
+    errors = []
+    for contender in contenders:
+        try:
+            for value in contender.grid:
+                _learner(contender, value, given)
+        except CommandError as error:
+            contender.skipped = str(error)
+            errors.append(error)
+    if errors and (all_asked_for or len(errors) == len(contenders)):
+        raise errors[0]
 
 
 def _drawing() -> Any:
@@ -132,7 +151,7 @@ def _chosen(names: list[str] | None) -> list[Contender]:
 
 def _learner(contender: Contender, value: float | None, given: Mapping[str, Any]) -> Learner:
     options = {**contender.options, **given}
-    if options.get("sketch", "none") == "none":
+    if not contender.takes_size:
         options.pop("sketch_size", None)
     if value is not None and contender.tried is not None:
         options[contender.tried] = value
@@ -155,6 +174,8 @@ def _compare(
     with tempfile.TemporaryDirectory() as folder:
         passes = Passes(data, os.path.join(folder, "rows.skn-cache"), console, stop)
         for at, contender in enumerate(contenders):
+            if contender.skipped is not None:
+                continue
             if (
                 contender.kind == "full" and not widest
             ):  # it goes first, so nobody knows yet how wide rows are
@@ -222,10 +243,11 @@ def _facts(contender: Contender) -> dict[str, Any]:
     }
 
 
-def _page(name: str, rows: int, contenders: list[Contender]) -> list[str]:
+def _page(args: argparse.Namespace, rows: int, contenders: list[Contender]) -> list[str]:
     ran = sorted((c for c in contenders if c.skipped is None), key=lambda c: _finite_loss(c.scores[c.best]))
     lines = [
-        f"{name}: one pass over {counted(rows, 'row')}, progressive loss, best of each learner's grid",
+        f"{shown_paths(args.data)}: one pass over {counted(rows, 'row')}, progressive loss, "
+        "best of each learner's grid",
         "",
     ]
     lines.append(
@@ -244,7 +266,28 @@ def _page(name: str, rows: int, contenders: list[Contender]) -> list[str]:
         )
     lines += [f"{c.name:<14}not run: {c.skipped}" for c in contenders if c.skipped is not None]
     if ran:
-        options = [f"--learner {ran[0].kind}", *(f"--{key} {value}" for key, value in ran[0].options.items())]
-        chosen = " ".join(filter(None, [*options, ran[0].setting(ran[0].best)]))
-        lines += ["", f"best here: skn train {name if name != '<stdin>' else '-'} {chosen}"]
+        lines += ["", f"best here: skn train {shlex.join(args.data)} {_options(args, ran[0])}"]
     return lines
+
+
+def _options(args: argparse.Namespace, best: Contender) -> str:
+    """Those with which `skn train` learns as the best one did."""
+    here = {"help", "learners", "rows", "output", "json", "quiet", "threads"}
+    if not best.takes_size:
+        here.add("sketch_size")
+    words = ["--learner", best.kind]
+    for key, value in best.options.items():
+        words += [f"--{key}", value]
+    words += best.setting(best.best).split()
+    for action in parsers()["bench"]._actions:
+        value = getattr(args, action.dest, action.default)
+        if not action.option_strings or action.dest in here or value == action.default:
+            continue
+        option = action.option_strings[0]
+        if action.nargs == 0:
+            words.append(option)
+            continue
+        several = isinstance(value, list) and not isinstance(action, argparse._AppendAction)
+        for item in [",".join(value)] if several else value if isinstance(value, list) else [value]:
+            words += [option, f"{item:.12g}" if isinstance(item, float) else str(item or "none")]
+    return shlex.join(words)

@@ -158,9 +158,10 @@ class _Frame:
             if name in types:
                 continue
             if not (text or number):
+                other = "" if is_type.is_nested(kind) else f" or take it as text (--categorical {name})"
                 raise ValueError(
                     f"expected numbers or texts in column '{name}', got {kind}: "
-                    f"leave it out (--drop {name}) or take it as text (--categorical {name})"
+                    f"leave it out (--drop {name}){other}"
                 )
             types[name] = TEXT if text else NUMBER
 
