@@ -181,6 +181,50 @@ def test_rows_that_cannot_be_predicted_are_skipped(
     assert len(capsys.readouterr().out.split()) == 2
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_prediction_needs_no_columns_but_features(
+    ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow")
+    names = ["label", "id", "w", "tag", "zip", "x"]
+    rows = [[1, 7, 2, "a", 5, 1.5], [-1, 8, 1, "b", 6, 0.5], [1, 9, 3, "c", "5a", 2.5]]
+
+    def write(name: str, kept: list[str]) -> Path:
+        path = tmp_path / f"{name}.{ending}"
+        tables = [{key: row[names.index(key)] for key in kept} for row in rows]
+        if ending == "csv":
+            lines = [",".join(kept), *(",".join(map(str, table.values())) for table in tables)]
+        else:
+            lines = [json.dumps(table) for table in tables]
+        path.write_text("\n".join(lines))
+        return path
+
+    model = tmp_path / "m.skn"
+    named = ["--drop", "id", "--weight", "w", "--tag", "tag", "--categorical", "zip"]
+    run("train", write("train", names), *named, "--model", model, "--quiet")
+    run("predict", model, write("again", names))
+    whole = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    features = write("features", ["zip", "x"])
+    run("predict", model, features)
+    assert capsys.readouterr().out.split() == whole
+    run("predict", model, write("x", ["x"]))
+    assert len(capsys.readouterr().out.split()) == 3
+    assert main(["predict", str(model), str(features), "--weight", "v"]) == 1  # typed, not remembered
+    assert main(["train", str(features), "--resume", str(model)]) == 1
+
+
+def test_texts_of_a_table_are_texts_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyarrow")
+    table, lines, model = tmp_path / "a.csv", tmp_path / "a.jsonl", tmp_path / "m.skn"
+    table.write_text("label,zip\n1,5a\n-1,22\n")
+    lines.write_text('{"zip": "5a"}\n{"zip": 22}\n')
+    run("train", table, "--model", model, "--quiet")
+    run("predict", model, table)
+    expected = capsys.readouterr().out
+    run("predict", model, lines)
+    assert capsys.readouterr().out == expected
+
+
 def test_rows_without_a_label_are_predicted_but_not_learned(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

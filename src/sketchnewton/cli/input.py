@@ -47,8 +47,8 @@ class Data:
     """What a command reads, and how: the paths, their format, columns and features.
 
     What `learner` remembers of it (`remembered`) holds unless the options say otherwise. With `readable` the names
-    of features are recorded. After reading,
-    `skipped` counts the rows that could not be read and `unlearnable` those without a fit label, which
+    of features are recorded; `predicting` goes without columns that are remembered but not there. After reading,
+    `skipped` counts the rows that could not be read and `unlearnable` those that no learner takes, which
     `--on-error skip` left out; `first_error` says why it left out the first.
     """
 
@@ -59,6 +59,7 @@ class Data:
         learner: Learner | None = None,
         *,
         readable: bool = False,
+        predicting: bool = False,
     ) -> None:
         held = {} if learner is None else learner.notes
         self.typed = paths
@@ -68,6 +69,9 @@ class Data:
         except ValueError as error:
             raise usage_error(str(error)) from None
         self.columns = Columns.from_dict({**held.get("columns", {}), **given(args, COLUMN_OPTIONS)})
+        if predicting:  # what mattered to training only need not be there
+            remembered = Columns.from_dict(held.get("columns", {})).named
+            self.columns = self.columns._replace(optional=remembered)
         self.names: Names | None = None
         if held.get(_EXACT) or getattr(args, _EXACT, False):
             held_names = {} if learner is None else learner.attached

@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     if isinstance(learner, OneVsAll):
         learner.threads = max(1, args.threads - 1)
     form = PredictionFormat(learner, labels_of(learner), link=args.link, raw=args.raw)
-    data = Data(args.data, args, learner)
+    data = Data(args.data, args, learner, predicting=True)
     data.check()
     console = Console(args.quiet, bar=args.output != "-" or not sys.stdout.isatty())
     start = time.perf_counter()

@@ -31,6 +31,8 @@ class Columns(NamedTuple):
 
     types: tuple[tuple[str, str], ...] = ()
     """``number`` or ``text`` for columns whose type is not to be found out again: see ``with_types``."""
+    optional: tuple[str, ...] = ()
+    """Those of the columns above that may be missing, as a label always may; others are taken for mistyped."""
 
     def with_types(self, types: Mapping[str, str]) -> Columns:
         """These columns, with the types that a reader found: ``reader.types``."""
@@ -47,6 +49,11 @@ class Columns(NamedTuple):
         options: dict[str, Any] = {k: _tuples(v) for k, v in values.items()}
         return cls(**options)
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that have been named, but for the label."""
+        return (*filter(None, (self.weight, self.tag)), *self.drop, *self.categorical)
+
     def label_among(self, names: Collection[str]) -> str | None:
         """The column of the label; None if there is none."""
         if self.label is not None:
@@ -55,11 +62,16 @@ class Columns(NamedTuple):
 
     def weight_among(self, names: Collection[str]) -> str | None:
         """The column of the weight; None if there is none."""
-        return self.weight or (WEIGHT if WEIGHT in names else None)
+        return _among(names, self.weight, WEIGHT)
 
     def tag_among(self, names: Collection[str]) -> str | None:
         """The column of the tag; None if there is none."""
-        return self.tag or (TAG if TAG in names else None)
+        return _among(names, self.tag, TAG)
+
+
+def _among(names: Collection[str], given: str | None, usual: str) -> str | None:
+    name = usual if given is None else given
+    return name if name in names else None
 
 
 def _lists(value: Any) -> Any:

@@ -35,6 +35,10 @@ def jsonl_parser(
     a bag of words, a list of numbers has numbered features in a namespace of its own.
     """
 
+    # A column that was one of texts in the table that a model was trained on is one here.
+    texts = [name for name, kind in columns.types if kind == "text"]
+    columns = columns._replace(categorical=(*columns.categorical, *texts))
+
     def parse_text(text: memoryview, line: int) -> tuple[Batch, int, LineError | None]:
         rows = _Rows(columns, features, names)
         lines = 0
@@ -143,7 +147,7 @@ class _Rows:
                 tag = b"" if value is None else str(value).encode("utf-8", "surrogatepass")
             elif key not in columns.drop:
                 self._feature(key, value)
-        if columns.weight is not None and columns.weight not in seen:
+        if columns.weight is not None and columns.weight not in (*seen, *columns.optional):
             raise _Bad("expected a number", columns.weight, None)
         self.labels.append(label)
         self.weights.append(weight)

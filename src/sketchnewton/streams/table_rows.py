@@ -36,9 +36,8 @@ class Roles:
         doubles = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
         if doubles:
             raise ValueError(f"column names must differ, but '{min(doubles)}' comes twice")
-        wanted = [columns.weight, columns.tag, *columns.drop, *columns.categorical]
-        for name in wanted:
-            if name is not None and name not in names:
+        for name in columns.named:
+            if name not in names and name not in columns.optional:
                 raise ValueError(f"no column is named '{name}'; there are {known}")
         roles = columns.label_among(names), columns.weight_among(names), columns.tag_among(names)
         taken = {*roles, *columns.drop}
