@@ -259,7 +259,7 @@ def fit(batches: Iterable[Batch], data: Data, labels: Labels | None, rows: int =
             yield kept(learnable, ~bad) if bad.any() else learnable
 
 
-Fault = tuple[NDArray[np.bool_], Callable[[int], str]]
+Fault = tuple["NDArray[np.bool_]", Callable[[int], str]]
 """Which rows have it, and what to say of one."""
 
 
