@@ -98,10 +98,11 @@ class Frequent {
   // α = 0 and x has a part outside the range of A, where moving costs nothing (SON Lemma 2).
   bool free() const { return *alpha_ == 0 && outside_; }
 
+  // xᵀA⁻¹x. A projection divides by this; it must mend more than its own rounding spoils, about ε‖x‖²/α.
   double quadratic() {
-    const double outside = steps_out() ? std::max(rest_, 0.0) / *alpha_ : 0.0;
     solve();
-    return outside + quadratic_;
+    if (!steps_out()) return quadratic_;
+    return std::max(std::max(rest_, 0.0) / *alpha_ + quadratic_, kRounding * xx_ / *alpha_);
   }
 
   double move(double step) {
@@ -119,6 +120,9 @@ class Frequent {
 
   double update(double r, double*, const Table<T>&, std::int64_t active, const std::int64_t*,
                 std::int64_t n) {
+    // Where a prediction equals its label but for rounding there is no gradient: it would fill up the epoch,
+    // and with α = 0 steps are the longer the shorter the gradient.
+    if (std::abs(r) < kRounding) return 0.0;
     const std::int64_t row = counts_[kFilled]++;
     counts_[kMet] += n;
     const double scale = scale_of_row();
@@ -166,8 +170,10 @@ class Frequent {
   static constexpr double kOutweighs = 3e-7;
   // Share below which the length of the rest is too unsure for other rows to be measured against it.
   static constexpr double kShort = sizeof(T) == 4 ? 0.0 : 3e-10;
+  static constexpr double kMixed = 0.1;  // share of such directions that an eigenvector may have
   static constexpr double kDoubtful = 1e-4;
   static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();  // of a vector of length one
+  static constexpr double kRounding = 4.0 * std::numeric_limits<T>::epsilon();
   static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
   static constexpr double kFaint = sizeof(T) == 4 ? 1e-6 : 1e-15;  // and share of α
   static constexpr double kIllConditioned =
@@ -312,7 +318,7 @@ class Frequent {
     *alpha_ += s_.rule.ridge * rho;
     std::int64_t kept = 0;
     const double faint = std::max(least, kFaint * *alpha_);
-    while (kept < std::min(n, m_ - 1) && D[kept] > faint) ++kept;
+    while (kept < std::min(n, m_ - 1) && D[kept] > faint && lone_share(kept) < kMixed) ++kept;
     if (kept < std::min(n, m_ - 1)) *s_.shrunk += std::max(D[kept], 0.0);
 
     // With the eigenvectors in the columns of U: V ← (U_V + Cᵀ U_e)ᵀV + (Tᵀ U_e)ᵀG, and
@@ -347,6 +353,17 @@ class Frequent {
     outside_ = reaches_out();
     std::fill(s_.c, s_.c + ld_, 0.0);
     ended_ = true;
+  }
+
+  // How much of eigenvector i is in directions that stand alone. They are short, so long eigenvectors have
+  // little of them; those that are made of them are orthogonal by name only, and must not become rows of V.
+  double lone_share(std::int64_t i) const {
+    double share = 0;
+    for (std::int64_t k = 0; k < counts_[kOpened]; ++k) {
+      const double part = eigen_.vectors[(rank() + k) * eigen_.width + i];
+      if (lone(k)) share += part * part;
+    }
+    return share;
   }
 
   // What one row of V or G contributes to w̄ and to the rows of V that are kept: `own` is its part of U, and

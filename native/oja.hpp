@@ -131,6 +131,7 @@ class Oja {
   static constexpr double kAmplified = 1000;    // float32 keeps four digits of V until a refresh
   static constexpr double kDirect = 1;          // log growth from which ĝ is written into V, not into Z
   static constexpr double kCancels = 1000;      // w̄ᵀx and cᵀVx this much larger than scores: fold c into w̄
+  static constexpr double kFar = 1e5;  // lengths that a block may move a direction by, lest M be singular
   static constexpr double kNoise = 10 * std::numeric_limits<T>::epsilon(), kResolved = 10 * kNoise;
   static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
 
@@ -203,6 +204,13 @@ class Oja {
     return most * std::abs(r) * xx_ > kCancels * scale_;
   }
 
+  bool block_swings() {
+    double most = 0;
+    for (std::int64_t b = 0; s_.rate != nullptr && b < s_.block; ++b)
+      most += std::abs(dot(A(b), s_.c, ld_)) * std::sqrt(s_.G[b * s_.block + b]);
+    return most * std::sqrt(xx_) > kCancels * scale_;
+  }
+
   // By how much V = FZ magnifies the rounding errors of Z: max_j Σ_k |F_jk|·‖Z_k‖, where ZZᵀ = F⁻¹F⁻ᵀ.
   double amplification() {
     const std::int64_t k = rank();
@@ -273,7 +281,7 @@ class Oja {
     for (std::int64_t b = 0; b < B; ++b) norms += s_.G[b * B + b];
     advance(norms);
     for (std::int64_t b = 0; b < B; ++b)
-      for (std::int64_t j = 0; j < k; ++j) A(b)[j] = gain_[j] * Y(b)[j];
+      for (std::int64_t j = 0; j < k; ++j) A(b)[j] = std::fmin(gain_[j], kFar / norms) * Y(b)[j];
     const Small M{M_.data(), ld_};
     for (std::int64_t i = 0; i < k; ++i)
       for (std::int64_t j = 0; j <= i; ++j) {
@@ -287,7 +295,7 @@ class Oja {
     cholesky(M, k);
     growth_ = 0;
     for (std::int64_t j = 0; j < k; ++j) growth_ += std::log(std::fmax(M.at(j, j), 1e-300));
-    if (refresh_due(growth_)) rebase(table, columns);
+    if (refresh_due(growth_) || block_swings()) rebase(table, columns);
     for (std::int64_t b = 0; b < B; ++b) lost_[b] = dot(A(b), s_.c, ld_);
     for (std::int64_t b = 0; b < B; ++b)
       for (std::int64_t j = 0; j < k; ++j) xhat_[j] += A(b)[j] * (b + 1 < B ? inner_[b] : r * xx_);

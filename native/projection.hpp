@@ -43,7 +43,7 @@ class CounterNormal {
 struct ProjectionState {
   std::int64_t m;
   std::uint64_t seed;
-  std::int64_t* counts;  // updates, entries touched since the last refresh
+  std::int64_t* counts;  // rows, entries touched since the last refresh
   double *G, *b;         // SSᵀ (m × ld), ld
 };
 
@@ -103,7 +103,7 @@ class Projection {
     s_.counts[kTouched] += n;
     const std::int64_t entries = s_.counts[kTouched], cost = s_.m * active;
     if (drowned_ || entries > kAmortise * cost || (cancels_ && 4 * entries > cost)) refresh(table, active);
-    CounterNormal::fill(s_.seed, static_cast<std::uint64_t>(s_.counts[kUpdates]++), s_.m, rho_.data());
+    CounterNormal::fill(s_.seed, static_cast<std::uint64_t>(s_.counts[kRows]), s_.m, rho_.data());
     double lost = 0;
     for (std::int64_t j = 0; j < s_.m; ++j) {
       rho_[j] /= std::sqrt(static_cast<double>(s_.m));
@@ -119,10 +119,11 @@ class Projection {
     return -lost * r;
   }
 
-  void finish(const Table<T>&, std::int64_t) {}
+  // Rows without a gradient count too, lest it depend on rounding which numbers the others draw.
+  void finish(const Table<T>&, std::int64_t) { ++s_.counts[kRows]; }
 
  private:
-  enum { kUpdates, kTouched };
+  enum { kRows, kTouched };
   static constexpr double kCancels = 1000;       // w̄ᵀx and bᵀSx this much larger than scores: fold b into w̄
   static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
 

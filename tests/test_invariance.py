@@ -179,6 +179,27 @@ def test_robust_directions_never_divide_by_zero(stream: str, m: int, dtype: str,
         assert np.isfinite(learner.predict(rng.standard_normal((5, X.shape[1])))).all()
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_near_copies_of_a_row_do_not_swing_the_weights(seed: int) -> None:
+    """The diagonal moves the copies apart by ever less, until α and what is outside the span are both rounding."""
+    rng = np.random.default_rng(seed)
+    X, y = np.tile(rng.standard_normal((1, 7)), (800, 1)), rng.choice([-1.0, 1.0], 800)
+    for loss in ("hinge", "absolute"):
+        learner = SketchedNewton("rfd", 5, loss=loss, clip=0.3, diagonal=True)
+        learner.learn(X, y)
+        assert np.abs(learner.weights).max() < 1e6
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradients_that_vanish_make_no_long_steps(dtype: str) -> None:
+    """With α = 0 and no bound on scores a slope of exp(−score) asks for a step of exp(score)."""
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((400, 40)) < 0.1, rng.standard_normal((400, 40)), 0.0)
+    learner = SketchedNewton("rfd", 20, loss="logistic", clip=None, dtype=dtype)
+    assert np.isfinite(learner.learn(X, rng.choice([-1.0, 1.0], 400))).all()
+    assert np.isfinite(learner.weights).all()
+
+
 @pytest.mark.parametrize("m", [2, 8])
 def test_a_stream_of_rank_one_is_learned(m: int) -> None:
     """Not only finite: a single repeated row and label are predicted right soon."""

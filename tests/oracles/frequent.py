@@ -66,7 +66,7 @@ def frequent_son(
             w = w - excess(score, C) / (x @ direction) * direction
         predictions[t] = np.clip(score, -C, C)
         slope = DERIVATIVES[loss](predictions[t], y[t])
-        if slope == 0:
+        if abs(slope) < 1e-12:  # the prediction is the label, but for rounding
             continue
         if diagonal:
             D += (slope * X[t]) ** 2

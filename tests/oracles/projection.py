@@ -26,7 +26,6 @@ def projection_son(
     """Return the predictions before each update and the final weights. The draws are the learner's own."""
     T, d = X.shape
     w, S, D = np.zeros(d), np.zeros((m, d)), np.full(d, 0.1)
-    updates = 0
     predictions = np.zeros(T)
     for t in range(T):
         x = X[t] / np.sqrt(D) if diagonal else X[t]
@@ -36,13 +35,9 @@ def projection_son(
             w = w - excess(score, C) / (x @ Px) * Px
         predictions[t] = np.clip(score, -C, C)
         slope = DERIVATIVES[loss](predictions[t], y[t])
-        if slope == 0:
-            continue
         if diagonal:
             D += (slope * X[t]) ** 2
             x = X[t] / np.sqrt(D)
-        if x.any():
-            S = S + np.outer(normal_row(seed, updates, m) / np.sqrt(m), np.sqrt(sigma) * slope * x)
-            updates += 1
+        S = S + np.outer(normal_row(seed, t, m) / np.sqrt(m), np.sqrt(sigma) * slope * x)
         w = w - slope * inverse_times(alpha, S, x)
     return predictions, (w / np.sqrt(D) if diagonal else w)

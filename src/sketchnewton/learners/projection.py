@@ -22,7 +22,7 @@ class ProjectionState(LearnerSketch):
         """The small arrays of a learner that has seen nothing."""
         width = padded4(self._m)
         return {
-            "sketch_counts": np.zeros(2, np.int64),  # updates, touched
+            "sketch_counts": np.zeros(2, np.int64),  # rows, touched
             "G": np.zeros((self._m, width)),
             "b": np.zeros(width),
         }
