@@ -150,8 +150,10 @@ class Frequent {
     if (!ended_) return;
     ended_ = false;
     features_.end_epoch(table, map_.data());
-    // A sweep now and then costs little, keeps V orthonormal, and spares features long delays.
-    if (features_.full() || counts_[kMet] > kSweep * active) sweep(table, active);
+    // A sweep now and then costs little, keeps V orthonormal, and spares features long delays. A crooked V
+    // would make directions of its own errors, from epoch to epoch more of them.
+    if (features_.full() || counts_[kMet] > kSweep * active || (crooked() && counts_[kMet] > active))
+      sweep(table, active);
   }
 
  private:
@@ -164,13 +166,14 @@ class Frequent {
   };
   using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
   // Share of ‖x‖² outside the span below which it is rounding.
-  static constexpr double kInside = sizeof(T) == 4 ? 3e-7 : 1e-12;
+  static constexpr double kInside = sizeof(T) == 4 ? 2e-6 : 1e-12;
   // The same where α outweighs the rows, so that a direction of rounding does no harm.
   static constexpr double kLeast = sizeof(T) == 4 ? 2.5e-7 : 1e-14;
   static constexpr double kOutweighs = 3e-7;
   // Share below which the length of the rest is too unsure for other rows to be measured against it.
   static constexpr double kShort = sizeof(T) == 4 ? 0.0 : 3e-10;
-  static constexpr double kMixed = 0.1;  // share of such directions that an eigenvector may have
+  static constexpr double kMixed = 0.1;     // share of such directions that an eigenvector may have
+  static constexpr double kCrooked = 1e-6;  // error of V that is not built upon
   static constexpr double kDoubtful = 1e-4;
   static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();  // of a vector of length one
   static constexpr double kRounding = 4.0 * std::numeric_limits<T>::epsilon();
@@ -184,13 +187,15 @@ class Frequent {
   // is a difference of long vectors, and so less sure than others; V inherits that until a sweep mends it.
   // Where α outweighs that, such a direction does no harm, and one that is missing would.
   bool reaches_out() const {
-    if (outweighed()) return rest_ > kLeast * xx_;
+    if (outweighed() && !crooked()) return rest_ > kLeast * xx_;
     const double length = std::sqrt(xx_);
     double unsure = length * (*s_.doubt - 1.0);
     for (std::int64_t k = 0; k < counts_[kOpened]; ++k)
       unsure += std::abs(xhat_[rank() + k]) * (std::abs(s_.spread[k]) - 1.0);
     return rest_ > kInside * xx_ + kNoise * length * unsure;
   }
+
+  bool crooked() const { return *s_.doubt * std::numeric_limits<T>::epsilon() > kCrooked; }
 
   bool outweighed() const { return *alpha_ > kOutweighs * xx_; }
 
