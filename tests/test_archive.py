@@ -438,15 +438,19 @@ def save_rows(path):
 
 @pytest.mark.parametrize("save", [save_model, save_cache, save_text, save_rows])
 def test_what_killed_processes_left_is_removed(save, tmp_path):
-    hex16 = "0123456789abcdef"
+    hex16, here = "0123456789abcdef", temporary_beside("m.skn").split(".")[3]
     stays = {
-        f".m.skn.{os.getppid()}.{hex16}.tmp",  # of a process that is alive
-        f".m.skn.7.999999999.{hex16}.tmp",  # of m.skn.7
-        f".other.999999999.{hex16}.tmp",
+        f".m.skn.{here}.{os.getppid()}.{hex16}.tmp",  # of a process that is alive
+        f".m.skn.7.{here}.999999999.{hex16}.tmp",  # of m.skn.7
+        f".other.{here}.999999999.{hex16}.tmp",
+        f".m.skn.elsewhere.999999999.{hex16}.tmp",  # of another machine
         ".m.skn.999999999.tmp",  # of somebody else
         temporary_beside(str(tmp_path / "m.skn")),  # of another thread
     }
-    goes = {f".m.skn.999999999.{hex16}.tmp", f".m.skn.{os.getpid()}.{hex16}.tmp"}  # our number, before us
+    goes = {
+        f".m.skn.{here}.999999999.{hex16}.tmp",
+        f".m.skn.{here}.{os.getpid()}.{hex16}.tmp",  # our number, before us
+    }
     for name in stays | goes:
         (tmp_path / name).touch()
     save(tmp_path / "m.skn")

@@ -295,7 +295,7 @@ def replacement_of(target: str) -> Iterator[BufferedWriter]:
 def temporary_beside(target: str) -> str:
     """A new name beside `target` for what is to take its place; what killed processes left there is removed."""
     directory, name = os.path.split(target)
-    start = f".{name[:40]}."
+    start = f".{name[:40]}.{_MACHINE}."
     with contextlib.suppress(OSError):
         for other in os.listdir(directory):
             left = _TEMPORARY.fullmatch(other, len(start)) if other.startswith(start) else None
@@ -304,6 +304,8 @@ def temporary_beside(target: str) -> str:
     return os.path.join(directory, f"{start}{os.getpid()}.{_PROCESS}{os.urandom(4).hex()}.tmp")
 
 
+# Processes of another machine or container that shares the directory cannot be asked whether they run.
+_MACHINE = "".join(c for c in os.uname().nodename if c.isalnum())[:40] if hasattr(os, "uname") else ""
 _PROCESS = os.urandom(4).hex()  # tells this process from one that had its number before
 _TEMPORARY = re.compile(r"(\d+)\.([0-9a-f]{8})[0-9a-f]{8}\.tmp")
 
