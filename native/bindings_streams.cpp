@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "checksum.hpp"
 #include "csv_records.hpp"
 #include "hashing.hpp"
 #include "interactions.hpp"
@@ -323,6 +324,15 @@ void bind_streams(nb::module_& m) {
   m.def(
       "memory", [](std::size_t bytes) { return to_view(recycled<std::uint8_t>(bytes), bytes); },
       nb::arg("bytes"), "So many bytes of any content, which may have been those of an earlier batch.");
+  m.def(
+      "checksum",
+      [](const Text& data, std::int64_t seed) {
+        const nb::gil_scoped_release release;
+        return static_cast<std::int64_t>(
+            sketchnewton::checksum(data.data(), data.shape(0), static_cast<std::uint64_t>(seed)));
+      },
+      nb::arg("data"), nb::arg("seed") = 0,
+      "Of bytes that we wrote ourselves; `seed`: of those before them.");
   m.def("scan_csv", &scan_csv, nb::arg("text"), nb::arg("delimiter"), nb::arg("quote"),
         "The records of delimited text: (ends, fields, lines, open).");
   m.def("parse_vw", &parse_vw, nb::arg("text"), nb::arg("max_line_bytes"), nb::arg("mask"),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sketchnewton._native import checksum
 from sketchnewton.streams import Batch, ParseError
 from sketchnewton.streams.cache import CacheWriter, open_cache
 
@@ -150,3 +151,15 @@ def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
     path.write_text("years of work, in plain text")
     with pytest.raises(ParseError, match=r"thesis\.txt: not a cache of skn, so it is not overwritten"):
         open_cache(str(path), KEY)
+
+
+@given(
+    data=st.binary(min_size=1, max_size=100), seed=st.integers(-(2**63), 2**63 - 1), place=st.integers(0, 799)
+)
+def test_a_checksum_tells_what_was_changed(data: bytes, seed: int, place: int) -> None:
+    whole = checksum(data, seed)
+    flipped = bytearray(data)
+    flipped[place // 8 % len(data)] ^= 1 << place % 8
+    assert checksum(bytes(data), seed) == whole
+    others = [(bytes(flipped), seed), (data + b"\0", seed), (data[:-1], seed), (data, seed ^ 1)]
+    assert whole not in [checksum(*other) for other in others]

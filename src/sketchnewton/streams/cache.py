@@ -23,7 +23,6 @@ import contextlib
 import json
 import os
 import struct
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -37,8 +36,8 @@ from sketchnewton.streams.reader import BatchReader
 
 __all__ = ["CacheWriter", "open_cache"]
 
-_MARK = b"sketchnewton cache 1\n"
-_END = b"sketchnewton cache end 1\n"
+_MARK = b"sketchnewton cache 2\n"
+_END = b"sketchnewton cache end 2\n"
 _ENDING = struct.Struct("<qq")  # where the end begins, its checksum
 _LENGTH = struct.Struct("<q")
 # Of a block: rows, entries, columns (-1: unknown), first line (-1: unknown), bytes of the tags, which arrays,
@@ -73,10 +72,10 @@ class CacheWriter:
         columns = -1 if batch.columns is None else batch.columns
         line = -1 if batch.first_line is None else batch.first_line
         facts = (len(batch), len(batch.indices), columns, line, len(tags), flags)
-        check = zlib.crc32(_BLOCK.pack(*facts, 0))
+        check = _native.checksum(_BLOCK.pack(*facts, 0))
         for array in arrays:
-            check = zlib.crc32(_bytes_of(array), check)
-        self._file.write(_BLOCK.pack(*facts, zlib.crc32(tags, check)))
+            check = _native.checksum(_bytes_of(array), check)
+        self._file.write(_BLOCK.pack(*facts, _native.checksum(tags, check)))
         for array in arrays:
             self._file.write(_bytes_of(array))
         self._file.write(tags)
@@ -88,7 +87,7 @@ class CacheWriter:
             raise ValueError("the cache is closed")
         text = json.dumps({**(facts or {}), "rows": self._rows}).encode()
         begin = self._file.tell()
-        self._file.write(text + _ENDING.pack(begin, zlib.crc32(text)) + _END)
+        self._file.write(text + _ENDING.pack(begin, _native.checksum(text)) + _END)
         self._file.flush()
         self._file.close()
         self._file = None
@@ -147,17 +146,17 @@ class _Blocks:
         if min(rows, entries, tag_bytes) < 0:
             raise self._damaged()
         arrays: list[Array] = []
-        found = zlib.crc32(_BLOCK.pack(*facts, 0))
+        found = _native.checksum(_BLOCK.pack(*facts, 0))
         for dtype, length in _layout(rows, entries, flags):
             size = length * np.dtype(dtype).itemsize
             if size > self._left:
                 raise self._damaged()
             array = _room(length, dtype)
             self._fill(_bytes_of(array))
-            found = zlib.crc32(_bytes_of(array), found)
+            found = _native.checksum(_bytes_of(array), found)
             arrays.append(array)
         tags = self._take(tag_bytes)
-        if zlib.crc32(tags, found) != check:
+        if _native.checksum(tags, found) != check:
             raise self._damaged()
         indptr, indices, data, labels, *rest = arrays
         return Batch(
@@ -220,7 +219,7 @@ def _ending(path: str, file: BinaryIO, key: bytes) -> tuple[int, int, dict[str, 
         return None
     file.seek(end)
     text = file.read(size - tail - end)
-    if zlib.crc32(text) != check:
+    if _native.checksum(text) != check:
         return None
     return begin, end, json.loads(text)
 
