@@ -47,7 +47,7 @@ format: $(VENV)/.tools ## rewrite the sources in the project's format
 fuzz: build/fuzz_svmlight build/fuzz_vw build/fuzz_csv ## parse mutated inputs under AddressSanitizer and UBSan (bounded to a minute each)
 	for parser in svmlight vw csv; do build/fuzz_$$parser --inputs 100000 --seconds 60 || exit 1; done
 
-bench: $(VENV)/.installed ## time training against Vowpal Wabbit, and the learner alone; fails if a promise is broken
+bench: $(VENV)/.installed ## time training against Vowpal Wabbit, the learner alone and later passes; fails if a promise is broken
 	$(PIP) install --no-build-isolation '.[bench]'
 	status=0; for script in vowpal_wabbit learner_cost passes; do \
 	  $(BIN)/python benchmarks/$$script.py || status=1; done; exit $$status

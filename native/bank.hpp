@@ -312,11 +312,9 @@ class Bank {
   // The experts' steps, and the row's scales, which become those of its features.
   void scatter(const Row& row) {
     std::int64_t k = 0;
-    if (table_.stride >= 8) {
-      T step[8] = {};
-      for (; k < std::min<std::int64_t>(K_, 8); ++k) step[k] = static_cast<T>(step_[k]);
-      scatter_eight(row.index(), x_.data(), row.size(), step);
-    }
+    T step[8] = {};  // a row of the table has as many columns at least
+    for (; k < std::min<std::int64_t>(K_, 8); ++k) step[k] = static_cast<T>(step_[k]);
+    scatter_eight(row.index(), x_.data(), row.size(), step);
     for (; k < K_; ++k)
       for (std::int64_t i = 0; i < row.size(); ++i)
         table_.row(row.index()[i])[k] += x_[i] * static_cast<T>(step_[k]);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,20 @@ def test_inspect_knows_exact_names(data: Path, tmp_path: Path, capsys: pytest.Ca
     assert "user^age" in names
 
 
+def assert_three_skipped(
+    bad: Path, clean: Path, options: list[Any], first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of `bad`, with `--on-error skip`, the model is learned that `clean` gives; what was left out is told."""
+    models = bad.with_name("a.skn"), bad.with_name("b.skn")
+    run("train", bad, "--on-error", "skip", *options, models[0])
+    out, err = capsys.readouterr()
+    assert json.loads(out)["skipped"] == 3
+    assert f"3 rows skipped; the first: {first}" in err
+    run("train", clean, *options, models[1])
+    capsys.readouterr()
+    assert models[0].read_bytes() == models[1].read_bytes()
+
+
 @pytest.mark.parametrize("passes", [1, 2])
 def test_bad_rows_are_skipped_counted_and_reported(
     passes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -131,12 +146,7 @@ def test_bad_rows_are_skipped_counted_and_reported(
     clean = tmp_path / "clean.svm"
     clean.write_text("".join(good))
     options = ["--loss", "logistic", "--json", "--passes", str(passes), "--model"]
-    run("train", bad, "--on-error", "skip", *options, tmp_path / "a.skn")
-    out, err = capsys.readouterr()
-    assert json.loads(out)["skipped"] == 3
-    assert f"3 rows skipped; the first: {bad}:2:3: " in err
-    run("train", clean, *options, tmp_path / "b.skn")
-    assert (tmp_path / "a.skn").read_bytes() == (tmp_path / "b.skn").read_bytes()
+    assert_three_skipped(bad, clean, options, f"{bad}:2:3: ", capsys)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -160,13 +170,7 @@ def test_rows_that_cannot_be_learned_are_skipped(
         bad.write_text("\n".join([*good[:2], row, good[2], "1 2 0.5 | a", row]))  # and one more kind
         assert main(["train", str(bad), *map(str, options[1:-1])]) == 1
         assert f"skn: {bad}: row 3 {why}" in capsys.readouterr().err
-        run("train", bad, "--on-error", "skip", *options, tmp_path / "a.skn")
-        out, err = capsys.readouterr()
-        assert json.loads(out)["skipped"] == 3
-        assert f"3 rows skipped; the first: {bad}: row 3 {why}" in err
-        run("train", clean, *options, tmp_path / "b.skn")
-        assert (tmp_path / "a.skn").read_bytes() == (tmp_path / "b.skn").read_bytes()
-        capsys.readouterr()
+        assert_three_skipped(bad, clean, options, f"{bad}: row 3 {why}", capsys)
 
 
 def test_rows_that_cannot_be_predicted_are_skipped(
