@@ -103,19 +103,28 @@ std::int64_t negative(const Doubles& values) {
 
 // The first few numbers that differ, the least and the largest, and whether all are finite.
 std::tuple<std::vector<double>, double, double, bool> look(const Doubles& values) {
-  constexpr std::size_t kFew = 3;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  std::vector<double> different;
-  double least = kInfinity, largest = -kInfinity;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double x = values.data()[i];
-    if (!std::isfinite(x)) return {different, least, largest, false};
-    least = std::fmin(least, x);
-    largest = std::fmax(largest, x);
-    if (different.size() < kFew && std::find(different.begin(), different.end(), x) == different.end())
-      different.push_back(x);
+  const double *const begin = values.data(), *const end = begin + values.size();
+  double least = kInfinity, largest = -kInfinity, nothing = 0;
+  for (const double* x = begin; x != end; ++x) {
+    least = *x < least ? *x : least;
+    largest = *x > largest ? *x : largest;
+    nothing += *x - *x;  // NaN if it is not finite
   }
-  return {different, least, largest, true};
+  if (nothing != 0) return {{}, least, largest, false};
+  std::vector<double> few;
+  if (begin != end) few.push_back(*begin);
+  for (const double* x = begin; x != end && few.size() < 3; ++x)
+    if ((*x != few.front()) & (*x != few.back())) few.push_back(*x);  // one branch, hardly ever taken
+  return {few, least, largest, true};
+}
+
+// +1 for each label that is `positive`, -1 for the others.
+nb::object signs(const Doubles& labels, double positive) {
+  const nb::object made = zeros_of<double>({labels.size()});
+  double* const out = nb::cast<nb::ndarray<double, nb::ndim<1>, nb::c_contig>>(made).data();
+  for (std::size_t i = 0; i < labels.size(); ++i) out[i] = labels.data()[i] == positive ? 1.0 : -1.0;
+  return made;
 }
 
 // Adds rows, first to last, to the sums of a progressive score; and says whether all labels are -1 or +1.
@@ -147,6 +156,7 @@ void bind_arrays(nb::module_& m) {
   m.def("not_finite", &not_finite, "values"_a, "Where the first one is; -1 if there is none.");
   m.def("negative", &negative, "values"_a, "Where the first one is, or the first NaN; -1 if there is none.");
   m.def("look", &look, "values"_a, "(the first three that differ, least, largest, all finite)");
+  m.def("signs", &signs, "labels"_a, "positive"_a, "+1 where the label is that one, else -1.");
   m.def("add_losses", &add_losses, "code"_a, "parameter"_a, "predictions"_a, "labels"_a, "weights"_a.none(),
         "losses"_a, "mistakes"_a, "weight"_a);
 }

@@ -66,6 +66,40 @@ nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text
 
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
+// The same in half the bytes, or None if a number would not come back as it was.
+template <class To, class From>
+nb::object narrowed(const Vector<From>& values) {
+  const std::size_t size = values.shape(0);
+  Recycled<To> out;
+  bool exact = true;
+  {
+    const nb::gil_scoped_release release;
+    out = recycled<To>(size);
+    constexpr std::size_t kRun = 256;  // where something is lost, that shows soon
+    for (std::size_t start = 0; start < size && exact; start += kRun) {
+      const std::size_t stop = std::min(start + kRun, size);
+      for (std::size_t i = start; i < stop; ++i) {
+        out[i] = static_cast<To>(values.data()[i]);
+        exact &= static_cast<From>(out[i]) == values.data()[i];
+      }
+    }
+  }
+  return exact ? to_view(std::move(out), size) : nb::none();
+}
+
+// The same in twice the bytes.
+template <class To, class From>
+nb::object widened(const Vector<From>& values) {
+  const std::size_t size = values.shape(0);
+  Recycled<To> out;
+  {
+    const nb::gil_scoped_release release;
+    out = recycled<To>(size);
+    std::copy(values.data(), values.data() + size, out.get());
+  }
+  return to_view(std::move(out), size);
+}
+
 // None, or where the error is and where to go on: (column, message, token, next).
 template <class Outcome>
 nb::object located(const Outcome& result, bool has_token) {
@@ -324,6 +358,11 @@ void bind_streams(nb::module_& m) {
   m.def(
       "memory", [](std::size_t bytes) { return to_view(recycled<std::uint8_t>(bytes), bytes); },
       nb::arg("bytes"), "So many bytes of any content, which may have been those of an earlier batch.");
+  m.def("narrowed", &narrowed<std::int32_t, std::int64_t>, nb::arg("values").noconvert());
+  m.def("narrowed", &narrowed<float, double>, nb::arg("values").noconvert(),
+        "The same in half the bytes, or None if something would be lost by it.");
+  m.def("widened", &widened<std::int64_t, std::int32_t>, nb::arg("values").noconvert());
+  m.def("widened", &widened<double, float>, nb::arg("values").noconvert(), "The same in twice the bytes.");
   m.def(
       "checksum",
       [](const Text& data, std::int64_t seed) {

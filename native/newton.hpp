@@ -160,7 +160,7 @@ class Newton : private NewtonRows<T> {
       return problem_.clipped(peek(row, std::numeric_limits<std::int64_t>::max()));
     const double score = look(row);
     const double prediction = problem_.clipped(score);
-    enter(row);
+    if (!known_) enter(row);
     if (*s_.alpha == 0 && xx_ > 0 && s_.first_alpha > 0) *s_.alpha = s_.first_alpha * xx_;
     std::fill(step_.begin(), step_.end(), 0.0);
     if (prediction != score && problem_.project) project(score - prediction);
@@ -216,7 +216,7 @@ class Newton : private NewtonRows<T> {
     if constexpr (Sketch::kLazy)
       sketch_.gather(table, index, x_.data(), n, q_.data());
     else
-      table.gather(index, x_.data(), n, q_.data());
+      known_ = table.gather(index, x_.data(), n, q_.data());
   }
 
   void write(const Row& row) {
@@ -257,6 +257,7 @@ class Newton : private NewtonRows<T> {
   Problem problem_;
   Sketch sketch_;
   std::vector<double> q_, step_;
+  bool known_ = false;  // all features of the row have been learned from
   std::vector<T> copies_;
   std::vector<std::int64_t> places_;
 };

@@ -98,10 +98,28 @@ inline void cholesky(const Small& K, std::int64_t n, double floor = 0.0) {
   }
 }
 
+// x ← L⁻¹x with x in registers: every number waits for the one before it, and would for its way to memory
+// and back.
+template <int ld>
+void solve_lower_known(const double* L, std::int64_t n, double* x) {
+  double solved[ld];
+#pragma GCC unroll 16
+  for (int j = 0; j < ld; ++j) {
+    if (j == n) return;
+    const double* row = L + j * ld;
+    const double per = row[j] > 0 ? 1.0 / row[j] : 0.0;  // waits for nothing, unlike the sum
+    double sum = x[j];
+#pragma GCC unroll 16
+    for (int k = 0; k < j; ++k) sum -= row[k] * solved[k];
+    x[j] = solved[j] = sum * per;
+  }
+}
+
 inline void solve_lower(const Small& L, std::int64_t n, double* x) {  // x ← L⁻¹x
+  if (L.ld == 12) return solve_lower_known<12>(L.data, n, x);
   for (std::int64_t j = 0; j < n; ++j) {
     const double* row = L.row(j);
-    const double per = row[j] > 0 ? 1.0 / row[j] : 0.0;  // waits for nothing, unlike the sum
+    const double per = row[j] > 0 ? 1.0 / row[j] : 0.0;
     double sum = x[j];
     for (std::int64_t k = 0; k < j; ++k) sum -= row[k] * x[k];
     x[j] = sum * per;

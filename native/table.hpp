@@ -31,7 +31,7 @@ struct Table {
       const char* const start = reinterpret_cast<const char*>(rows) + line;
       for (std::int64_t k = 0; k < n; ++k) {
         const char* const place = start + index[k] * bytes;
-        __builtin_prefetch(place, 1);
+        __builtin_prefetch(place);
         asm volatile(""
                      :
                      : "r"(place));  // else GCC sees a function without effects, and leaves out calls of it
@@ -46,11 +46,13 @@ struct Table {
     std::inplace_merge(active, middle, active + count);
   }
 
-  void gather(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
-    gather_quickly(index, x, n, out);
+  // Returns whether all of these features have been learned from, that is, have a scale.
+  bool gather(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
+    const bool known = gather_quickly(index, x, n, out);
     double sum = 0;
     for (std::int64_t c = 0; c < stride; ++c) sum += out[c] - out[c];  // 0, or NaN if one is not finite
     if (sum != 0) gather_exactly(index, x, n, out);
+    return known;
   }
 
   // Sums in double or wider. Products that are too large for T are not for it.
@@ -65,9 +67,10 @@ struct Table {
   void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
     for (std::int64_t c = 0; c < stride; ++c)
       if (std::abs(step[c]) > kLargest) return scatter_exactly(index, x, n, step);
-    if (stride == 2) return scatter_columns<2>(0, index, x, n, step);
-    if (stride == 4) return scatter_columns<4>(0, index, x, n, step);
-    if (stride == 8) return scatter_columns<8>(0, index, x, n, step);
+    if (stride == 2) return scatter_columns<2, 2>(0, index, x, n, step);
+    if (stride == 4) return scatter_columns<4, 4>(0, index, x, n, step);
+    if (stride == 8) return scatter_columns<8, 8>(0, index, x, n, step);
+    if (stride == 16) return scatter_columns<16, 16>(0, index, x, n, step);
     for (std::int64_t c = 0; c < stride; c += 16) scatter_columns<16>(c, index, x, n, step + c);
   }
 
@@ -103,15 +106,19 @@ struct Table {
   static constexpr int kVector = 16;
 #endif
   static constexpr int kLanes = kVector / sizeof(T);
+  // To be named where it is used: `auto` would forget that rows need not be aligned.
   using Lanes [[gnu::vector_size(kVector), gnu::may_alias, gnu::aligned(sizeof(T))]] = T;
 
   static constexpr double kLargest = sizeof(T) == 4 ? 1e30 : 1e300;
 
-  void gather_quickly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
-    if (stride == 2) return gather_columns<2>(0, index, x, n, out);
-    if (stride == 4) return gather_columns<4>(0, index, x, n, out);
-    if (stride == 8) return gather_columns<8>(0, index, x, n, out);
-    for (std::int64_t c = 0; c < stride; c += 16) gather_columns<16>(c, index, x, n, out + c);
+  bool gather_quickly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
+    if (stride == 2) return gather_columns<2, 2>(0, index, x, n, out);
+    if (stride == 4) return gather_columns<4, 4>(0, index, x, n, out);
+    if (stride == 8) return gather_columns<8, 8>(0, index, x, n, out);
+    if (stride == 16) return gather_columns<16, 16>(0, index, x, n, out);
+    const bool known = gather_columns<16>(0, index, x, n, out);
+    for (std::int64_t c = 16; c < stride; c += 16) gather_columns<16>(c, index, x, n, out + c);
+    return known;
   }
 
   // Steps that are too large for T may still be fine once they are multiplied by a tiny x.
@@ -123,24 +130,58 @@ struct Table {
     }
   }
 
-  template <int W>
-  void gather_columns(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n,
-                      double* out) const {
-    double total[W] = {};
-    for (std::int64_t start = 0; start < n; start += kRun) {
-      const std::int64_t stop = start + kRun < n ? start + kRun : n;
-      T sum[W] = {};
-      for (std::int64_t k = start; k < stop; ++k) {
-        const T* r = row(index[k]) + c;
-        const T xk = x[k];
-        for (int j = 0; j < W; ++j) sum[j] += xk * r[j];
-      }
-      for (int j = 0; j < W; ++j) total[j] += static_cast<double>(sum[j]);
-    }
-    for (int j = 0; j < W; ++j) out[j] = total[j];
+  // The columns from c on; from the first on if rows are of a length that compilers may know.
+  template <int Stride>
+  T* columns(std::int64_t feature, std::int64_t c) const {
+    return Stride > 0 ? rows + feature * Stride : row(feature) + c;
   }
 
-  template <int W>
+  // Says whether all scales are above zero, which is known by the way, if c is 0.
+  template <int W, int Stride = 0>
+  bool gather_columns(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n,
+                      double* out) const {
+    double total[W] = {};
+    bool known = true;
+    if constexpr (W * sizeof(T) % 32 == 0) {  // not kVector: sums are the same in all cores
+      constexpr int kParts = W / kLanes;
+      Lanes least = Lanes{} + T(1);
+      for (std::int64_t start = 0; start < n; start += kRun) {
+        const std::int64_t stop = start + kRun < n ? start + kRun : n;
+        Lanes even[kParts] = {}, odd[kParts] = {};  // so that no feature waits for the last
+        const auto add = [&](std::int64_t k, Lanes* sum) {
+          const Lanes* r = reinterpret_cast<const Lanes*>(columns<Stride>(index[k], c));
+          for (int j = 0; j < kParts; ++j) sum[j] += x[k] * r[j];
+          least = least < r[0] ? least : r[0];
+        };
+        std::int64_t k = start;
+        for (; k + 1 < stop; k += 2) {
+          add(k, even);
+          add(k + 1, odd);
+        }
+        if (k < stop) add(k, even);
+        for (int j = 0; j < kParts; ++j) {
+          even[j] += odd[j];
+          for (int l = 0; l < kLanes; ++l) total[j * kLanes + l] += static_cast<double>(even[j][l]);
+        }
+      }
+      known = least[kScale] > T(0);
+    } else {
+      for (std::int64_t start = 0; start < n; start += kRun) {
+        const std::int64_t stop = start + kRun < n ? start + kRun : n;
+        T sum[W] = {};
+        for (std::int64_t k = start; k < stop; ++k) {
+          const T* r = columns<Stride>(index[k], c);
+          for (int j = 0; j < W; ++j) sum[j] += x[k] * r[j];
+          known &= r[kScale] > T(0);
+        }
+        for (int j = 0; j < W; ++j) total[j] += static_cast<double>(sum[j]);
+      }
+    }
+    for (int j = 0; j < W; ++j) out[j] = total[j];
+    return known;
+  }
+
+  template <int W, int Stride = 0>
   void scatter_columns(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n,
                        const double* step) const {
     T s[W];
@@ -149,13 +190,13 @@ struct Table {
       Lanes steps[W / kLanes];
       std::memcpy(steps, s, sizeof s);
       for (std::int64_t k = 0; k < n; ++k) {
-        auto* r = reinterpret_cast<Lanes*>(row(index[k]) + c);
+        Lanes* r = reinterpret_cast<Lanes*>(columns<Stride>(index[k], c));
         const T xk = x[k];
         for (int j = 0; j < W / kLanes; ++j) r[j] += xk * steps[j];
       }
     } else {
       for (std::int64_t k = 0; k < n; ++k) {
-        T* r = row(index[k]) + c;
+        T* r = columns<Stride>(index[k], c);
         const T xk = x[k];
         for (int j = 0; j < W; ++j) r[j] += xk * s[j];
       }

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sketchnewton._native import checksum
-from sketchnewton.streams import Batch, ParseError
+from sketchnewton.streams import Batch, ParseError, open_stream
+from sketchnewton.streams.batch import Delayed
 from sketchnewton.streams.cache import CacheWriter, open_cache
 
 KEY = {"files": [["/data/a.vw", 7, 123]], "way": {"format": None}}
@@ -67,6 +68,16 @@ BATCHES = {
     "one row with an empty tag": some_batch(1, tags=[b""]),
     "rows without features": Batch(np.zeros(4, np.int64), np.empty(0, np.int64), np.empty(0), np.ones(3)),
     "large indices": Batch(np.array([0, 1]), np.array([1 << 40]), np.array([0.1]), np.array([np.nan])),
+    "no features, no rows with any": Batch(
+        np.zeros(2, np.int64), np.empty(0, np.int64), np.empty(0), np.ones(1), weights=np.ones(1)
+    ),
+    "values beyond float32": Batch(
+        np.array([0, 3]), np.array([0, 1, 2]), np.array([1e300, -1e-300, np.inf]), np.array([0.0])
+    ),
+    "missing values": Batch(np.array([0, 2]), np.array([5, 6]), np.array([np.nan, 1.0]), np.array([2.0])),
+    "parts of arrays": Batch(
+        np.arange(0, 8, 2), np.arange(20)[1:13:2], np.ones((6, 2))[:, 0], np.arange(6.0)[::2]
+    ),
     "narrow types": Batch(
         np.array([0, 2]),
         np.array([3, 1], np.int32),
@@ -98,6 +109,23 @@ def test_values_keep_every_bit(values: list[float]) -> None:
 def test_small_numbers_take_little_room(tmp_path: Path) -> None:
     ones = Batch(np.array([0, 1000]), np.arange(1000), np.ones(1000), np.array([1.0]))
     assert write(tmp_path / "c", [ones]).stat().st_size < 1000 * 8 + 400
+
+
+def test_streams_and_kernels_hand_over_views(tmp_path: Path) -> None:
+    """What was parsed is kept, and what was kept is learned, without arrays of NumPy in between."""
+    data = tmp_path / "rows.vw"
+    data.write_text("1 2 tag| a:0.5 b c:-3\n-1 0.5 | d:1e-40 a:1e40\n")
+    with open_stream(str(data)) as reader, CacheWriter(str(tmp_path / "c"), KEY) as writer:
+        first = reader.take()
+        writer.write(first)
+        writer.commit()
+    opened = open_cache(str(tmp_path / "c"), KEY)
+    assert opened is not None
+    again = opened[0].take()
+    assert isinstance(first, Delayed)
+    assert isinstance(again, Delayed)
+    assert isinstance(again.views.indices, memoryview)
+    assert_same(first(), again())
 
 
 def test_another_key_is_stale(tmp_path: Path) -> None:

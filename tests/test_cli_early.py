@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from sketchnewton.cli import main
+from sketchnewton.cli.early import Early
 from sketchnewton.learners.arrays import before_numpy, first, numbers, zeros
 
 ROWS = 6_000  # more than one batch
@@ -45,13 +47,13 @@ def signs(rng: np.random.Generator) -> list[str]:
     return [str(label) for label in rng.choice([-1, 1], ROWS)]
 
 
-def run(tmp_path: Path, data: Path, threads: int, options: list[str]) -> tuple[bytes, bytes, int]:
-    """The model file, the predictions, and the exit code; one thread does everything with NumPy."""
+def run(tmp_path: Path, data: Path, options: list[str]) -> tuple[bytes, bytes, int]:
+    """The model file, the predictions, and the exit code."""
     model, predictions = tmp_path / "model.skn", tmp_path / "predictions.txt"
-    for path in (model, predictions):
+    for path in (model, predictions, Path(f"{data}.skn-cache")):
         path.unlink(missing_ok=True)
     command = ["train", str(data), "--model", str(model), "--predictions", str(predictions)]
-    code = main([*command, "--threads", str(threads), *options])
+    code = main([*command, *options])
     written = [path.read_bytes() if path.exists() else b"" for path in (model, predictions)]
     return written[0], written[1], code
 
@@ -59,17 +61,22 @@ def run(tmp_path: Path, data: Path, threads: int, options: list[str]) -> tuple[b
 def check_no_difference(
     tmp_path: Path, data: Path, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> int:
-    """The exit code of both ways to learn."""
+    """The exit code of all ways to learn: as ever, with one thread, and from the first row on with NumPy."""
     outcomes = []
-    for threads in (1, 2):
-        *files, code = run(tmp_path, data, threads, options)
+    for way in ("as ever", "one thread", "NumPy"):
+        if way == "NumPy":
+            with mock.patch.object(Early, "plain", return_value=None):
+                *files, code = run(tmp_path, data, options)
+        else:
+            *files, code = run(tmp_path, data, [*options, *(["--threads", "1"] if "one" in way else [])])
         err = capsys.readouterr().err
         said = [line.split() for line in err.splitlines() if " rows/s)" not in line]
         for words in said:
             del words[6:7]  # the speed, in lines of the table
         outcomes.append((*files, code, said))
-    for one, two in zip(*outcomes, strict=True):
-        assert one == two
+    for one, two, numpy in zip(*outcomes, strict=True):
+        assert one == numpy
+        assert two == numpy
     return code
 
 
@@ -85,7 +92,18 @@ def test_it_learns_the_same_model(
 
 
 @pytest.mark.parametrize(
-    "options", [["--positive", "3"], ["--test", "same"], ["--quiet"], ["--holdout", "10"], ["--bits", "10"]]
+    "options",
+    [
+        ["--positive", "3"],
+        ["--test", "same"],
+        ["--quiet"],
+        ["--holdout", "10"],
+        ["--bits", "10"],
+        ["--passes", "3"],
+        ["--passes", "2", "--no-cache"],
+        ["--passes", "2", "--positive", "3", "--link", "--loss", "logistic"],
+    ],
+    ids=" ".join,
 )
 def test_options_make_no_difference(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -98,21 +116,38 @@ def test_options_make_no_difference(
     assert check_no_difference(tmp_path, data, options, capsys) == 0
 
 
+@pytest.mark.parametrize("passes", ["1", "2"])
 @pytest.mark.parametrize("on_error", ["stop", "skip"])
 @pytest.mark.parametrize("bad", ["", "-1 nan", "1 1 0.5", "x", "3e38"])
 def test_a_row_that_is_not_plain_is_dealt_with_as_ever(
-    bad: str, on_error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bad: str, on_error: str, passes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rng = np.random.default_rng(2)
     data = tmp_path / "rows.vw"
     labels = signs(rng)
     labels[-100] = bad  # no label, no weight, a base, no number, beyond the largest
     data.write_text(text(labels, rng))
-    code = check_no_difference(tmp_path, data, ["--on-error", on_error], capsys)
+    code = check_no_difference(tmp_path, data, ["--on-error", on_error, "--passes", passes], capsys)
     assert code == (0 if on_error == "skip" else 1)
 
 
-@pytest.mark.parametrize("options", [[], ["--sketch", "oja"], ["--sketch", "none", "--loss", "hinge"]])
+@pytest.mark.parametrize("format", ["csv", "jsonl", "npz", "parquet"])
+def test_other_formats_make_no_difference(
+    format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(4)
+    rows, data = tmp_path / "rows.vw", tmp_path / f"rows.{format}"
+    rows.write_text(text(signs(rng)[:500], rng, extra=" 0.5"))
+    assert main(["convert", str(rows), str(data)]) == 0
+    capsys.readouterr()
+    assert check_no_difference(tmp_path, data, ["--passes", "2"], capsys) == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--sketch", "oja"], ["--sketch", "none", "--loss", "hinge"], ["--passes", "3"], ["--threads", "1"]],
+    ids=" ".join,
+)
 @pytest.mark.parametrize("name", ["rows.svm", "rows.vw"])
 def test_numpy_is_not_imported(name: str, options: list[str], tmp_path: Path) -> None:
     rng = np.random.default_rng(3)

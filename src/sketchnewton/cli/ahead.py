@@ -6,9 +6,10 @@ Importing takes as long as parsing tens of megabytes; a thread does that meanwhi
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any, NamedTuple
 
-from sketchnewton.cli.options_data import COLUMN_OPTIONS, FEATURE_OPTIONS
+from sketchnewton.cli.options_data import CACHE_SUFFIX, COLUMN_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.streams import BatchReader, Columns, Features, format_of_name, open_stream
 
 __all__ = ["Ahead", "begin", "given"]
@@ -37,7 +38,7 @@ def begin(args: argparse.Namespace) -> Ahead | None:
         and len(args.data) == 1
         and format_of_name(args.data[0]) in ("svmlight", "vw")
         and (args.resume, args.readable, args.cache) == (None, None, None)
-        and (args.passes or 1) == 1
+        and not _cached(args)
         and not args.dry_run
         and not given(args, ("format", "exact_names"))
     )
@@ -50,6 +51,11 @@ def begin(args: argparse.Namespace) -> Ahead | None:
     except (OSError, ValueError):
         return None
     return Ahead(reader, list(args.data), features, columns)
+
+
+def _cached(args: argparse.Namespace) -> bool:
+    """Are there passes that begin with a cache, as far as can be seen?"""
+    return (args.passes or 1) > 1 and not args.no_cache and os.path.exists(args.data[0] + CACHE_SUFFIX)
 
 
 def given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:

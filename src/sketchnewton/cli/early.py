@@ -6,8 +6,6 @@ Neither this module nor any other that a plain run of `skn train` imports may im
 from __future__ import annotations
 
 import argparse
-import math
-from array import array
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -62,7 +60,7 @@ class Early:
         """The rows, ready to be learned; None if anything about them needs a closer look: nothing has happened."""
         views = batch.views if isinstance(batch, Delayed) else batch
         labels = self._coded(views)
-        if labels is None or not (views.weights is None or all(0.0 <= w < math.inf for w in views.weights)):
+        if labels is None or not _weights_are_sound(views.weights):
             return None
         try:
             rows = views.rows or _native.csr_rows(views.indptr, views.indices, views.data)
@@ -94,8 +92,15 @@ class Early:
         if not finite:
             return None
         if self._positive is not None:
-            return memoryview(array("d", [1.0 if y == self._positive else -1.0 for y in batch.labels]))
+            return _native.signs(batch.labels, self._positive)
         if max(-least, largest) > LARGEST_VALUE:
             return None
         # A loss takes two labels, or all between two ends.
         return batch.labels if all(map(self._learner.takes, (*few, least, largest))) else None
+
+
+def _weights_are_sound(weights: Floats | None) -> bool:
+    if weights is None:
+        return True
+    _, least, _, finite = _native.look(weights)
+    return finite and least >= 0.0

@@ -24,7 +24,6 @@ from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, e
 from sketchnewton.streams.batch import Delayed
 
 __all__ = [
-    "CACHE_SUFFIX",
     "Data",
     "expand_data",
     "fit",
@@ -35,7 +34,6 @@ __all__ = [
     "whole",
 ]
 
-CACHE_SUFFIX = ".skn-cache"
 _OURS = re.compile(r"\.skn(-cache|\.run)?$")
 
 _EXACT = "exact_names"  # the option, and the note that remembers it

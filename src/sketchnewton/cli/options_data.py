@@ -7,6 +7,7 @@ import argparse
 from sketchnewton.cli.option_types import at_least_one, bits, names
 
 __all__ = [
+    "CACHE_SUFFIX",
     "COLUMN_OPTIONS",
     "DATA_HELP",
     "FEATURE_OPTIONS",
@@ -19,6 +20,8 @@ __all__ = [
 FORMATS = ("svmlight", "vw", "csv", "tsv", "parquet", "arrow", "jsonl", "npz")
 WRITABLE = ("svmlight", "vw", "csv", "tsv", "jsonl", "npz", "parquet")
 DATA_HELP = "files, globs or directories of svmlight, VW, CSV, JSON lines, Parquet or .npz; - is stdin"
+
+CACHE_SUFFIX = ".skn-cache"  # of what several passes leave beside the first of the files
 
 # The names that `streams.Columns` and `streams.Features` know.
 COLUMN_OPTIONS = ("label", "weight", "tag", "drop", "categorical")

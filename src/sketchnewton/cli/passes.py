@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sketchnewton import __version__
 from sketchnewton.cli.console import Console
 from sketchnewton.cli.errors import usage_error
-from sketchnewton.cli.input import CACHE_SUFFIX, Data, watched, whole
+from sketchnewton.cli.input import Data, watched, whole
+from sketchnewton.cli.options_data import CACHE_SUFFIX
 from sketchnewton.cli.signals import GracefulStop, Stopped
 from sketchnewton.streams import Batch
 from sketchnewton.streams.batch import Delayed
@@ -49,15 +50,15 @@ class Passes:
         self._parsed = False
         self._key: dict[str, Any] = {}
 
-    def views(self) -> Iterator[Batch | Delayed]:
-        """The only pass over data that is not kept, for those who can do without NumPy."""
-        return self._data.read_views(self._console, self._stop)
-
     def batches(self) -> Iterator[Batch]:
         """One pass; a signal ends it early."""
+        return map(whole, self.views())
+
+    def views(self) -> Iterator[Batch | Delayed]:
+        """The same, for those who can do without NumPy."""
         self.from_cache = False
         if self.cache is None:
-            yield from self._data.read(self._console, self._stop)
+            yield from self._data.read_views(self._console, self._stop)
             return
         from sketchnewton.streams.cache import open_cache  # noqa: PLC0415 - only where there is one
 
@@ -74,15 +75,15 @@ class Passes:
                 reader, facts = cached
                 self._data.skipped, self._data.first_error = facts["skipped"], facts["first_error"]
                 self._data.types = facts["types"]
-                yield from map(whole, watched(reader, self._console, self._stop))
+                yield from watched(reader, self._console, self._stop)
                 return
         yield from self._parse(self.cache)
 
-    def _parse(self, cache: str) -> Iterator[Batch]:
+    def _parse(self, cache: str) -> Iterator[Batch | Delayed]:
         """Parse the data and keep its rows; a cache that cannot be written is done without."""
         writer = self._writer(cache)
         try:
-            for batch in self._data.read(self._console, self._stop):
+            for batch in self._data.read_views(self._console, self._stop):
                 if writer is not None:
                     try:
                         writer.write(batch)
@@ -91,6 +92,7 @@ class Passes:
                         writer.close()
                         writer = None
                 yield batch
+                del batch  # as in `watched`
             if writer is not None and self._stop.signal is None:
                 self._commit(cache, writer)
         finally:

@@ -125,8 +125,8 @@ class Training:
     def _new_learner(self) -> Learner:
         """As the options say; one that does without NumPy if nothing is asked for but to learn row after row."""
         args = self.args
-        plain = (args.multiclass, args.holdout, args.checkpoint_every) == (None, None, None)
-        if args.ahead is None or not plain:
+        more = (args.multiclass, args.holdout, args.checkpoint_every, args.readable)
+        if args.dry_run or any(option is not None for option in more):
             return make_learner(args)
         learner = make_early_learner(args)
         if isinstance(learner, TableLearner):

@@ -3,9 +3,11 @@
 The file begins with a mark and a *key*, a JSON text that says what was read and how; a cache whose key is another
 is stale and is built anew. Then come blocks, one per batch, each with a checksum, and an end that says how many
 rows there are. It is written under another name and takes its own when it is whole. Numbers come back as they went
-in; indices and values take fewer bytes where nothing is lost by it.
+in; indices and values take fewer bytes where nothing is lost by it. Nothing here takes NumPy but arrays that are
+its own already.
 
 >>> import tempfile, os
+>>> import numpy as np
 >>> path = os.path.join(tempfile.mkdtemp(), "clicks.skn-cache")
 >>> with CacheWriter(path, {"size": 7}) as writer:
 ...     writer.write(Batch(np.array([0, 2]), np.array([4, 1]), np.array([0.5, 2.0]), np.array([1.0])))
@@ -23,21 +25,21 @@ import contextlib
 import json
 import os
 import struct
+import sys
+from array import array
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-import numpy as np
-import numpy.typing as npt
-
 from sketchnewton import _native, archive
-from sketchnewton.streams.batch import Batch, ParseError
+from sketchnewton.lazy import np
+from sketchnewton.streams.batch import Batch, Delayed, ParseError
 from sketchnewton.streams.files import Source
 from sketchnewton.streams.reader import BatchReader
 
 __all__ = ["CacheWriter", "open_cache"]
 
-_MARK = b"sketchnewton cache 2\n"
-_END = b"sketchnewton cache end 2\n"
+_MARK = b"sketchnewton cache 3\n"
+_END = b"sketchnewton cache end 3\n"
 _ENDING = struct.Struct("<qq")  # where the end begins, its checksum
 _LENGTH = struct.Struct("<q")
 # Of a block: rows, entries, columns (-1: unknown), first line (-1: unknown), bytes of the tags, which arrays,
@@ -46,9 +48,6 @@ _BLOCK = struct.Struct("<qqqqqqq")
 _LARGEST_KEY = 1 << 24
 
 _INT32, _FLOAT32, _WEIGHTS, _TAGS, _BASE = 1, 2, 4, 8, 16
-_HEAD = 256  # values looked at before all of them are
-
-Array = npt.NDArray[Any]
 Key = Mapping[str, Any]
 
 
@@ -63,21 +62,23 @@ class CacheWriter:
         text = _key_bytes(key)
         self._file.write(_MARK + _LENGTH.pack(len(text)) + text)
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: Batch | Delayed) -> None:
         """Append a batch."""
         if self._file is None:
             raise ValueError("the cache is closed")
+        if isinstance(batch, Delayed):
+            batch = batch.views
         flags, arrays = _packed(batch)
         tags = b"\n".join(batch.tags) if batch.tags else b""
         columns = -1 if batch.columns is None else batch.columns
         line = -1 if batch.first_line is None else batch.first_line
         facts = (len(batch), len(batch.indices), columns, line, len(tags), flags)
         check = _native.checksum(_BLOCK.pack(*facts, 0))
-        for array in arrays:
-            check = _native.checksum(_bytes_of(array), check)
+        for numbers in arrays:
+            check = _native.checksum(numbers, check)
         self._file.write(_BLOCK.pack(*facts, _native.checksum(tags, check)))
-        for array in arrays:
-            self._file.write(_bytes_of(array))
+        for numbers in arrays:
+            self._file.write(numbers)
         self._file.write(tags)
         self._rows += len(batch)
 
@@ -135,34 +136,35 @@ class _Blocks:
         self._begin = begin
         self._left = end
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[Delayed]:
         self._take(self._begin)
         while self._left:
             yield self._batch()
 
-    def _batch(self) -> Batch:
+    def _batch(self) -> Delayed:
         *facts, check = _BLOCK.unpack(self._take(_BLOCK.size))
         rows, entries, columns, line, tag_bytes, flags = facts
         if min(rows, entries, tag_bytes) < 0:
             raise self._damaged()
-        arrays: list[Array] = []
+        arrays: list[memoryview] = []
         found = _native.checksum(_BLOCK.pack(*facts, 0))
-        for dtype, length in _layout(rows, entries, flags):
-            size = length * np.dtype(dtype).itemsize
+        for kind, length in _layout(rows, entries, flags):
+            size = length * _SIZES[kind]
             if size > self._left:
                 raise self._damaged()
-            array = _room(length, dtype)
-            self._fill(_bytes_of(array))
-            found = _native.checksum(_bytes_of(array), found)
-            arrays.append(array)
+            room = _native.memory(size)
+            self._fill(room)
+            found = _native.checksum(room, found)
+            arrays.append(_cast(room, kind))
         tags = self._take(tag_bytes)
         if _native.checksum(tags, found) != check:
             raise self._damaged()
         indptr, indices, data, labels, *rest = arrays
-        return Batch(
+        return Delayed(
             indptr,
-            _as(np.int64, indices),
-            _as(np.float64, data),
+            # Kernels' own types: this thread has the time, the learner's has not.
+            _native.widened(indices) if flags & _INT32 else indices,
+            _native.widened(data) if flags & _FLOAT32 else data,
             labels,
             weights=rest.pop(0) if flags & _WEIGHTS else None,
             base=rest.pop(0) if flags & _BASE else None,
@@ -225,60 +227,51 @@ def _ending(path: str, file: BinaryIO, key: bytes) -> tuple[int, int, dict[str, 
 
 
 def _key_bytes(key: Key) -> bytes:
-    text = json.dumps(key, sort_keys=True).encode()
+    # The numbers of blocks are in the byte order of the machine.
+    text = json.dumps([sys.byteorder, key], sort_keys=True).encode()
     if len(text) > _LARGEST_KEY:
         raise ValueError("the key of a cache is too long")
     return text
 
 
-def _packed(batch: Batch) -> tuple[int, list[Array]]:
-    """The arrays as they are stored, in as few bytes as hold them exactly, and which they are."""
+def _packed(batch: Batch) -> tuple[int, list[memoryview]]:
+    """The bytes of the arrays as they are stored, as few as hold them exactly, and which they are."""
     flags = 0
-    indices, data = batch.indices, batch.data
-    if batch.shape[1] <= 1 << 31:
-        indices, flags = indices.astype(np.int32, copy=False), flags | _INT32
-    if data.dtype == np.float32 or (_is_float32(data[:_HEAD]) and _is_float32(data)):
-        data, flags = data.astype(np.float32, copy=False), flags | _FLOAT32
-    arrays: list[Array] = [batch.indptr, indices, data, batch.labels]
+    indices, data = _numbers(batch.indices, "q"), _numbers(batch.data, "d")
+    if (narrow := _native.narrowed(indices)) is not None:
+        indices, flags = narrow, flags | _INT32
+    if (narrow := _native.narrowed(data)) is not None:
+        data, flags = narrow, flags | _FLOAT32
+    arrays = [_numbers(batch.indptr, "q"), indices, data, _numbers(batch.labels, "d")]
     if batch.weights is not None:
-        arrays, flags = [*arrays, batch.weights], flags | _WEIGHTS
+        arrays, flags = [*arrays, _numbers(batch.weights, "d")], flags | _WEIGHTS
     if batch.base is not None:
-        arrays, flags = [*arrays, batch.base], flags | _BASE
+        arrays, flags = [*arrays, _numbers(batch.base, "d")], flags | _BASE
     if batch.tags:
         flags |= _TAGS
-    layout = _layout(len(batch), len(batch.indices), flags)
-    return flags, [np.ascontiguousarray(a, dtype) for a, (dtype, _) in zip(arrays, layout, strict=True)]
+    return flags, [_cast(numbers, "B") for numbers in arrays]
 
 
-def _is_float32(values: Array) -> bool:
-    with np.errstate(over="ignore"):
-        return bool((values.astype(np.float32) == values).all())
+_SIZES = {kind: struct.calcsize(kind) for kind in "qdif"}
 
 
 def _layout(rows: int, entries: int, flags: int) -> list[tuple[str, int]]:
+    """Kind and length of each array, in the order of the file."""
     layout = [
-        ("<i8", rows + 1),
-        ("<i4" if flags & _INT32 else "<i8", entries),
-        ("<f4" if flags & _FLOAT32 else "<f8", entries),
-        ("<f8", rows),
+        ("q", rows + 1),
+        ("i" if flags & _INT32 else "q", entries),
+        ("f" if flags & _FLOAT32 else "d", entries),
+        ("d", rows),
     ]
-    return layout + [("<f8", rows)] * (bool(flags & _WEIGHTS) + bool(flags & _BASE))
+    return layout + [("d", rows)] * (bool(flags & _WEIGHTS) + bool(flags & _BASE))
 
 
-def _room(length: int, dtype: npt.DTypeLike) -> Array:
-    """An array of any content, in memory that an earlier batch may have had."""
-    room: Array = np.asarray(_native.memory(length * np.dtype(dtype).itemsize)).view(dtype)
-    return room
+def _cast(view: memoryview, kind: Any) -> memoryview:
+    return view.cast(kind) if len(view) else memoryview(array(kind))  # nothing cannot be cast
 
 
-def _as(dtype: npt.DTypeLike, array: Array) -> Array:
-    """The array as one of the kernels' own types: this thread has the time, the learner's has not."""
-    if array.dtype == dtype:
-        return array
-    wide = _room(len(array), dtype)
-    wide[:] = array
-    return wide
-
-
-def _bytes_of(array: Array) -> memoryview:
-    return array.view(np.uint8).data
+def _numbers(values: Any, kind: str) -> memoryview:
+    """The array's numbers, one after the other, as those of this kind."""
+    if isinstance(values, memoryview):  # of a stream's own making
+        return values
+    return np.ascontiguousarray(values, kind).data
