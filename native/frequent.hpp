@@ -172,8 +172,8 @@ class Frequent {
   static constexpr double kOutweighs = 3e-7;
   // Share below which the length of the rest is too unsure for other rows to be measured against it.
   static constexpr double kShort = sizeof(T) == 4 ? 0.0 : 3e-10;
-  static constexpr double kMixed = 0.1;     // share of such directions that an eigenvector may have
-  static constexpr double kCrooked = 1e-6;  // error of V that is not built upon
+  static constexpr double kMixed = 0.1;  // share of such directions that an eigenvector may have
+  static constexpr double kCrooked = sizeof(T) == 4 ? 1e-6 : 1e-12;  // error of V that is not built upon
   static constexpr double kDoubtful = 1e-4;
   static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();  // of a vector of length one
   static constexpr double kRounding = 4.0 * std::numeric_limits<T>::epsilon();

@@ -142,27 +142,19 @@ struct Table {
                       double* out) const {
     double total[W] = {};
     bool known = true;
-    if constexpr (W * sizeof(T) % 32 == 0) {  // not kVector: sums are the same in all cores
+    if constexpr (W % kLanes == 0) {
       constexpr int kParts = W / kLanes;
       Lanes least = Lanes{} + T(1);
       for (std::int64_t start = 0; start < n; start += kRun) {
         const std::int64_t stop = start + kRun < n ? start + kRun : n;
-        Lanes even[kParts] = {}, odd[kParts] = {};  // so that no feature waits for the last
-        const auto add = [&](std::int64_t k, Lanes* sum) {
+        Lanes sum[kParts] = {};
+        for (std::int64_t k = start; k < stop; ++k) {
           const Lanes* r = reinterpret_cast<const Lanes*>(columns<Stride>(index[k], c));
           for (int j = 0; j < kParts; ++j) sum[j] += x[k] * r[j];
           least = least < r[0] ? least : r[0];
-        };
-        std::int64_t k = start;
-        for (; k + 1 < stop; k += 2) {
-          add(k, even);
-          add(k + 1, odd);
         }
-        if (k < stop) add(k, even);
-        for (int j = 0; j < kParts; ++j) {
-          even[j] += odd[j];
-          for (int l = 0; l < kLanes; ++l) total[j * kLanes + l] += static_cast<double>(even[j][l]);
-        }
+        for (int j = 0; j < kParts; ++j)
+          for (int l = 0; l < kLanes; ++l) total[j * kLanes + l] += static_cast<double>(sum[j][l]);
       }
       known = least[kScale] > T(0);
     } else {

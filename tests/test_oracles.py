@@ -255,6 +255,24 @@ def test_all_rows_identical_but_for_their_scale(kind: str, alpha: float) -> None
         assert_close(learner.learn(csr_array(X), y), expected, tolerance)
 
 
+@pytest.mark.parametrize("clip", [0.25, 0.5, 1.0])
+@pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("kind", FREQUENT)
+def test_a_sketch_of_copies_is_kept_orthonormal(kind: str, alpha: float, clip: float) -> None:
+    """Directions that were opened by differences of copies are off by rounding, which ‖x‖²/α makes large."""
+    rng = np.random.default_rng(2)
+    X = np.tile(np.where(rng.random(300) < 0.3, rng.standard_normal(300), 0.0), (400, 1))
+    y = np.where(rng.random(400) < 0.7, 1.0, -1.0)
+    learner = SketchedNewton(kind, 10, alpha, clip=clip, diagonal=True, beta=0.4, dtype="float64")
+    expected, weights, _ = frequent_son(
+        X, y, m=10, alpha=alpha, C=clip, sigma=learner.loss.curvature(clip), diagonal=True, **FREQUENT[kind]
+    )
+    np.testing.assert_allclose(learner.learn(csr_array(X), y), expected, rtol=0, atol=2e-7)
+    found = np.zeros(300)
+    found[: learner.dimension] = learner.weights
+    np.testing.assert_allclose(found, weights, rtol=0, atol=2e-6)
+
+
 @pytest.mark.parametrize("m", [2, 5, 20])
 @pytest.mark.parametrize("alpha", [0.0, 3.0])
 def test_all_rows_identical(alpha: float, m: int) -> None:
