@@ -81,8 +81,10 @@ class FrequentBasis {
         1.0 / std::sqrt(xx_);  // at unit length: only its direction matters
     for (std::int64_t i = 0; i < n; ++i) s_.touched[s_.counts[kTouched]++] = index[i];
     s_.counts[kMet] += n;
-    // What is outside of a span that has as many directions as there are features is rounding.
-    if (reaches_out() && size() < std::min(2 * s_.m - 1, active)) open(row, w);
+    // What is outside of a span that has as many directions as there are features is rounding, unless it is
+    // much: then one of those directions was.
+    const bool room = size() < active || xx_ - inside_ > kDoubtful * xx_;
+    if (reaches_out() && size() < 2 * s_.m - 1 && room) open(row, w);
     for (std::int64_t i = 0; i < size(); ++i)
       for (std::int64_t j = 0; j < size(); ++j) s_.M[i * ld_ + j] += r * xhat_[i] * (r * xhat_[j]);
     spectrum_.forget();

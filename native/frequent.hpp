@@ -121,16 +121,19 @@ class Frequent {
   double update(double r, double*, const Table<T>&, std::int64_t active, const std::int64_t*,
                 std::int64_t n) {
     // Where a prediction equals its label but for rounding there is no gradient: it would fill up the epoch,
-    // and with α = 0 steps are the longer the shorter the gradient.
-    if (std::abs(r) < kRounding) return 0.0;
+    // and with α = 0 steps are the longer the shorter the gradient. Each step adds about ‖x‖²/α to w̄ᵀx, which
+    // Wᵀc takes back; digits that are lost by that are lost for good.
+    const double lost = *alpha_ > 0 ? std::max(1.0, xx_ / *alpha_) : 1.0;
+    if (std::abs(r) < std::min(kRounding * lost, kNegligible)) return 0.0;
     const std::int64_t row = counts_[kFilled]++;
     counts_[kMet] += n;
     const double scale = scale_of_row();
     features_.record(row, scale);
     solve();
     const double rr = r * r, damping = 1.0 + rr * quadratic_;
-    // What is outside of a span that has as many directions as there are features is rounding.
-    const bool opens = outside_ && size() < std::min(2 * m_ - 1, active);
+    // What is outside of a span that has as many directions as there are features is rounding, unless it is
+    // much: then one of those directions was.
+    const bool opens = outside_ && size() < 2 * m_ - 1 && (size() < active || rest_ > kDoubtful * xx_);
     solved_ = damping < kIllConditioned;
     if (opens) {
       open(row, scale);
@@ -177,7 +180,8 @@ class Frequent {
   static constexpr double kDoubtful = 1e-4;
   static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();  // of a vector of length one
   static constexpr double kRounding = 4.0 * std::numeric_limits<T>::epsilon();
-  static constexpr double kGone = 1e-13;  // share of λ₁ below which a direction has no length
+  static constexpr double kNegligible = 1e-6;  // gradients above this count, whatever rounding may be
+  static constexpr double kGone = 1e-13;       // share of λ₁ below which a direction has no length
   static constexpr double kFaint = sizeof(T) == 4 ? 1e-6 : 1e-15;  // and share of α
   static constexpr double kIllConditioned =
       1e6;  // an update that takes this many digits from H: start afresh

@@ -273,6 +273,39 @@ def test_a_sketch_of_copies_is_kept_orthonormal(kind: str, alpha: float, clip: f
     np.testing.assert_allclose(found, weights, rtol=0, atol=2e-6)
 
 
+def few_features(kind: str, d: int, seed: int) -> tuple[Floats, Floats]:
+    """Rows that come again and again, and labels."""
+    rng = np.random.default_rng(seed)
+    if kind == "binary":
+        X = (rng.random((4000, d)) < 0.3).astype(np.float64)
+    else:
+        X = np.zeros((4000, d))
+        X[:, :2] = rng.standard_normal((4000, 2))
+        X[np.arange(4000), 2 + rng.integers(0, d - 2, 4000)] = 1.0
+    w = rng.standard_normal(d) / np.maximum(np.abs(X).mean(0), 1e-9) / np.sqrt(d)
+    y = np.where(X @ w + 0.5 * rng.standard_normal(4000) < 0, -1.0, 1.0)
+    return X[:300], y[:300]
+
+
+@pytest.mark.parametrize(
+    ("rows", "d", "m", "kind", "seed"),
+    [
+        ("binary", 4, 3, "pfd", 370),
+        ("binary", 8, 5, "fd", 410),
+        ("binary", 8, 5, "pfd", 418),
+        ("a category", 20, 10, "rfd", 138),
+    ],
+)
+def test_few_features_and_a_small_ridge(rows: str, d: int, m: int, kind: str, seed: int) -> None:
+    """‖x‖²/α is in the thousands, and so is what rounding may pretend: gradients where a prediction is its label,
+    directions without rows."""
+    X, y = few_features(rows, d, seed)
+    share = {"pfd": 0.2}.get(kind, 1.0)
+    expected, _, _ = frequent_son(X, y, m=m, alpha=1e-3, **{**FREQUENT[kind], "share": share})
+    learner = SketchedNewton(kind, m, 1e-3, beta=0.2, dtype="float64")
+    np.testing.assert_allclose(learner.learn(csr_array(X), y), expected, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("m", [2, 5, 20])
 @pytest.mark.parametrize("alpha", [0.0, 3.0])
 def test_all_rows_identical(alpha: float, m: int) -> None:
