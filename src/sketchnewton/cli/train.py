@@ -297,6 +297,7 @@ class Training:
                 return
             self._settle()
             rest = self._unlearned(at, map(whole, itertools.chain([batch], views)), self.pupil.row)
+            del batch  # as above
         yield from rest if steps is None else cut_for_reports(rest, steps)
 
     def _unlearned(self, at: int, batches: Iterator[Batch], seen: int = 0) -> Iterator[Batch]:
@@ -409,4 +410,5 @@ class Training:
             notes.append(f"{self.args.model} holds the last checkpoint")
         elif self.args.model is not None:
             notes.append(f"{self.args.model} was not written")
-        return CommandError(f"{error} ({'; '.join(notes)})" if notes else str(error))
+        code = error.code if isinstance(error, CommandError) else 1
+        return CommandError(f"{error} ({'; '.join(notes)})" if notes else str(error), code)

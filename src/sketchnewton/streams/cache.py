@@ -24,6 +24,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import struct
 import sys
 from array import array
@@ -201,7 +202,8 @@ def _ending(path: str, file: BinaryIO, key: bytes) -> tuple[int, int, dict[str, 
     """Where the blocks begin and end, and the facts; None for a cache to build anew."""
     mark = file.read(len(_MARK))
     if mark != _MARK:
-        if mark[: len(_MARK) - 2] == _MARK[:-2]:  # of another version
+        empty = not mark and stat.S_ISREG(os.fstat(file.fileno()).st_mode)  # as `mktemp` leaves it
+        if empty or mark[: len(_MARK) - 2] == _MARK[:-2]:  # of another version
             return None
         raise ParseError(
             path, None, None, "not a cache of skn, so it is not overwritten: give another --cache"

@@ -19,6 +19,8 @@ from sketchnewton.streams.svmlight import svmlight_parser
 from sketchnewton.streams.vw import vw_parser
 
 FORMATS = ("svmlight", "vw", "csv", "tsv", "parquet", "arrow", "jsonl", "npz")
+WITHOUT_COLUMNS = frozenset(("svmlight", "vw", "npz"))
+"""Formats to which ``Columns`` say nothing."""
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 _BY_NAME = {
@@ -82,7 +84,12 @@ def open_stream(
         names.join((features or Features()).joins)
     opener = _Opener(format, features or Features(), columns or Columns(), names, batch_bytes, max_line_bytes)
     return BatchReader(
-        expand_paths(paths), opener.parse, on_error=on_error, prefetch=prefetch, types=opener.types
+        expand_paths(paths),
+        opener.parse,
+        on_error=on_error,
+        prefetch=prefetch,
+        types=opener.types,
+        formats=opener.parsers.keys(),
     )
 
 
@@ -153,7 +160,7 @@ def _files_in(folder: str) -> list[str]:
 class _Opener:
     """Knows how each input is to be read; parsers are made once, so that they agree on what they learned.
 
-    `types` are those of the columns of tables, as they are found out.
+    `types` are those of the columns of tables, and `parsers` those of formats, as they are found out.
     """
 
     def __init__(
@@ -172,14 +179,14 @@ class _Opener:
         self.batch_bytes = batch_bytes
         self.max_line_bytes = max_line_bytes
         self.types: dict[str, str] = {}
-        self._parsers: dict[str, Parse] = {}
+        self.parsers: dict[str, Parse] = {}
 
     def parse(self, source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
         """The batches of one input."""
         format = self.format or format_of_name(source.name) or format_of_content(source.first_line(_LOOK))
-        if format not in self._parsers:
-            self._parsers[format] = self._make(format)
-        return self._parsers[format](source, problems)
+        if format not in self.parsers:
+            self.parsers[format] = self._make(format)
+        return self.parsers[format](source, problems)
 
     def _make(self, format: str) -> Parse:
         if format in ("svmlight", "vw"):
