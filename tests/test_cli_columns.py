@@ -102,6 +102,15 @@ def test_a_label_that_is_remembered_may_be_missing(tmp_path: Path) -> None:
     assert main(["predict", str(model), csv, jsonl]) == 0
 
 
+def test_a_tag_of_two_lines_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "rows.csv"
+    data.write_text('label,a,_tag\n1,2,"one\ntwo\r\n"\n-1,1,three\n1,3,\n')
+    for _ in range(2):  # parsed, and from the cache
+        assert main(["train", str(data), "--passes", "2", "--quiet", "--predictions", "-"]) == 0
+        lines = capsys.readouterr().out.split("\n")
+        assert [line.partition(" ")[2] for line in lines] == ["one\\ntwo\\r\\n", "three", "", ""]
+
+
 def test_bits_and_exact_names_exclude_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (data,) = write(tmp_path, "vw")
     model = tmp_path / "m.skn"
