@@ -57,6 +57,18 @@ def test_a_pipe_tells_its_format_later(tmp_path: Path) -> None:
     assert not model.exists()
 
 
+def test_files_whose_names_tell_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [tmp_path / "one", tmp_path / "two"]
+    for path in paths:
+        path.write_text(TEXTS["vw"])
+    command = ["train", *map(str, paths), "--label", "price", "--quiet"]
+    assert main(command) == 2
+    assert complaint(capsys).endswith("and 1 more: vw has no columns")
+    for path in paths:
+        path.write_text(TEXTS["csv"])
+    assert main(command) == 0
+
+
 def test_they_apply_to_those_that_have_columns(tmp_path: Path) -> None:
     write(tmp_path / "mixed", "vw", "csv")
     command = ["train", str(tmp_path / "mixed"), "--drop", "price", "--model", str(tmp_path / "m.skn")]

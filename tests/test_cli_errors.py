@@ -68,6 +68,17 @@ def test_a_bad_row_tells_how_many_were_learned(tmp_path: Path, capsys: pytest.Ca
     assert "learned 2" in line
 
 
+def test_nothing_but_rows_to_skip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, model = tmp_path / "bad.svm", tmp_path / "m.skn"
+    data.write_text("oops\n2 1:1\n")
+    command = ["train", data, "--on-error", "skip", "--loss", "logistic", "--model", model, "--quiet"]
+    command += ["--predictions", tmp_path / "p"]
+    code, line = fail(capsys, *command)
+    assert code == 1
+    assert line.endswith(f"no row can be learned: all 2 were skipped ({model} was not written)")
+    assert list(tmp_path.iterdir()) == [data]
+
+
 def test_malformed_data_on_stdin_and_for_predict(tmp_path: Path) -> None:
     model = tmp_path / "m.skn"
     SketchedNewton().save(model)

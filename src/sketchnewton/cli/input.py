@@ -26,11 +26,10 @@ from sketchnewton.streams import (
     Features,
     Names,
     expand_paths,
-    format_of_name,
     open_stream,
 )
 from sketchnewton.streams.batch import Delayed
-from sketchnewton.streams.formats import WITHOUT_COLUMNS
+from sketchnewton.streams.formats import WITHOUT_COLUMNS, format_of_file
 
 __all__ = [
     "Data",
@@ -119,7 +118,8 @@ class Data:
         """Raise at once if a file cannot be read, or has none of the columns that were typed."""
         for path in self.paths:
             check_readable(path)
-        self._check_columns({self.format or format_of_name(path) for path in self.paths})
+        if self._column_options:
+            self._check_columns({self.format or format_of_file(path) for path in self.paths})
 
     def _check_columns(self, formats: Collection[str | None]) -> None:
         if self._column_options and formats and WITHOUT_COLUMNS.issuperset(formats):
@@ -182,7 +182,7 @@ class Data:
             return
         try:
             for batch in watched(reader, console, stop):
-                if len(self.paths) == 1:  # the name need not have told the format
+                if len(self.paths) == 1:  # a pipe has not told before
                     self._check_columns(reader.formats)
                 self.types = getattr(reader, "types", {})
                 yield batch

@@ -233,9 +233,17 @@ class Training:
                     self.pupil.output = None
                     if self.stop.signal is not None or not self._worth_another(at):
                         break
+                self._check_learned()
         except (ValueError, MemoryError, CommandError) as error:
             raise self._failed(error) from None
         self.seconds = time.perf_counter() - start
+
+    def _check_learned(self) -> None:
+        left_out = self.data.skipped + self.data.unlearnable
+        if left_out and not self.pupil.rows and self.stop.signal is None:
+            raise CommandError(
+                f"{self.data.name}: no row can be learned: all {amount(left_out)} were skipped"
+            )
 
     def whence(self) -> str:
         """What is gone on with, if anything, for a line."""

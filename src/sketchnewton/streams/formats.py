@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sketchnewton.streams.batch import Batch, Delayed
 from sketchnewton.streams.columns import Columns
 from sketchnewton.streams.features import Features
-from sketchnewton.streams.files import Source
+from sketchnewton.streams.files import Source, open_source
 from sketchnewton.streams.hashing import Names
 from sketchnewton.streams.lines import BATCH_BYTES, MAX_LINE_BYTES
 from sketchnewton.streams.problems import Problems
@@ -130,6 +130,15 @@ def format_of_name(path: str) -> str | None:
     if ending in _COMPRESSED:
         ending = os.path.splitext(root)[1]
     return _BY_NAME.get(ending)
+
+
+def format_of_file(path: str) -> str | None:
+    """The format that a file's name says, or else its first bytes; None for a pipe, which is read only once."""
+    named = format_of_name(path)
+    if named is not None or not os.path.isfile(path):
+        return named
+    with open_source(path) as source:
+        return format_of_content(source.first_line(_LOOK))
 
 
 def format_of_content(start: bytes) -> str:
