@@ -116,6 +116,7 @@ def test_a_bad_test_file_leaves_the_trained_model(tmp_path: Path, capsys: pytest
         (["train", "DATA", "--passes", "0"], "--passes: '0' is invalid: must be a whole number >= 1"),
         (["train", "DATA", "--ngram", "1"], "ngram='1' is invalid: must be a number from 2 to 16"),
         (["train", "-", "--passes", "2"], "--passes 2 needs a file"),
+        (["train", "DATA", "--loss", "poisson", "--positive", "1"], "poisson loss needs labels >= 0: leave"),
         (["train", "DATA", "--json", "--predictions", "-"], "both write to stdout"),
         (["train", "-", "--test", "-"], "cannot both be stdin"),
         (
