@@ -174,6 +174,26 @@ def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
         pytest.fail(f"the change of byte {at} was not noticed")
 
 
+@pytest.mark.parametrize("tags", [[b"a\nb", b"c"], [b"\n", b""], [b"", b"\0\xff"]])
+def test_tags_of_any_bytes_stay_with_their_rows(tags: list[bytes], tmp_path: Path) -> None:
+    nothing = np.zeros(0)
+    batch = Batch(np.zeros(3, np.int64), nothing.astype(np.int64), nothing, np.array([1.0, 2.0]), tags=tags)
+    path = write(tmp_path / "c", [batch])
+    opened = open_cache(str(path), KEY)
+    assert opened is not None
+    assert [found.tags for found in opened[0]] == [tags]
+
+
+def test_an_empty_file_is_a_place_for_a_cache(tmp_path: Path) -> None:
+    path = tmp_path / "tmp.Q4Xz"  # as `mktemp` makes them
+    path.touch()
+    assert open_cache(str(path), KEY) is None
+    write(path, [some_batch()])
+    assert open_cache(str(path), KEY) is not None
+    with pytest.raises(ParseError, match="/dev/null: not a cache"):  # nor is a device
+        open_cache("/dev/null", KEY)
+
+
 def test_other_files_are_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "thesis.txt"
     path.write_text("years of work, in plain text")

@@ -68,6 +68,17 @@ def test_a_bad_row_tells_how_many_were_learned(tmp_path: Path, capsys: pytest.Ca
     assert "learned 2" in line
 
 
+def test_nothing_but_rows_to_skip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, model = tmp_path / "bad.svm", tmp_path / "m.skn"
+    data.write_text("oops\n2 1:1\n")
+    command = ["train", data, "--on-error", "skip", "--loss", "logistic", "--model", model, "--quiet"]
+    command += ["--predictions", tmp_path / "p"]
+    code, line = fail(capsys, *command)
+    assert code == 1
+    assert line.endswith(f"no row can be learned: all 2 were skipped ({model} was not written)")
+    assert list(tmp_path.iterdir()) == [data]
+
+
 def test_malformed_data_on_stdin_and_for_predict(tmp_path: Path) -> None:
     model = tmp_path / "m.skn"
     SketchedNewton().save(model)
@@ -105,6 +116,7 @@ def test_a_bad_test_file_leaves_the_trained_model(tmp_path: Path, capsys: pytest
         (["train", "DATA", "--passes", "0"], "--passes: '0' is invalid: must be a whole number >= 1"),
         (["train", "DATA", "--ngram", "1"], "ngram='1' is invalid: must be a number from 2 to 16"),
         (["train", "-", "--passes", "2"], "--passes 2 needs a file"),
+        (["train", "DATA", "--loss", "poisson", "--positive", "1"], "poisson loss needs labels >= 0: leave"),
         (["train", "DATA", "--json", "--predictions", "-"], "both write to stdout"),
         (["train", "-", "--test", "-"], "cannot both be stdin"),
         (

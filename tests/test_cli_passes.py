@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import sketchnewton
-from sketchnewton.cli import main
+from sketchnewton.cli import ahead, main
 from tests.cli_support import SKN, skn, svmlight_lines, write_rows
 
 
@@ -192,6 +193,27 @@ def peak_kilobytes(*args: object) -> int:
         [sys.executable, "-I", "-S", "-c", code, *command], capture_output=True, check=True, timeout=120
     )
     return int(ended.stdout.split()[-1])
+
+
+def test_data_replaced_while_the_command_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, other = write_rows(tmp_path / "rows.svm"), tmp_path / "other"
+    other.write_text("1 7:1\n-1 8:1\n")
+    begin = ahead.begin
+
+    def begin_then_replace(args: argparse.Namespace) -> ahead.Ahead | None:
+        begun = begin(args)
+        assert begun is not None
+        other.replace(data)
+        return begun
+
+    models = [tmp_path / "1.skn", tmp_path / "2.skn"]
+    with monkeypatch.context() as patch:
+        patch.setattr(ahead, "begin", begin_then_replace)
+        assert main(["train", str(data), "--passes", "2", "--quiet", "--model", str(models[0])]) == 0
+    assert (
+        main(["train", str(data), "--passes", "2", "--quiet", "--no-cache", "--model", str(models[1])]) == 0
+    )
+    assert models[0].read_bytes() == models[1].read_bytes()  # all of it, or nothing, is from the new file
 
 
 @pytest.mark.slow

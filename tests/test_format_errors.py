@@ -169,13 +169,32 @@ def test_text_in_a_column_of_numbers(tmp_path: Path) -> None:
     assert (len(rows), error) == (2001, "")
 
 
-@pytest.mark.parametrize("role", ["weight", "tag", "drop", "categorical"])
+@pytest.mark.parametrize("role", ["label", "weight", "tag", "drop", "categorical"])
 def test_columns_that_are_not_there(role: str, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("label,a\n1,2\n")
     value = ("b",) if role in ("drop", "categorical") else "b"
     _, error = drain(path, columns=Columns(**{role: value}))  # type: ignore[arg-type]
     assert error == f"{path}:1:1: no column is named 'b'; there are label, a"
+    roles = Columns(optional=("b",), **{role: value})  # type: ignore[arg-type]
+    assert drain(path, columns=roles)[1] == ""
+
+
+def test_the_nearest_column_is_named(tmp_path: Path) -> None:
+    table, lines = tmp_path / "a.csv", tmp_path / "a.jsonl"
+    table.write_text("price,a\n1,2\n")
+    lines.write_text('{"price": 1, "a": 2}\n{"a": 3}\n')
+    columns = Columns(label="prize")
+    _, error = drain(table, columns=columns)
+    assert error == f"{table}:1:1: no column is named 'prize' (did you mean 'price'?); there are price, a"
+    rows, error = drain(lines, columns=columns)
+    assert rows == []
+    assert error == f"{lines}:1:1: expected the label as 'prize' (did you mean 'price'?), got 'price, a'"
+    assert drain(lines, columns=columns._replace(optional=("prize",)))[1] == ""
+    rows, error = drain(lines, columns=Columns(label="price"))  # only the first row tells what there is
+    assert (len(rows), error) == (2, "")
+    rows, error = drain(lines, columns=columns, on_error="skip")
+    assert (len(rows), error) == (1, "")
 
 
 @pytest.mark.parametrize("format", ["parquet", "arrow", "npz"])

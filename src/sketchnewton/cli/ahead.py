@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 from sketchnewton.cli.options_data import CACHE_SUFFIX, COLUMN_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.streams import BatchReader, Columns, Features, format_of_name, open_stream
 
-__all__ = ["Ahead", "begin", "given"]
+__all__ = ["Ahead", "Identity", "begin", "given", "identity_of"]
+
+Identity = list[list[Any]]
 
 
 class Ahead(NamedTuple):
@@ -22,10 +24,18 @@ class Ahead(NamedTuple):
     paths: list[str]
     features: Features
     columns: Columns
+    identity: Identity | None
 
-    def agrees(self, paths: list[str], features: Features, columns: Columns) -> bool:
-        """Is this what is to be read?"""
-        return (self.paths, self.features, self.columns) == (paths, features, columns)
+    def agrees(
+        self, paths: list[str], features: Features, columns: Columns, identity: Identity | None
+    ) -> bool:
+        """Is this what is to be read? Another file may have taken the place of the one that was opened."""
+        return (self.paths, self.features, self.columns, self.identity) == (
+            paths,
+            features,
+            columns,
+            identity,
+        )
 
 
 def begin(args: argparse.Namespace) -> Ahead | None:
@@ -47,15 +57,27 @@ def begin(args: argparse.Namespace) -> Ahead | None:
     try:
         features = Features.from_dict(given(args, FEATURE_OPTIONS))
         columns = Columns.from_dict(given(args, COLUMN_OPTIONS))
+        identity = identity_of(args.data)
         reader = open_stream(args.data[0], features=features, columns=columns, on_error=args.on_error)
     except (OSError, ValueError):
         return None
-    return Ahead(reader, list(args.data), features, columns)
+    return Ahead(reader, list(args.data), features, columns, identity)
 
 
 def _cached(args: argparse.Namespace) -> bool:
     """Are there passes that begin with a cache, as far as can be seen?"""
     return (args.passes or 1) > 1 and not args.no_cache and os.path.exists(args.data[0] + CACHE_SUFFIX)
+
+
+def identity_of(paths: list[str]) -> Identity | None:
+    """Path, size and time of each file; None if one of them is a pipe, which has none."""
+    found: Identity = []
+    for path in paths:
+        if path == "-" or not os.path.isfile(path):
+            return None
+        status = os.stat(path)
+        found.append([os.path.realpath(path), status.st_size, status.st_mtime_ns])
+    return found
 
 
 def given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import copy
-import os
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from typing import Any
 
-from sketchnewton.cli.ahead import Ahead, given
+from sketchnewton.cli.ahead import Ahead, Identity, given, identity_of
 from sketchnewton.cli.console import Console, counted
 from sketchnewton.cli.errors import CommandError, usage_error
 from sketchnewton.cli.files import check_readable
@@ -20,14 +19,22 @@ from sketchnewton.cli.signals import GracefulStop, Stopped
 from sketchnewton.lazy import Floats, NDArray, np
 from sketchnewton.learners import Learner
 from sketchnewton.learners.rows import LARGEST_VALUE
-from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, expand_paths, open_stream
+from sketchnewton.streams import (
+    Batch,
+    BatchReader,
+    Columns,
+    Features,
+    Names,
+    expand_paths,
+    open_stream,
+)
 from sketchnewton.streams.batch import Delayed
+from sketchnewton.streams.formats import WITHOUT_COLUMNS, format_of_file
 
 __all__ = [
     "Data",
     "expand_data",
     "fit",
-    "identity_of",
     "labelled",
     "shown_paths",
     "watched",
@@ -37,8 +44,6 @@ __all__ = [
 _OURS = re.compile(r"\.skn(-cache|\.run)?$")
 
 _EXACT = "exact_names"  # the option, and the note that remembers it
-
-Identity = list[list[Any]]
 
 
 class Data:
@@ -70,8 +75,13 @@ class Data:
         if predicting:  # what mattered to training only need not be there
             remembered = Columns.from_dict(held.get("columns", {})).named
             self.columns = self.columns._replace(optional=remembered)
+        # A file of options may serve data of several formats; what was typed was meant for this.
+        self._column_options = [f"--{name}" for name in COLUMN_OPTIONS if f"--{name}" in args.spelled]
+        exact = getattr(args, _EXACT, False)
+        if exact and hasattr(args, "bits"):
+            raise usage_error("--bits does not go with --exact-names, which hashes no name: leave one out")
         self.names: Names | None = None
-        if held.get(_EXACT) or getattr(args, _EXACT, False):
+        if exact or held.get(_EXACT):
             held_names = {} if learner is None else learner.attached
             self.names = Names.from_state(held_names, exact=True) if held_names else Names(exact=True)
         elif readable:
@@ -89,7 +99,7 @@ class Data:
         """Another file, read in the same way."""
         data = copy.copy(self)
         data.typed, data._paths, data._ahead, data.columns = [path], None, None, self._typed_columns()
-        data.skipped, data.unlearnable, data.first_error = 0, 0, None
+        data.skipped, data.unlearnable, data.first_error, data._column_options = 0, 0, None, []
         return data
 
     @property
@@ -105,9 +115,18 @@ class Data:
         return shown_paths(self.typed)
 
     def check(self) -> None:
-        """Raise at once if a file cannot be read."""
+        """Raise at once if a file cannot be read, or has none of the columns that were typed."""
         for path in self.paths:
             check_readable(path)
+        if self._column_options:
+            self._check_columns({self.format or format_of_file(path) for path in self.paths})
+
+    def _check_columns(self, formats: Collection[str | None]) -> None:
+        if self._column_options and formats and WITHOUT_COLUMNS.issuperset(formats):
+            raise usage_error(
+                f"{self._column_options[0]} does not apply to {self.name}: "
+                f"{' and '.join(sorted(filter(None, formats)))} has no columns"
+            )
 
     def remembered(self) -> dict[str, Any]:
         """What predictions on other data need to know; what is as usual is not listed."""
@@ -138,7 +157,7 @@ class Data:
         """A reader of all rows, from the first."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
-            if ahead.agrees(self.paths, self.features, self.columns):
+            if ahead.agrees(self.paths, self.features, self.columns, self.identity()):
                 return ahead.reader
             ahead.reader.close()
         return open_stream(
@@ -163,6 +182,8 @@ class Data:
             return
         try:
             for batch in watched(reader, console, stop):
+                if len(self.paths) == 1:  # a pipe has not told before
+                    self._check_columns(reader.formats)
                 self.types = getattr(reader, "types", {})
                 yield batch
                 del batch
@@ -181,17 +202,6 @@ class Data:
 def expand_data(typed: list[str]) -> list[str]:
     """The files that paths, globs and directories mean; models and caches that lie among them are no data."""
     return [path for path in expand_paths(typed) if path in typed or not _OURS.search(path)]
-
-
-def identity_of(paths: list[str]) -> Identity | None:
-    """Path, size and time of each file; None if one of them is a pipe, which has none."""
-    found: Identity = []
-    for path in paths:
-        if path == "-" or not os.path.isfile(path):
-            return None
-        status = os.stat(path)
-        found.append([os.path.realpath(path), status.st_size, status.st_mtime_ns])
-    return found
 
 
 def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch | Delayed]:

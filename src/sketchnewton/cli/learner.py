@@ -51,7 +51,7 @@ def make_learner(args: argparse.Namespace) -> Learner:
     if args.positive is not None:
         if args.multiclass is not None:
             raise usage_error("--positive does not apply to --multiclass, which learns all classes")
-        learner.notes[_POSITIVE] = args.positive
+        _set_positive(learner, args.positive)
     return learner
 
 
@@ -237,6 +237,15 @@ def _resume_positive(path: str, learner: Learner, positive: float | None) -> Non
         raise usage_error(
             f"--positive {positive:.12g} does not agree with {path}, which was trained with "
             f"{label_coding(known, class_count(learner))}: {_WAYS_ON}"
+        )
+    _set_positive(learner, positive)
+
+
+def _set_positive(learner: Learner, positive: float) -> None:
+    loss = learner.loss
+    if not loss.takes(-1.0):
+        raise usage_error(
+            f"--positive makes labels -1 and +1, but the {loss.name} loss needs {loss.label_rule}: leave it out"
         )
     learner.notes[_POSITIVE] = positive
 

@@ -23,7 +23,8 @@ class _Main(Parser):
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a command line; `command` names the subcommand."""
+    """The arguments of a command line; `command` names the subcommand, `spelled` the options not from a file."""
+    spelled = {text.partition("=")[0] for text in argv}
     main = _Main(prog="skn")
     main.add_argument("--version", action="version", version=f"skn {__version__}")
     commands = main.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
@@ -39,6 +40,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if extras:
         chosen = commands.choices[args.command]
         chosen.reject(extras)
+    args.spelled = spelled
     return args
 
 

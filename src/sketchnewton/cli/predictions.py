@@ -53,7 +53,12 @@ class PredictionFormat:
             return
         lines = [" ".join(f"{value:.9g}" for value in row) for row in shown.reshape(len(shown), -1).tolist()]
         if batch.tags is not None:
-            tags = [tag.decode("utf-8", "backslashreplace") for tag in batch.tags]
+            tags = [_in_line(tag) for tag in batch.tags]
             lines = [f"{line} {tag}" if tag else line for line, tag in zip(lines, tags, strict=True)]
         file.writelines(f"{line}\n" for line in lines)
         file.flush()
+
+
+def _in_line(tag: bytes) -> str:
+    text = tag.decode("utf-8", "backslashreplace")
+    return text.replace("\r", "\\r").replace("\n", "\\n")  # which a cell of a table may have

@@ -7,9 +7,10 @@ import os
 from typing import Any
 
 from sketchnewton import learners
+from sketchnewton.cli.ahead import identity_of
 from sketchnewton.cli.checkpoint import Run, resumed
 from sketchnewton.cli.files import check_readable
-from sketchnewton.cli.input import expand_data, identity_of
+from sketchnewton.cli.input import expand_data
 from sketchnewton.cli.learner import check_agreement, load_learner
 from sketchnewton.learners import Learner
 

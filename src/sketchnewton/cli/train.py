@@ -233,9 +233,17 @@ class Training:
                     self.pupil.output = None
                     if self.stop.signal is not None or not self._worth_another(at):
                         break
+                self._check_learned()
         except (ValueError, MemoryError, CommandError) as error:
             raise self._failed(error) from None
         self.seconds = time.perf_counter() - start
+
+    def _check_learned(self) -> None:
+        left_out = self.data.skipped + self.data.unlearnable
+        if left_out and not self.pupil.rows and self.stop.signal is None:
+            raise CommandError(
+                f"{self.data.name}: no row can be learned: all {amount(left_out)} were skipped"
+            )
 
     def whence(self) -> str:
         """What is gone on with, if anything, for a line."""
@@ -297,6 +305,7 @@ class Training:
                 return
             self._settle()
             rest = self._unlearned(at, map(whole, itertools.chain([batch], views)), self.pupil.row)
+            del batch  # as above
         yield from rest if steps is None else cut_for_reports(rest, steps)
 
     def _unlearned(self, at: int, batches: Iterator[Batch], seen: int = 0) -> Iterator[Batch]:
@@ -409,4 +418,5 @@ class Training:
             notes.append(f"{self.args.model} holds the last checkpoint")
         elif self.args.model is not None:
             notes.append(f"{self.args.model} was not written")
-        return CommandError(f"{error} ({'; '.join(notes)})" if notes else str(error))
+        code = error.code if isinstance(error, CommandError) else 1
+        return CommandError(f"{error} ({'; '.join(notes)})" if notes else str(error), code)

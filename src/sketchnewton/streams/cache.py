@@ -24,10 +24,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import struct
 import sys
 from array import array
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from typing import Any, BinaryIO
 
 from sketchnewton import _native, archive
@@ -38,8 +40,8 @@ from sketchnewton.streams.reader import BatchReader
 
 __all__ = ["CacheWriter", "open_cache"]
 
-_MARK = b"sketchnewton cache 3\n"
-_END = b"sketchnewton cache end 3\n"
+_MARK = b"sketchnewton cache 4\n"
+_END = b"sketchnewton cache end 4\n"
 _ENDING = struct.Struct("<qq")  # where the end begins, its checksum
 _LENGTH = struct.Struct("<q")
 # Of a block: rows, entries, columns (-1: unknown), first line (-1: unknown), bytes of the tags, which arrays,
@@ -69,7 +71,7 @@ class CacheWriter:
         if isinstance(batch, Delayed):
             batch = batch.views
         flags, arrays = _packed(batch)
-        tags = b"\n".join(batch.tags) if batch.tags else b""
+        tags = b"".join(batch.tags) if batch.tags else b""
         columns = -1 if batch.columns is None else batch.columns
         line = -1 if batch.first_line is None else batch.first_line
         facts = (len(batch), len(batch.indices), columns, line, len(tags), flags)
@@ -168,7 +170,7 @@ class _Blocks:
             labels,
             weights=rest.pop(0) if flags & _WEIGHTS else None,
             base=rest.pop(0) if flags & _BASE else None,
-            tags=bytes(tags).split(b"\n") if flags & _TAGS else None,
+            tags=_cut(bytes(tags), rest.pop(0)) if flags & _TAGS else None,
             columns=None if columns < 0 else columns,
             first_line=None if line < 0 else line,
         )
@@ -201,7 +203,8 @@ def _ending(path: str, file: BinaryIO, key: bytes) -> tuple[int, int, dict[str, 
     """Where the blocks begin and end, and the facts; None for a cache to build anew."""
     mark = file.read(len(_MARK))
     if mark != _MARK:
-        if mark[: len(_MARK) - 2] == _MARK[:-2]:  # of another version
+        empty = not mark and stat.S_ISREG(os.fstat(file.fileno()).st_mode)  # as `mktemp` leaves it
+        if empty or mark[: len(_MARK) - 2] == _MARK[:-2]:  # of another version
             return None
         raise ParseError(
             path, None, None, "not a cache of skn, so it is not overwritten: give another --cache"
@@ -247,8 +250,8 @@ def _packed(batch: Batch) -> tuple[int, list[memoryview]]:
         arrays, flags = [*arrays, _numbers(batch.weights, "d")], flags | _WEIGHTS
     if batch.base is not None:
         arrays, flags = [*arrays, _numbers(batch.base, "d")], flags | _BASE
-    if batch.tags:
-        flags |= _TAGS
+    if batch.tags:  # any byte may be in one
+        arrays, flags = [*arrays, memoryview(array("q", map(len, batch.tags)))], flags | _TAGS
     return flags, [_cast(numbers, "B") for numbers in arrays]
 
 
@@ -263,7 +266,12 @@ def _layout(rows: int, entries: int, flags: int) -> list[tuple[str, int]]:
         ("f" if flags & _FLOAT32 else "d", entries),
         ("d", rows),
     ]
-    return layout + [("d", rows)] * (bool(flags & _WEIGHTS) + bool(flags & _BASE))
+    layout += [("d", rows)] * (bool(flags & _WEIGHTS) + bool(flags & _BASE))
+    return [*layout, ("q", rows)] if flags & _TAGS else layout
+
+
+def _cut(text: bytes, lengths: memoryview) -> list[bytes]:
+    return [text[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
 
 
 def _cast(view: memoryview, kind: Any) -> memoryview:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 LABELS = ("label", "y", "target", "_label")
@@ -32,7 +32,7 @@ class Columns(NamedTuple):
     types: tuple[tuple[str, str], ...] = ()
     """``number`` or ``text`` for columns whose type is not to be found out again: see ``with_types``."""
     optional: tuple[str, ...] = ()
-    """Those of the columns above that may be missing, as a label always may; others are taken for mistyped."""
+    """Those of the columns above that may be missing; others are taken for mistyped."""
 
     def with_types(self, types: Mapping[str, str]) -> Columns:
         """These columns, with the types that a reader found: ``reader.types``."""
@@ -51,8 +51,8 @@ class Columns(NamedTuple):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The columns that have been named, but for the label."""
-        return (*filter(None, (self.weight, self.tag)), *self.drop, *self.categorical)
+        """The columns that have been named."""
+        return (*filter(None, (self.label, self.weight, self.tag)), *self.drop, *self.categorical)
 
     def label_among(self, names: Collection[str]) -> str | None:
         """The column of the label; None if there is none."""
@@ -67,6 +67,14 @@ class Columns(NamedTuple):
     def tag_among(self, names: Collection[str]) -> str | None:
         """The column of the tag; None if there is none."""
         return _among(names, self.tag, TAG)
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """` (did you mean …?)` for the closest of `names` to one that is not among them, or nothing."""
+    import difflib  # noqa: PLC0415 - only after a typing error
+
+    found = difflib.get_close_matches(name, list(names), n=1)
+    return f" (did you mean '{found[0]}'?)" if found else ""
 
 
 def _among(names: Collection[str], given: str | None, usual: str) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sketchnewton.streams.batch import Batch, Delayed
 from sketchnewton.streams.columns import Columns
 from sketchnewton.streams.features import Features
-from sketchnewton.streams.files import Source
+from sketchnewton.streams.files import Source, open_source
 from sketchnewton.streams.hashing import Names
 from sketchnewton.streams.lines import BATCH_BYTES, MAX_LINE_BYTES
 from sketchnewton.streams.problems import Problems
@@ -19,6 +19,8 @@ from sketchnewton.streams.svmlight import svmlight_parser
 from sketchnewton.streams.vw import vw_parser
 
 FORMATS = ("svmlight", "vw", "csv", "tsv", "parquet", "arrow", "jsonl", "npz")
+WITHOUT_COLUMNS = frozenset(("svmlight", "vw", "npz"))
+"""Formats to which ``Columns`` say nothing."""
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
 _BY_NAME = {
@@ -82,7 +84,12 @@ def open_stream(
         names.join((features or Features()).joins)
     opener = _Opener(format, features or Features(), columns or Columns(), names, batch_bytes, max_line_bytes)
     return BatchReader(
-        expand_paths(paths), opener.parse, on_error=on_error, prefetch=prefetch, types=opener.types
+        expand_paths(paths),
+        opener.parse,
+        on_error=on_error,
+        prefetch=prefetch,
+        types=opener.types,
+        formats=opener.parsers.keys(),
     )
 
 
@@ -125,6 +132,15 @@ def format_of_name(path: str) -> str | None:
     return _BY_NAME.get(ending)
 
 
+def format_of_file(path: str) -> str | None:
+    """The format that a file's name says, or else its first bytes; None for a pipe, which is read only once."""
+    named = format_of_name(path)
+    if named is not None or not os.path.isfile(path):
+        return named
+    with open_source(path) as source:
+        return format_of_content(source.first_line(_LOOK))
+
+
 def format_of_content(start: bytes) -> str:
     """The format that a file's first bytes look like; svmlight when they look like none."""
     for magic, name in _BY_MAGIC.items():
@@ -153,7 +169,7 @@ def _files_in(folder: str) -> list[str]:
 class _Opener:
     """Knows how each input is to be read; parsers are made once, so that they agree on what they learned.
 
-    `types` are those of the columns of tables, as they are found out.
+    `types` are those of the columns of tables, and `parsers` those of formats, as they are found out.
     """
 
     def __init__(
@@ -172,14 +188,14 @@ class _Opener:
         self.batch_bytes = batch_bytes
         self.max_line_bytes = max_line_bytes
         self.types: dict[str, str] = {}
-        self._parsers: dict[str, Parse] = {}
+        self.parsers: dict[str, Parse] = {}
 
     def parse(self, source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
         """The batches of one input."""
         format = self.format or format_of_name(source.name) or format_of_content(source.first_line(_LOOK))
-        if format not in self._parsers:
-            self._parsers[format] = self._make(format)
-        return self._parsers[format](source, problems)
+        if format not in self.parsers:
+            self.parsers[format] = self._make(format)
+        return self.parsers[format](source, problems)
 
     def _make(self, format: str) -> Parse:
         if format in ("svmlight", "vw"):

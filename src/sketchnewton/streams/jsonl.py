@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sketchnewton import _native
 from sketchnewton.streams.batch import Batch, Delayed
-from sketchnewton.streams.columns import Columns
+from sketchnewton.streams.columns import Columns, meant
 from sketchnewton.streams.features import Features
 from sketchnewton.streams.files import Source
 from sketchnewton.streams.hashing import Names
@@ -53,7 +53,7 @@ def jsonl_parser(
                 error = (1, "", None, end + 1)
                 break
             try:
-                rows.add(record.removeprefix(b"\xef\xbb\xbf"))
+                rows.add(record.removeprefix(b"\xef\xbb\xbf"), first=line + lines == 1)
             except _Mistake as mistake:
                 error = (mistake.column, mistake.message, mistake.token, end + 1)
                 break
@@ -110,13 +110,16 @@ class _Rows:
     numbers: dict[str, int] = field(default_factory=dict)
     texts: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def add(self, record: bytes) -> None:
-        """One line; a blank one is nothing."""
+    def add(self, record: bytes, *, first: bool = False) -> None:
+        """One line; a blank one is nothing. The `first` has to have a label that was named, be it null."""
         if not record.strip():
             return
         kept = len(self.values)
         try:
-            self._row(_decode(record))
+            pairs = _decode(record)
+            if first:
+                self._check_label([key for key, _ in pairs])
+            self._row(pairs)
         except _Bad as bad:
             del self.values[kept:], self.slots[kept:]
             sought = json.dumps(bad.key, ensure_ascii=False) if bad.key else str(bad.value)
@@ -124,6 +127,12 @@ class _Rows:
             message = f"{bad.expected} for '{bad.key}'" if bad.key else bad.expected
             raise _Mistake(1 + max(0, place), message, _shown(bad.value)) from None
         self.ends.append(len(self.values))
+
+    def _check_label(self, keys: list[str]) -> None:
+        label = self.columns.label
+        if label is not None and label not in (*keys, *self.columns.optional):
+            message = f"expected the label as '{label}'{meant(label, keys)}"
+            raise _Mistake(1, message, ", ".join(keys).encode("utf-8", "surrogatepass"))
 
     def _row(self, pairs: _Pairs) -> None:
         columns = self.columns

@@ -7,7 +7,7 @@ import queue
 import stat
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sketchnewton.streams.batch import Batch, Delayed, ParseError
@@ -26,7 +26,7 @@ class BatchReader(Iterator[Batch]):
     ``position`` of ``size`` compressed bytes were needed for what was delivered so far; ``size`` is None
     if there is a pipe. ``rows`` counts the delivered rows, ``skipped`` the bad ones before them, of which
     ``first_error`` is the first; ``path`` is the input that the last batch came from; ``types`` are those of a
-    table's columns, for ``Columns.with_types``.
+    table's columns, for ``Columns.with_types``; ``formats`` are those of the inputs that were opened.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class BatchReader(Iterator[Batch]):
         on_error: str = "stop",
         prefetch: bool = True,
         types: Mapping[str, str] | None = None,
+        formats: Collection[str] = (),
     ) -> None:
         problems = Problems(on_error)
         inputs = _Inputs(paths)
@@ -47,6 +48,7 @@ class BatchReader(Iterator[Batch]):
         self.skipped = 0
         self.first_error: str | None = None
         self.types = {} if types is None else types
+        self.formats = formats
         steps = inputs.steps(parse, problems)
         self._problems = problems
         self._steps = _Prefetched(inputs, steps) if prefetch else _Direct(inputs, steps)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sketchnewton import _native
 from sketchnewton.streams.batch import Batch
-from sketchnewton.streams.columns import Columns
+from sketchnewton.streams.columns import Columns, meant
 from sketchnewton.streams.features import Features
 from sketchnewton.streams.hashing import Names
 
@@ -38,7 +38,7 @@ class Roles:
             raise ValueError(f"column names must differ, but '{min(doubles)}' comes twice")
         for name in columns.named:
             if name not in names and name not in columns.optional:
-                raise ValueError(f"no column is named '{name}'; there are {known}")
+                raise ValueError(f"no column is named '{name}'{meant(name, names)}; there are {known}")
         roles = columns.label_among(names), columns.weight_among(names), columns.tag_among(names)
         taken = {*roles, *columns.drop}
         return cls(*roles, tuple(name for name in names if name not in taken))
