@@ -68,7 +68,7 @@ BATCHES = {
     "one row with an empty tag": some_batch(1, tags=[b""]),
     "rows without features": Batch(np.zeros(4, np.int64), np.empty(0, np.int64), np.empty(0), np.ones(3)),
     "large indices": Batch(np.array([0, 1]), np.array([1 << 40]), np.array([0.1]), np.array([np.nan])),
-    "no features, no rows with any": Batch(
+    "a weighted row without features": Batch(
         np.zeros(2, np.int64), np.empty(0, np.int64), np.empty(0), np.ones(1), weights=np.ones(1)
     ),
     "values beyond float32": Batch(

@@ -9,6 +9,7 @@ True
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,7 +72,7 @@ class _Names:
         self.__dict__.update(state, _index=_native.NameIndex())
 
 
-class _Model(base.Base):
+class _Model(base.Base, ABC):
     """What both models share. River wants each parameter to be an attribute of its name."""
 
     _classes: ClassVar[bool]
@@ -107,9 +108,9 @@ class _Model(base.Base):
         self._new_learner()  # wrong parameters are refused now
         self._start()
 
+    @abstractmethod
     def _start(self) -> None:
-        """What a model that has seen nothing holds: for the classifier and the regressor below to say."""
-        raise NotImplementedError
+        """What a model that has seen nothing holds."""
 
     def _new_learner(self) -> Learner:
         return newton_learner(

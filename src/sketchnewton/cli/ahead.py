@@ -30,12 +30,8 @@ class Ahead(NamedTuple):
         self, paths: list[str], features: Features, columns: Columns, identity: Identity | None
     ) -> bool:
         """Is this what is to be read? Another file may have taken the place of the one that was opened."""
-        return (self.paths, self.features, self.columns, self.identity) == (
-            paths,
-            features,
-            columns,
-            identity,
-        )
+        wanted = (paths, features, columns, identity)
+        return (self.paths, self.features, self.columns, self.identity) == wanted
 
 
 def begin(args: argparse.Namespace) -> Ahead | None:

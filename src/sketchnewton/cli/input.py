@@ -19,15 +19,7 @@ from sketchnewton.cli.signals import GracefulStop, Stopped
 from sketchnewton.lazy import Floats, NDArray, np
 from sketchnewton.learners import Learner
 from sketchnewton.learners.rows import LARGEST_VALUE
-from sketchnewton.streams import (
-    Batch,
-    BatchReader,
-    Columns,
-    Features,
-    Names,
-    expand_paths,
-    open_stream,
-)
+from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, expand_paths, open_stream
 from sketchnewton.streams.batch import Delayed
 from sketchnewton.streams.formats import WITHOUT_COLUMNS, format_of_file
 

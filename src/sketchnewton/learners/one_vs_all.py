@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from sketchnewton import _native
-from sketchnewton.lazy import ArrayLike, Floats, NDArray, np
+from sketchnewton.lazy import Floats, NDArray, np
 from sketchnewton.learners.base import Arrays, Learner, checked_size
-from sketchnewton.learners.rows import as_vector, as_weights
 
 MOST_CLASSES = 100_000
 
@@ -44,25 +43,6 @@ class OneVsAll(Learner):
         super().__init__(loss=first.loss)
         self.loss.check_labels([-1.0, 1.0])
         self._params = {"make": kind.__name__, "classes": self.classes, "parameters": first.params}
-
-    def learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Floats:
-        """Predict each row, then learn its class; return the scores, one row of `classes` numbers per row."""
-        labels = as_vector(y, "y", len(np.atleast_1d(np.asarray(y))))
-        fits = (labels == np.floor(labels)) & (labels >= 0) & (labels < self.classes)
-        if not fits.all():
-            at = int((~fits).argmax())
-            raise ValueError(
-                f"label {labels[at]:g} at position {at} is invalid: must be a class 0 to {self.classes - 1}"
-            )
-        weights = as_weights(sample_weight, len(labels))
-        return self._scores(
-            lambda k: self.learners[k].learn(X, np.where(labels == k, 1.0, -1.0), weights), len(labels)
-        )
-
-    def predict(self, X: Any) -> Floats:
-        """The scores of each row, as they stand."""
-        first = self.learners[0].predict(X)
-        return self._scores(lambda k: self.learners[k].predict(X) if k else first, len(first))
 
     def merge(self, other: Self) -> Self:
         """Merge the learners of each class. Returns the learner; `other` stays as it is."""
@@ -109,20 +89,6 @@ class OneVsAll(Learner):
         """Learners of one number have it."""
         raise AttributeError("a learner of several classes has `intercepts`")
 
-    def _scores(self, one: Callable[[int], Floats], rows: int) -> Floats:
-        scores = np.empty((rows, self.classes))
-        with self._lock:
-            if self.threads > 1:
-                from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - slow to import
-
-                with ThreadPoolExecutor(self.threads) as pool:
-                    columns = list(pool.map(one, range(self.classes)))
-            else:
-                columns = list(map(one, range(self.classes)))
-        for k, column in enumerate(columns):
-            scores[:, k] = column
-        return scores
-
     def largest_weights(self, n: int | None = None) -> tuple[NDArray[np.int64], Floats]:
         """The features with the largest weights in any class, and their weights, one column per class."""
         weights = self.weights
@@ -150,17 +116,38 @@ class OneVsAll(Learner):
         if len({learner.rows_seen for learner in self.learners}) != 1:
             raise ValueError("its classes have seen different rows")
 
-    # `learn` and `predict` above hand whole batches to the classes' learners, which do these for themselves: the
-    # base class's way through them is never taken.
+    def _check_labels(self, labels: Floats) -> None:
+        fits = (labels == np.floor(labels)) & (labels >= 0) & (labels < self.classes)
+        if not fits.all():
+            at = int((~fits).argmax())
+            raise ValueError(
+                f"label {labels[at]:g} at position {at} is invalid: must be a class 0 to {self.classes - 1}"
+            )
+
+    def _empty(self, n: int) -> Floats:
+        return np.empty((n, self.classes))
 
     def _reserve(self, largest: int, widest: int) -> None:
-        raise NotImplementedError
+        for learner in self.learners:
+            learner._reserve(largest, widest)
 
     def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
-        raise NotImplementedError
+        self._fill(out, lambda k: self.learners[k].learn(rows, np.where(labels == k, 1.0, -1.0), weights))
 
     def _predict(self, rows: _native.Rows, out: Floats) -> None:
-        raise NotImplementedError
+        self._fill(out, lambda k: self.learners[k].predict(rows))
+
+    def _fill(self, out: Floats, column: Callable[[int], Floats]) -> None:
+        """Column k of `out` by `column(k)`, several at a time."""
+        if self.threads > 1:
+            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - slow to import
+
+            with ThreadPoolExecutor(self.threads) as pool:
+                columns = list(pool.map(column, range(self.classes)))
+        else:
+            columns = list(map(column, range(self.classes)))
+        for k, numbers in enumerate(columns):
+            out[:, k] = numbers
 
 
 def _learner_class(name: str) -> type[Learner]:
