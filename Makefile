@@ -21,7 +21,7 @@ demo: $(VENV)/.installed ## install into .venv, train on ill-conditioned and rea
 
 test: $(VENV)/.installed ## install into .venv, lint, type-check, fuzz the parser, run all tests
 	$(MAKE) -j2 --output-sync=target check fuzz
-	$(BIN)/python -m pytest $(PARALLEL) --doctest-modules --ignore-glob='*/sketchnewton/torch.py' --pyargs tests sketchnewton
+	$(BIN)/python -m pytest $(PARALLEL) --doctest-modules --ignore-glob='*/sketchnewton/torch/*' --pyargs tests sketchnewton
 
 # This very version: wherever its build for processors alone is at hand, others bring gigabytes for graphics cards.
 test-torch: $(VENV)/.installed ## install PyTorch into .venv, run the tests of its optimizers

@@ -62,7 +62,7 @@ class _ScaledNewton(SketchedNewton):
         super().__init__(
             "rp", 10, alpha=sigma / eta, loss="absolute", clip=None, curvature=0.0, dtype="float64"
         )
-        from sketchnewton import _native  # noqa: PLC0415 - a schedule that users cannot choose
+        from sketchnewton import _native  # a schedule that users cannot choose
 
         self._problem = _native.problem(self.loss.code, 0.0, np.inf, 0.0, 1.0 / eta, 0.5)
         self._kernel = self._bind()

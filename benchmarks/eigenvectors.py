@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from sketchnewton.cli.eigen_games import METHODS, compare, exponent
+from sketchnewton.cli.pictures.eigen_games import METHODS, compare, exponent
 from sketchnewton.eigen import EpochPowerMethod, FollowPerturbedLeader, OjaLearner, play
 from sketchnewton.eigen.noise import scale_for
 from sketchnewton.eigen.sequences import SEQUENCES

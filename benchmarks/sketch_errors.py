@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def draw(path: Path, results: dict[str, dict[str, list[float]]]) -> None:
-    from matplotlib import pyplot as plt  # noqa: PLC0415 - optional
+    from matplotlib import pyplot as plt  # optional
 
     figure, axes = plt.subplots(2, len(results), figsize=(3.2 * len(results), 6), layout="constrained")
     for column, (name, table) in enumerate(results.items()):

@@ -127,10 +127,10 @@ def show(rows: list[Row]) -> None:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    import matplotlib  # noqa: PLC0415 - only for the picture
+    import matplotlib  # only for the picture
 
     matplotlib.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
+    import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 0.24 * len(rows) + 1.2), layout="constrained")
     ordered = sorted(rows, key=lambda row: (row.half, -row.bank))

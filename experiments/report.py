@@ -166,10 +166,10 @@ def _cell(value: object) -> str:
 
 
 def _svg(figure: Figure) -> str:
-    import matplotlib  # noqa: PLC0415 - of the extra `plot`
+    import matplotlib  # of the extra `plot`
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot  # noqa: PLC0415
+    from matplotlib import pyplot
 
     style = {
         "svg.fonttype": "none",

@@ -98,7 +98,7 @@ class Experiment:
 @cache
 def package_digest() -> str:
     """Of the package as it is installed."""
-    import sketchnewton  # noqa: PLC0415
+    import sketchnewton
 
     folder = Path(sketchnewton.__file__).parent
     paths = (path for path in sorted(folder.rglob("*")) if path.suffix in (".py", ".so", ".pyd"))

@@ -226,7 +226,7 @@ def main() -> None:
 
 def plot(results: dict[str, dict[str, Any]], path: str) -> None:
     """Training loss, as a running mean of five batches, and test accuracy along the epoch."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - the measurements do without
+    from matplotlib.figure import Figure  # the measurements do without
 
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)

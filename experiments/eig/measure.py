@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sketchnewton.cli.eigen_games import METHODS, grow
+from sketchnewton.cli.pictures.eigen_games import METHODS, grow
 
 
 def regret(method: str, n: int, rounds: int, seeds: int) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.runner import Experiment, Figure, Job, Outcome, Results, Table
-from sketchnewton.cli.eigen_games import METHODS, exponent
+from sketchnewton.cli.pictures.eigen_games import METHODS, exponent
 
 DIMENSION, ROUNDS = 10, 1000
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from experiments.data import DATA_SETS, load, read, with_constant
 from experiments.passes import Method, learner_of, mistakes, running_mean
 from sketchnewton import SketchedNewton
-from sketchnewton.cli.demo_data import ill_conditioned
+from sketchnewton.cli.pictures.demo_data import ill_conditioned
 
 Floats = npt.NDArray[np.float64]
 STEPS = [2.0**j for j in range(-3, 7)]

@@ -15,13 +15,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sketchnewton.decomposition import SketchedPCA
-    from sketchnewton.estimators import (
-        SketchedAdaGradClassifier,
-        SketchedAdaGradRegressor,
-        SketchedNewtonClassifier,
-        SketchedNewtonRegressor,
-    )
     from sketchnewton.learners import (
         AdaGrad,
         AdaLR,
@@ -48,6 +41,13 @@ if TYPE_CHECKING:
         RobustFrequentDirections,
         Sketch,
     )
+    from sketchnewton.sklearn import (
+        SketchedAdaGradClassifier,
+        SketchedAdaGradRegressor,
+        SketchedNewtonClassifier,
+        SketchedNewtonRegressor,
+    )
+    from sketchnewton.sklearn.decomposition import SketchedPCA
 
 __version__ = "0.1.0"
 
@@ -66,11 +66,11 @@ _HOME = {
     "SketchedNewton": "learners",
     "Loss": "losses",
     "load": "model_file",
-    "SketchedPCA": "decomposition",
-    "SketchedAdaGradClassifier": "estimators",
-    "SketchedAdaGradRegressor": "estimators",
-    "SketchedNewtonClassifier": "estimators",
-    "SketchedNewtonRegressor": "estimators",
+    "SketchedPCA": "sklearn.decomposition",
+    "SketchedAdaGradClassifier": "sklearn",
+    "SketchedAdaGradRegressor": "sklearn",
+    "SketchedNewtonClassifier": "sklearn",
+    "SketchedNewtonRegressor": "sklearn",
     "CompensativeFrequentDirections": "sketches",
     "ExactCovariance": "sketches",
     "FrequentDirections": "sketches",

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 
-from sketchnewton import archive, learners, sketches
+from sketchnewton import learners, sketches
+from sketchnewton.core import archive
 
 __all__ = ["load", "load_learner", "load_sketch"]
 

@@ -25,7 +25,7 @@ except ImportError as error:
 
 from sketchnewton import _native
 from sketchnewton.learners import Learner
-from sketchnewton.learners.choice import newton_learner
+from sketchnewton.learners.default_learner import newton_learner
 from sketchnewton.learners.probabilities import class_probabilities, class_probabilities_of_row
 from sketchnewton.learners.rows import checked_scan
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.devtools import Browser
-from tests.experiment_support import TOY, toy
+from tests.theory.experiment_support import TOY, toy
 
 CHROMIUM = shutil.which("chromium")
 if CHROMIUM is None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from sketchnewton.cli import help_pages
-from sketchnewton.cli.options import parsers
+from sketchnewton.cli.options import help_pages
+from sketchnewton.cli.options.commands import parsers
 
 __all__ = ["page"]
 

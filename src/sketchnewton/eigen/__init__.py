@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from sketchnewton import archive
+from sketchnewton.core import archive
 from sketchnewton.eigen.asymmetric import AsymmetricLearner
 from sketchnewton.eigen.base import EigenLearner
 from sketchnewton.eigen.frank_wolfe import OnlineFrankWolfe

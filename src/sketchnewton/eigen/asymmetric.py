@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from sketchnewton import archive
+from sketchnewton.core import archive
 from sketchnewton.eigen.base import Arrays, EigenLearner, Path, checked_size, shaped, unit_vector
 from sketchnewton.eigen.matrices import Dense, Factor, Floats, Matrix, Sparse, as_array, as_rows, within
 
@@ -109,7 +109,7 @@ class AsymmetricLearner:
     @classmethod
     def from_archive(cls, header: Mapping[str, Any], arrays: Arrays, path: Path = "model") -> Self:
         """Rebuild a learner from what `archive.read` returned for `path`."""
-        from sketchnewton.eigen import known_class  # noqa: PLC0415 - that module imports this one
+        from sketchnewton.eigen import known_class  # that module imports this one
 
         try:
             kind = known_class(header["learner"]["class"])

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchnewton import archive
+from sketchnewton.core import archive
 from sketchnewton.eigen.matrices import Floats, Matrix, as_matrix, within
 
 __all__ = ["Arrays", "EigenLearner", "checked_positive", "checked_size", "shaped", "unit_vector"]

@@ -6,32 +6,32 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sketchnewton.learners.adaptive import AdaGrad
-    from sketchnewton.learners.adaptive_dense import AdaLR, FullAdaGrad, RadaGrad
-    from sketchnewton.learners.adaptive_sketch import SketchedAdaGrad
-    from sketchnewton.learners.bank import NewtonBank
+    from sketchnewton.learners.adagrad.dense import AdaLR, FullAdaGrad, RadaGrad
+    from sketchnewton.learners.adagrad.diagonal import AdaGrad
+    from sketchnewton.learners.adagrad.sketched import SketchedAdaGrad
     from sketchnewton.learners.base import Learner
-    from sketchnewton.learners.full import FullNewton
-    from sketchnewton.learners.invariant import InvariantNewton
-    from sketchnewton.learners.newton import OnlineGradient, SketchedNewton
-    from sketchnewton.learners.one_vs_all import OneVsAll
-    from sketchnewton.learners.shared import SharedNewton
+    from sketchnewton.learners.multiclass import OneVsAll
+    from sketchnewton.learners.newton.bank import NewtonBank
+    from sketchnewton.learners.newton.full import FullNewton
+    from sketchnewton.learners.newton.invariant import InvariantNewton
+    from sketchnewton.learners.newton.shared import SharedNewton
+    from sketchnewton.learners.newton.sketched import OnlineGradient, SketchedNewton
 
 # Imported on first use: a command needs one or two of them, and starting must be quick.
 _HOME = {
-    "AdaGrad": "adaptive",
-    "AdaLR": "adaptive_dense",
-    "FullAdaGrad": "adaptive_dense",
-    "FullNewton": "full",
-    "InvariantNewton": "invariant",
+    "AdaGrad": "adagrad.diagonal",
+    "AdaLR": "adagrad.dense",
+    "FullAdaGrad": "adagrad.dense",
+    "FullNewton": "newton.full",
+    "InvariantNewton": "newton.invariant",
     "Learner": "base",
-    "NewtonBank": "bank",
-    "OneVsAll": "one_vs_all",
-    "OnlineGradient": "newton",
-    "RadaGrad": "adaptive_dense",
-    "SharedNewton": "shared",
-    "SketchedAdaGrad": "adaptive_sketch",
-    "SketchedNewton": "newton",
+    "NewtonBank": "newton.bank",
+    "OneVsAll": "multiclass",
+    "OnlineGradient": "newton.sketched",
+    "RadaGrad": "adagrad.dense",
+    "SharedNewton": "newton.shared",
+    "SketchedAdaGrad": "adagrad.sketched",
+    "SketchedNewton": "newton.sketched",
 }
 
 __all__ = [

@@ -10,9 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
-from sketchnewton import _native, archive
-from sketchnewton.lazy import ArrayLike, Floats, NDArray, np
-from sketchnewton.learners.arrays import before_numpy
+from sketchnewton import _native
+from sketchnewton.core import archive
+from sketchnewton.core.state import before_numpy
+from sketchnewton.core.types import ArrayLike, Floats, NDArray, np
 from sketchnewton.learners.rows import as_rows, as_vector, as_weights, checked_scan
 from sketchnewton.losses import Loss, get_loss
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sketchnewton.lazy import Floats, NDArray, np
+from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.losses import Loss
 
 

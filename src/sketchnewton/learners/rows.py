@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from sketchnewton import _native
-from sketchnewton.lazy import ArrayLike, Floats, np
+from sketchnewton.core.types import ArrayLike, Floats, np
 
 LARGEST_VALUE = _native.LARGEST_VALUE
 

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 from sketchnewton import _native
-from sketchnewton.lazy import Floats, Integers, NDArray, np
-from sketchnewton.learners.arrays import zeros
+from sketchnewton.core.state import zeros
+from sketchnewton.core.types import Floats, Integers, NDArray, np
 from sketchnewton.learners.base import Arrays, Learner
 
 FIRST_CAPACITY = 1024

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sketchnewton import archive
+from sketchnewton.core import archive
 from sketchnewton.sketches.parameters import checked_dtype
 from sketchnewton.sketches.rows import LARGEST_SUM_OF_SQUARES, Rows, as_rows
 from sketchnewton.sketches.spectrum import Floats, safe_exponent, scaled
@@ -198,7 +198,7 @@ class Sketch(ABC):
         V = self._low_rank().directions.astype(np.float64, copy=False)
         if rows.dense is not None:
             return np.asarray(rows.dense @ V.T, np.float64)
-        from scipy.sparse import csr_array  # noqa: PLC0415 - dense users need not wait for it
+        from scipy.sparse import csr_array  # dense users need not wait for it
 
         indptr, indices, data = rows.sparse
         matrix = csr_array((data, indices, indptr), (len(rows), rows.width))

@@ -238,7 +238,7 @@ def _restored_sparse(arrays: Arrays, name: str, n_features: int, dtype: str) -> 
     """The sparse rows of a file, if it has any."""
     if f"{name}.indptr" not in arrays:
         return None
-    from scipy.sparse import csr_array  # noqa: PLC0415 - dense users need not wait for it
+    from scipy.sparse import csr_array  # dense users need not wait for it
 
     data = expect(arrays, f"{name}.data", dtype, (None,))
     indices = expect(arrays, f"{name}.indices", np.int64, (len(data),))

@@ -63,7 +63,7 @@ class Rows:
 
     def csr(self, start: int, stop: int, dtype: DTypeLike) -> Any:
         """The rows `start` to `stop` of a sparse matrix, as SciPy would make them of a dense one."""
-        from scipy.sparse import csr_array  # noqa: PLC0415 - dense users need not wait for it
+        from scipy.sparse import csr_array  # dense users need not wait for it
 
         indptr, indices, data = self.sparse
         part = slice(indptr[start], indptr[stop])

@@ -107,7 +107,7 @@ def concatenated(stacks: Sequence[Stack]) -> Stack:
     parts = [stack.sparse for stack in stacks if stack.sparse is not None]
     sparse = None
     if parts:
-        from scipy.sparse import vstack  # noqa: PLC0415 - dense users need not wait for it
+        from scipy.sparse import vstack  # dense users need not wait for it
 
         sparse = parts[0] if len(parts) == 1 else vstack(parts, format="csr")
     if all(stack.mix is None for stack in stacks):

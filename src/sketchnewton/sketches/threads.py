@@ -41,6 +41,6 @@ def one_blas_thread() -> Iterator[None]:
 @cache
 def _libraries(scipy: bool) -> list[Any]:
     """NumPy's BLAS, and SciPy's if it is loaded."""
-    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - looking for them takes milliseconds
+    from threadpoolctl import ThreadpoolController  # looking for them takes milliseconds
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)

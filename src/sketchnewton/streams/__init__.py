@@ -13,15 +13,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sketchnewton.streams.batch import Batch, ParseError
-from sketchnewton.streams.columns import Columns
-from sketchnewton.streams.features import Features
-from sketchnewton.streams.files import Source, open_source
-from sketchnewton.streams.formats import FORMATS, expand_paths, format_of_name, open_stream
-from sketchnewton.streams.hashing import Names, hash_feature, hash_namespace
+from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.features.columns import Columns
+from sketchnewton.features.names import Names, hash_feature, hash_namespace
+from sketchnewton.features.options import Features
+from sketchnewton.streams.formats.svmlight import read_svmlight
+from sketchnewton.streams.formats.vw import read_vw
+from sketchnewton.streams.opening import FORMATS, expand_paths, format_of_name, open_stream
 from sketchnewton.streams.reader import BatchReader
-from sketchnewton.streams.svmlight import read_svmlight
-from sketchnewton.streams.vw import read_vw
+from sketchnewton.streams.source import Source, open_source
 
 if TYPE_CHECKING:
     from sketchnewton.streams.writers import WRITABLE, BatchWriter, open_writer
@@ -53,6 +53,6 @@ def __getattr__(name: str) -> Any:
     # Imported when they are asked for: most commands write no rows.
     if name not in ("WRITABLE", "BatchWriter", "open_writer"):
         raise AttributeError(f"module 'sketchnewton.streams' has no attribute {name!r}")
-    from sketchnewton.streams import writers  # noqa: PLC0415
+    from sketchnewton.streams import writers
 
     return getattr(writers, name)

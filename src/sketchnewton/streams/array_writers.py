@@ -9,9 +9,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from sketchnewton.streams.arrow import import_arrow
-from sketchnewton.streams.batch import Batch
-from sketchnewton.streams.hashing import Names
+from sketchnewton.core.batch import Batch
+from sketchnewton.features.names import Names
+from sketchnewton.streams.formats.arrow import import_arrow
 from sketchnewton.streams.writers import BatchWriter
 
 _PIECE = 1 << 20

@@ -32,11 +32,12 @@ from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Any, BinaryIO
 
-from sketchnewton import _native, archive
-from sketchnewton.lazy import np
-from sketchnewton.streams.batch import Batch, Delayed, ParseError
-from sketchnewton.streams.files import Source
+from sketchnewton import _native
+from sketchnewton.core import archive
+from sketchnewton.core.batch import Batch, Delayed, ParseError
+from sketchnewton.core.types import np
 from sketchnewton.streams.reader import BatchReader
+from sketchnewton.streams.source import Source
 
 __all__ = ["CacheWriter", "open_cache"]
 

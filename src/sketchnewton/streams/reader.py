@@ -10,9 +10,9 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from sketchnewton.streams.batch import Batch, Delayed, ParseError
-from sketchnewton.streams.files import Cancelled, Source, open_source
-from sketchnewton.streams.problems import Problems
+from sketchnewton.core.batch import Batch, Delayed, ParseError
+from sketchnewton.streams.error_policy import Problems
+from sketchnewton.streams.source import Cancelled, Source, open_source
 
 AHEAD = 2  # batches waiting: one is enough to keep both threads busy, two absorb their unevenness
 

@@ -15,11 +15,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from sketchnewton import _native, archive
-from sketchnewton.streams.batch import Batch
-from sketchnewton.streams.columns import LABELS, TAG, WEIGHT
-from sketchnewton.streams.formats import format_of_name
-from sketchnewton.streams.hashing import Names
+from sketchnewton import _native
+from sketchnewton.core import archive
+from sketchnewton.core.batch import Batch
+from sketchnewton.features.columns import LABELS, TAG, WEIGHT
+from sketchnewton.features.names import Names
+from sketchnewton.streams.opening import format_of_name
 
 WRITABLE = ("svmlight", "vw", "csv", "tsv", "jsonl", "npz", "parquet")
 
@@ -343,13 +344,13 @@ def _plain(number: float) -> float | int:
 
 
 def _npz(path: str, columns: int | None, names: Names | None) -> BatchWriter:
-    from sketchnewton.streams.array_writers import NpzWriter  # noqa: PLC0415
+    from sketchnewton.streams.array_writers import NpzWriter
 
     return NpzWriter(path, columns, names)
 
 
 def _parquet(path: str, columns: int | None, names: Names | None) -> BatchWriter:
-    from sketchnewton.streams.array_writers import ParquetWriter  # noqa: PLC0415
+    from sketchnewton.streams.array_writers import ParquetWriter
 
     return ParquetWriter(path, columns, names)
 
@@ -386,21 +387,21 @@ def _output(path: str) -> AbstractContextManager[Any]:
 def _compressor(file: BinaryIO, ending: str) -> Any:
     # Imported only where such a file is written.
     if ending == ".gz":
-        import gzip  # noqa: PLC0415
+        import gzip
 
         return gzip.GzipFile("", "wb", 6, file, mtime=0)
     if ending == ".bz2":
-        import bz2  # noqa: PLC0415
+        import bz2
 
         return bz2.BZ2File(file, "wb")
     if ending == ".xz":
-        import lzma  # noqa: PLC0415
+        import lzma
 
         return lzma.LZMAFile(file, "wb")
     if sys.version_info >= (3, 14):
-        from compression import zstd  # noqa: PLC0415
+        from compression import zstd
     else:
-        from backports import zstd  # noqa: PLC0415
+        from backports import zstd
     return zstd.ZstdFile(file, "wb")
 
 

@@ -1,0 +1,293 @@
+"""`skn bench`: learners compared on the user's data, each with the best value of a small grid, in one pass."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sketchnewton.cli.io.console import Console, amount, counted, number, percent
+from sketchnewton.cli.io.data_source import Data, fit, shown_paths
+from sketchnewton.cli.io.errors import CommandError, usage_error
+from sketchnewton.cli.io.files import check_writable
+from sketchnewton.cli.io.signals import GracefulStop
+from sketchnewton.cli.options.commands import parsers
+from sketchnewton.cli.options.parser import nearest
+from sketchnewton.cli.train.labels import Labels, LabelWatch
+from sketchnewton.cli.train.learner import build
+from sketchnewton.cli.train.passes import Passes
+from sketchnewton.cli.train.rows import cut
+from sketchnewton.evaluation import ProgressiveScore
+from sketchnewton.learners import Learner
+from sketchnewton.losses import get_loss
+from sketchnewton.streams import Batch
+
+__all__ = ["Contender", "run"]
+
+_ALPHAS = (None, 0.1, 1.0, 10.0, 100.0)
+_ETAS = (0.01, 0.03, 0.1, 0.3, 1.0)
+_PICTURES = (".png", ".svg", ".pdf")
+_WIDEST_FULL = 2_000  # features, beyond which a full matrix takes too long
+
+
+@dataclass
+class Contender:
+    """A learner and the values of the one option that is tried; None is the learner's own choice."""
+
+    name: str
+    kind: str
+    options: dict[str, Any]
+    tried: str | None = None
+    grid: tuple[float | None, ...] = (None,)
+    scores: dict[float | None, ProgressiveScore] = field(default_factory=dict)
+    seconds: dict[float | None, float] = field(default_factory=dict)
+    skipped: str | None = None  # why it was not run
+
+    @property
+    def best(self) -> float | None:
+        """The value with the smallest loss."""
+        return min(self.scores, key=lambda value: _finite_loss(self.scores[value]))
+
+    @property
+    def takes_size(self) -> bool:
+        """Whether `--sketch-size` is for it."""
+        return bool(self.options.get("sketch", "none") != "none")
+
+    def setting(self, value: float | None) -> str:
+        """A value of the grid, as it would be typed."""
+        return "" if value is None else f"--{self.tried} {value:g}"
+
+
+# One line per contender.
+_CONTENDERS: tuple[tuple[str, str, dict[str, Any], str | None, tuple[float | None, ...]], ...] = (
+    ("bank", "bank", {}, None, (None,)),
+    ("newton-oja", "newton", {"sketch": "oja"}, "alpha", _ALPHAS),
+    ("newton-rfd", "newton", {"sketch": "rfd"}, "alpha", _ALPHAS),
+    ("newton-fd", "newton", {"sketch": "fd"}, "alpha", _ALPHAS),
+    ("newton-rp", "newton", {"sketch": "rp"}, "alpha", _ALPHAS),
+    ("gradient", "newton", {"sketch": "none"}, "alpha", _ALPHAS),
+    ("adagrad", "adagrad", {}, "eta", _ETAS),
+    ("ada-rp", "sketched-adagrad", {"sketch": "rp"}, "eta", _ETAS),
+    ("ada-fd", "sketched-adagrad", {"sketch": "fd"}, "eta", _ETAS),
+    ("full", "full", {}, "alpha", (0.1, 1.0, 10.0, 100.0)),
+)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare, print, draw."""
+    if args.output is not None:
+        check_writable(args.output)
+        if not args.output.endswith(_PICTURES):
+            raise usage_error(f"--output {args.output}: the picture can be one of {' '.join(_PICTURES)}")
+        draw = _drawing()
+    contenders = _chosen(args.learners)
+    given = {
+        name: getattr(args, name) for name in ("loss", "clip", "sketch_size", "seed") if hasattr(args, name)
+    }
+    _check(contenders, given, all_asked_for=args.learners is not None)
+    data = Data(args.data, args)
+    data.check()
+    console = Console(args.quiet)
+    with GracefulStop() as stop:
+        rows, hint = _compare(args, data, contenders, given, console, stop)
+        if stop.signal is not None:
+            return stop.exit_code
+    data.report_skipped(console)
+    if hint is not None:
+        console.line(hint)
+    if args.json:
+        import json
+
+        print(json.dumps({"data": args.data, "rows": rows, "learners": [_facts(c) for c in contenders]}))
+    else:
+        print("\n".join(_page(args, rows, contenders)))
+    if args.output is not None:
+        draw(args.output, data.name, rows, contenders)
+        console.line(f"picture in {args.output}")
+    return 0
+
+
+def _check(contenders: list[Contender], given: Mapping[str, Any], *, all_asked_for: bool) -> None:
+    """Options that are wrong are so before any work is done; a learner that nobody named is left out for them."""
+    errors = []
+    for contender in contenders:
+        try:
+            for value in contender.grid:
+                _learner(contender, value, given)
+        except CommandError as error:
+            contender.skipped = str(error)
+            errors.append(error)
+    if errors and (all_asked_for or len(errors) == len(contenders)):
+        raise errors[0]
+
+
+def _drawing() -> Any:
+    try:
+        from sketchnewton.cli.pictures.bench import draw  # matplotlib is optional
+    except ImportError as error:
+        raise CommandError(
+            f"the picture needs matplotlib, which is missing ({error}): pip install 'sketchnewton[plot]'"
+        ) from None
+    return draw
+
+
+def _chosen(names: list[str] | None) -> list[Contender]:
+    known = {
+        name: Contender(name, kind, dict(options), tried, grid)
+        for name, kind, options, tried, grid in _CONTENDERS
+    }
+    for name in names or ():
+        if name not in known:
+            hint = nearest(name, known) or f": choose from {', '.join(known)}"
+            raise usage_error(f"--learners: unknown value {name!r}{hint}")
+    return [known[name] for name in names or known]
+
+
+def _learner(contender: Contender, value: float | None, given: Mapping[str, Any]) -> Learner:
+    options = {**contender.options, **given}
+    if not contender.takes_size:
+        options.pop("sketch_size", None)
+    if value is not None and contender.tried is not None:
+        options[contender.tried] = value
+    return build(contender.kind, options)
+
+
+def _compare(
+    args: argparse.Namespace,
+    data: Data,
+    contenders: list[Contender],
+    given: Mapping[str, Any],
+    console: Console,
+    stop: GracefulStop,
+) -> tuple[int, str | None]:
+    """Run all; the rows are parsed once and kept in a temporary cache. Returns how many there are, and a hint."""
+    import tempfile  # only here
+
+    watch, widest, rows = LabelWatch(), 0, 0
+    labels = Labels(get_loss(given.get("loss", "squared")), args.positive)
+    with tempfile.TemporaryDirectory() as folder:
+        passes = Passes(data, os.path.join(folder, "rows.skn-cache"), console, stop)
+        for at, contender in enumerate(contenders):
+            if contender.skipped is not None:
+                continue
+            if (
+                contender.kind == "full" and not widest
+            ):  # it goes first, so nobody knows yet how wide rows are
+                widest = max((batch.shape[1] for batch in _rows(passes, data, labels, args.rows)), default=0)
+            if contender.kind == "full" and widest > _WIDEST_FULL:
+                contender.skipped = f"{amount(widest)} features are too many"
+                continue
+            console.line(f"{contender.name} ({at + 1} of {len(contenders)})")
+            pupils = {value: _learner(contender, value, given) for value in contender.grid}
+            contender.scores = {value: ProgressiveScore(labels.loss) for value in pupils}
+            contender.seconds = dict.fromkeys(pupils, 0.0)
+            rows = 0
+            for batch in _rows(passes, data, labels, args.rows):
+                widest = max(widest, batch.shape[1])
+                rows += len(batch)
+                watch.see(batch.labels)
+                for value, learner in pupils.items():
+                    start = time.perf_counter()
+                    predictions = learner.learn(batch, batch.labels, batch.weights)
+                    contender.seconds[value] += time.perf_counter() - start
+                    contender.scores[value].update(predictions, batch.labels, batch.weights)
+            if stop.signal is not None:
+                break
+    hint = watch.two_classes() if args.positive is None and labels.loss.name == "squared" else None
+    return rows, hint
+
+
+def _rows(passes: Passes, data: Data, labels: Labels, most: int | None) -> Iterator[Batch]:
+    seen = 0
+    for batch in fit(passes.batches(), data, labels):
+        if most is not None and seen + len(batch) > most:
+            if most > seen:
+                yield cut(batch, 0, most - seen)
+            seen = most
+            continue  # to the end, so that the cache becomes whole
+        seen += len(batch)
+        yield batch
+
+
+def _finite_loss(score: ProgressiveScore) -> float:
+    return score.mean_loss if np.isfinite(score.mean_loss) else np.inf
+
+
+def _facts(contender: Contender) -> dict[str, Any]:
+    if contender.skipped is not None:
+        return {"learner": contender.name, "skipped": contender.skipped}
+    best = contender.best
+    score = contender.scores[best]
+    return {
+        "learner": contender.name,
+        "options": contender.options,
+        "best": None if best is None else {contender.tried: best},
+        "loss": score.mean_loss if np.isfinite(score.mean_loss) else None,
+        "error_rate": score.error_rate,
+        "seconds": contender.seconds[best],
+        "rows_per_second": score.rows / contender.seconds[best] if contender.seconds[best] else None,
+        "grid": [
+            {
+                "value": value,
+                "loss": s.mean_loss if np.isfinite(s.mean_loss) else None,
+                "error_rate": s.error_rate,
+            }
+            for value, s in contender.scores.items()
+        ],
+    }
+
+
+def _page(args: argparse.Namespace, rows: int, contenders: list[Contender]) -> list[str]:
+    ran = sorted((c for c in contenders if c.skipped is None), key=lambda c: _finite_loss(c.scores[c.best]))
+    lines = [
+        f"{shown_paths(args.data)}: one pass over {counted(rows, 'row')}, progressive loss, "
+        "best of each learner's grid",
+        "",
+    ]
+    lines.append(
+        f"{'learner':<14}{'best setting':<16}{'loss':>10}{'error':>9}{'rows/s':>12}{'worst of grid':>15}"
+    )
+    for contender in ran:
+        best = contender.best
+        score, seconds = contender.scores[best], contender.seconds[best]
+        worst = max(_finite_loss(s) for s in contender.scores.values())
+        shown = "diverged" if not np.isfinite(worst) else number(worst)
+        loss = "diverged" if not np.isfinite(_finite_loss(score)) else number(score.mean_loss)
+        lines.append(
+            f"{contender.name:<14}{contender.setting(best):<16}{loss:>10}{percent(score.error_rate):>9}"
+            f"{amount(score.rows / seconds) if seconds else '-':>12}"
+            f"{shown if len(contender.scores) > 1 else '-':>15}"
+        )
+    lines += [f"{c.name:<14}not run: {c.skipped}" for c in contenders if c.skipped is not None]
+    if ran:
+        lines += ["", f"best here: skn train {shlex.join(args.data)} {_options(args, ran[0])}"]
+    return lines
+
+
+def _options(args: argparse.Namespace, best: Contender) -> str:
+    """Those with which `skn train` learns as the best one did."""
+    here = {"help", "learners", "rows", "output", "json", "quiet", "threads"}
+    if not best.takes_size:
+        here.add("sketch_size")
+    words = ["--learner", best.kind]
+    for key, value in best.options.items():
+        words += [f"--{key}", value]
+    words += best.setting(best.best).split()
+    for action in parsers()["bench"]._actions:
+        value = getattr(args, action.dest, action.default)
+        if not action.option_strings or action.dest in here or value == action.default:
+            continue
+        option = action.option_strings[0]
+        if action.nargs == 0:
+            words.append(option)
+            continue
+        several = isinstance(value, list) and not isinstance(action, argparse._AppendAction)
+        for item in [",".join(value)] if several else value if isinstance(value, list) else [value]:
+            words += [option, f"{item:.12g}" if isinstance(item, float) else str(item or "none")]
+    return shlex.join(words)

@@ -1,0 +1,91 @@
+"""`skn convert`: the rows of one format in another."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import time
+from typing import NamedTuple
+
+from sketchnewton.cli.io.console import Console, counted
+from sketchnewton.cli.io.data_source import Data
+from sketchnewton.cli.io.errors import CommandError, usage_error
+from sketchnewton.cli.io.files import check_distinct, check_writable
+from sketchnewton.cli.io.signals import GracefulStop, Stopped
+from sketchnewton.core.types import np
+from sketchnewton.streams import Batch, Names, format_of_name, open_writer
+
+__all__ = ["run"]
+
+_DENSE = ("csv", "tsv")  # their first line has all columns
+_NAMED = ("vw", "jsonl", *_DENSE)  # they have names for features
+_NUMBERED = ("svmlight", "npz")  # they have none to give
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert as `args` say. A run that is stopped or fails leaves no output file."""
+    to = args.to or format_of_name(args.output)
+    if to is None:
+        raise usage_error(f"{args.output}: the name does not tell the format to write: give --to")
+    data = Data(args.data, args)
+    data.check()
+    check_distinct({"OUT": args.output}, {f"DATA {path}": path for path in data.paths})
+    check_writable(args.output)
+    if to in _NAMED and data.names is None and not _numbered(data):
+        data.names = Names(exact=True)
+    console = Console(args.quiet)
+    start = time.perf_counter()
+    rows = 0
+    with GracefulStop() as stop, contextlib.suppress(Stopped):
+        table = _table(data, to, console, stop) if to in _DENSE else _Table()
+        try:
+            names = data.names if to in _NAMED else None
+            with open_writer(args.output, format=to, columns=table.width, names=names) as writer:
+                for batch in data.read(console, stop):
+                    writer.write(table.filled(batch))
+                    rows += len(batch)
+                if stop.signal is not None:
+                    raise Stopped  # through the block that would put the file in place
+        except ModuleNotFoundError as error:  # of an extra, which it names
+            raise CommandError(str(error)) from None
+    data.report_skipped(console)
+    if stop.signal is None:
+        seconds = time.perf_counter() - start
+        console.line(f"{counted(rows, 'row')} in {seconds:.2f} s, in {args.output}")
+    return stop.exit_code
+
+
+def _numbered(data: Data) -> bool:
+    """Whether all features are numbers already."""
+    formats = {data.format or format_of_name(path) for path in data.paths}
+    return formats <= set(_NUMBERED) and not data.features.expands
+
+
+class _Table(NamedTuple):
+    """What a format must know from the start whose first line has all columns."""
+
+    width: int | None = None
+    weighted: bool = False
+    tagged: bool = False
+
+    def filled(self, batch: Batch) -> Batch:
+        """The batch with a weight and a tag for each row, if any row of the table has one."""
+        if self.weighted and batch.weights is None:
+            batch = batch.replace(weights=np.ones(len(batch)))
+        if self.tagged and batch.tags is None:
+            batch = batch.replace(tags=[b""] * len(batch))
+        return batch
+
+
+def _table(data: Data, to: str, console: Console, stop: GracefulStop) -> _Table:
+    """Look at all rows, which takes a pass of its own; names are known after it as well."""
+    if data.identity() is None:
+        raise usage_error(f"{to} needs all columns in its first line, so DATA must be files, not a pipe")
+    width, weighted, tagged = 0, False, False
+    for batch in data.read(console, stop):
+        width = max(width, batch.shape[1])
+        weighted |= batch.weights is not None
+        tagged |= batch.tags is not None
+    if stop.signal is not None:
+        raise Stopped
+    return _Table(width, weighted, tagged)

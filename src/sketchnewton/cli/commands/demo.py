@@ -1,0 +1,155 @@
+"""`skn demo`: why curvature matters, on data made ill-conditioned on purpose and on real measurements."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from sketchnewton.cli.io.console import Console
+from sketchnewton.cli.io.errors import CommandError, usage_error
+from sketchnewton.cli.io.files import check_writable
+from sketchnewton.cli.pictures.demo_data import (
+    Data,
+    Floats,
+    breast_cancer,
+    ill_conditioned,
+    progressive_error,
+    standardised,
+)
+from sketchnewton.learners import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
+
+__all__ = ["METHODS", "Best", "Method", "compare", "run"]
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A learner of one parameter, and the values to try for it."""
+
+    name: str
+    make: Callable[[float, bool], Learner]
+    """The learner for a value of the parameter, with or without an intercept."""
+    grid: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Best:
+    """The least error over a grid, and where it was."""
+
+    error: float
+    setting: float
+
+
+def _powers(first: int, last: int, step: int = 2) -> tuple[float, ...]:
+    return tuple(2.0**exponent for exponent in range(first, last + 1, step))
+
+
+# The right α grows with the scale of the data, so the grids are wide: the best value should lie inside.
+METHODS = (
+    Method("online gradient", lambda a, b: OnlineGradient(alpha=a, intercept=b), _powers(-2, 16)),
+    Method("AdaGrad", lambda e, b: AdaGrad(eta=e, intercept=b), _powers(-10, 2)),
+    Method(
+        "sketched Newton",
+        lambda a, b: SketchedNewton(sketch="oja", sketch_size=10, alpha=a, intercept=b),
+        _powers(-2, 16),
+    ),
+    Method("full Newton", lambda a, b: FullNewton(alpha=a, intercept=b), _powers(-4, 8, 4) + _powers(10, 16)),
+)
+
+
+def compare(
+    data: Mapping[Name, Data],
+    methods: Sequence[Method] = METHODS,
+    *,
+    intercept: bool = False,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[Name, dict[str, Best]]:
+    """The progressive error of one pass over each data set with each method's best parameter, by its name."""
+    results: dict[Name, dict[str, Best]] = {name: {} for name in data}
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        jobs: dict[Future[float], tuple[Name, str, float]] = {}
+        for name, (rows, labels) in data.items():
+            for method in methods:
+                for setting in method.grid:
+                    job = pool.submit(_error, method, setting, intercept, rows, labels)
+                    jobs[job] = (name, method.name, setting)
+        for done, job in enumerate(as_completed(jobs), 1):
+            on_progress(done, len(jobs))
+            name, method_name, setting = jobs[job]
+            best = results[name].get(method_name)
+            if best is None or (job.result(), setting) < (best.error, best.setting):
+                results[name][method_name] = Best(job.result(), setting)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return results
+
+
+def _error(method: Method, setting: float, intercept: bool, rows: Floats, labels: Floats) -> float:
+    return progressive_error(method.make(setting, intercept), rows, labels)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare, print, draw."""
+    check_writable(args.output)
+    if not args.output.endswith(_PICTURES):
+        raise usage_error(f"--output {args.output}: the picture can be one of {' '.join(_PICTURES)}")
+    try:
+        from sketchnewton.cli.pictures.demo import draw  # matplotlib is optional
+    except ImportError as error:
+        raise CommandError(
+            f"the picture needs matplotlib, which is missing ({error}): pip install 'sketchnewton[plot]'"
+        ) from None
+    console = Console()
+    start = time.perf_counter()
+
+    def progress(done: int, total: int) -> None:
+        console.progress(done / total, "one pass for each method and step size")
+
+    rows = 1_000 if args.quick else 10_000
+    condition_numbers = (10, 200) if args.quick else (10, 50, 100, 150, 200)
+    print(f"{rows:,} rows of 100 features, stretched along ten directions; the labels stay the same.")
+    print("Share of wrong predictions, each made before its row was learned; best step size of a grid.")
+    print(flush=True)
+    synthetic = compare(ill_conditioned(condition_numbers, rows), on_progress=progress)
+    console.clear()
+    _print_synthetic(synthetic)
+
+    measured, labels = breast_cancer()
+    real_data = {"as measured": (measured, labels), "standardised": (standardised(measured), labels)}
+    real = compare(real_data, intercept=True, on_progress=progress)
+    console.clear()
+    _print_real(real, {name: float(np.linalg.cond(values) ** 2) for name, (values, _) in real_data.items()})
+    draw(args.output, synthetic, real)
+    print(f"\npicture in {args.output}, {time.perf_counter() - start:.0f} s in all")
+    return 0
+
+
+def _print_synthetic(results: Mapping[float, Mapping[str, Best]]) -> None:
+    numbers = sorted(results)
+    print(f"{'condition number':<20}" + "".join(f"{number:>8g}" for number in numbers) + f"{'growth':>9}")
+    for method in METHODS:
+        errors = [results[number][method.name].error for number in numbers]
+        growth = f"{errors[-1] / errors[0] - 1:+.0%}" if errors[0] else "-"
+        print(f"{method.name:<20}" + "".join(f"{error:>8.3f}" for error in errors) + f"{growth:>9}")
+
+
+def _print_real(results: Mapping[str, Mapping[str, Best]], condition_numbers: Mapping[str, float]) -> None:
+    print("\nBreast cancer: 569 biopsies, 30 measurements each, whose scales differ by a factor of 200,000.")
+    print("Standardising needs their means and variances, which a stream does not know in advance.\n")
+    print(f"{'':<20}" + "".join(f"{name:>14}" for name in results))
+    print(f"{'condition number':<20}" + "".join(f"{condition_numbers[name]:>14.1e}" for name in results))
+    for method in METHODS:
+        print(
+            f"{method.name:<20}" + "".join(f"{best[method.name].error:>14.3f}" for best in results.values())
+        )

@@ -1,0 +1,67 @@
+"""`skn merge`: one sketch or model out of several."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from sketchnewton import model_file
+from sketchnewton.cli.commands.sketch import deliver
+from sketchnewton.cli.io.console import Console, amount
+from sketchnewton.cli.io.errors import CommandError, usage_error
+from sketchnewton.cli.io.files import check_model_place, check_readable
+from sketchnewton.cli.pictures.spectrum import check_plot
+from sketchnewton.cli.train.learner import describe, label_coding, positive_label
+from sketchnewton.learners import Learner
+from sketchnewton.sketches import Sketch
+
+__all__ = ["run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Merge the files that `args` name, in their order."""
+    for path in args.sketches:
+        check_readable(path)
+    check_model_place(args.output)
+    check_plot(args.plot)
+    first, *others = args.sketches
+    merged: Any = model_file.load(first)
+    for path in others:
+        other: Any = model_file.load(path)
+        try:
+            if isinstance(merged, Sketch) and isinstance(other, Sketch):
+                width = max(merged.n_features, other.n_features)
+                merged.widen(width)
+                other.widen(width)
+            elif isinstance(merged, Learner) and isinstance(other, Learner):
+                _check_labels(merged, other)
+            merged.merge(other)
+        except ValueError as error:
+            raise CommandError(f"{path}: {error}") from None
+    if isinstance(merged, Sketch):
+        deliver(args, args.output, merged, Console(args.quiet))
+    else:
+        _deliver(args, merged)
+    return 0
+
+
+def _check_labels(mine: Learner, theirs: Learner) -> None:
+    codings = [label_coding(positive_label(learner)) for learner in (mine, theirs)]
+    if codings[0] != codings[1] and theirs.rows_seen:
+        if mine.rows_seen:
+            raise ValueError(f"cannot merge {codings[1]} into {codings[0]}")
+        mine.notes = theirs.notes
+
+
+def _deliver(args: argparse.Namespace, learner: Learner) -> None:
+    if args.plot is not None:
+        raise usage_error("--plot draws sketches, not models")
+    learner.save(args.output)
+    console = Console(args.quiet)
+    console.line(describe(learner))
+    console.line(f"{amount(learner.rows_seen)} rows, {amount(learner.features_seen)} features")
+    console.line(f"model saved to {args.output}")
+    if args.json:
+        facts = {"model": args.output, "rows_seen": learner.rows_seen, "features": learner.features_seen}
+        print(json.dumps(facts))

@@ -1,0 +1,79 @@
+"""`skn reproduce`: the tables and figures of the papers, from a source checkout."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from sketchnewton.cli.io.errors import CommandError, usage_error
+
+__all__ = ["run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the experiments asked for and write the report."""
+    root = _checkout(Path.cwd())
+    sys.path.insert(0, str(root))
+    catalogue = _part("catalogue").EXPERIMENTS
+    if args.list or not (args.names or args.all):
+        for experiment in catalogue:
+            print(f"{experiment.name:<14} {experiment.paper}: {experiment.title}")
+        return 0
+    chosen = _chosen(args, catalogue)
+    folder = (Path(args.data) if args.data else root / _part("data").DEFAULT_FOLDER).resolve()
+    output = Path(args.output)
+    workers = args.workers or os.cpu_count() or 1
+    runner = _part("runner").Runner(output / "cache", workers, _progress(args.quiet))
+    start = time.perf_counter()
+    outcomes = list(zip(chosen, runner.run(chosen, folder, args.quick), strict=True))
+    settings = {
+        "run": "quick" if args.quick else "full",
+        "data": "found" if folder.is_dir() else "no data folder: synthetic parts only",
+        "workers": str(workers),
+        "time of this run": f"{time.perf_counter() - start:.0f} s",
+    }
+    page = _part("report").write(output, outcomes, settings)
+    missing: dict[str, list[str]] = {}
+    for experiment, outcome in outcomes:
+        print(f"{experiment.name:<14} {outcome.verdict}")
+        for line in outcome.missing:
+            missing.setdefault(line, []).append(experiment.name)
+    for line, names in missing.items():
+        print(f"missing for {', '.join(names)}: {line}")
+    print(f"report written to {page}")
+    return 1 if any(outcome.failed for _, outcome in outcomes) else 0
+
+
+def _part(name: str) -> Any:
+    return importlib.import_module(f"experiments.{name}")
+
+
+def _chosen(args: argparse.Namespace, catalogue: tuple[Any, ...]) -> list[Any]:
+    if args.all:
+        return list(catalogue)
+    known = {experiment.name: experiment for experiment in catalogue}
+    for name in args.names:
+        if name not in known:
+            raise usage_error(f"{name!r} is no experiment: must be one of {', '.join(known)}")
+    return [known[name] for name in args.names]
+
+
+def _checkout(start: Path) -> Path:
+    for folder in (start, *start.parents):
+        if (folder / "experiments" / "catalogue.py").is_file():
+            return folder
+    raise CommandError("experiments/ not found here or above: run it in a source checkout")
+
+
+def _progress(quiet: bool) -> Any:
+    def show(text: str) -> None:
+        if not quiet and (sys.stderr.isatty() or not text.startswith("\r") or text.endswith("\n")):
+            sys.stderr.write(text)
+            sys.stderr.flush()
+
+    return show

@@ -1,0 +1,1 @@
+"""Files, console and signals."""

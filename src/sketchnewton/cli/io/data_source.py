@@ -1,0 +1,289 @@
+"""Batches from files or stdin, with a progress bar and a way out when a signal comes."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import re
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from typing import Any
+
+from sketchnewton.cli.io.console import Console, counted
+from sketchnewton.cli.io.errors import CommandError, usage_error
+from sketchnewton.cli.io.files import check_readable
+from sketchnewton.cli.io.signals import GracefulStop, Stopped
+from sketchnewton.cli.options.data import COLUMN_OPTIONS, FEATURE_OPTIONS
+from sketchnewton.cli.train.labels import Labels
+from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
+from sketchnewton.cli.train.rows import kept
+from sketchnewton.core.batch import Delayed
+from sketchnewton.core.types import Floats, NDArray, np
+from sketchnewton.learners import Learner
+from sketchnewton.learners.rows import LARGEST_VALUE
+from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, expand_paths, open_stream
+from sketchnewton.streams.opening import WITHOUT_COLUMNS, format_of_file
+
+__all__ = [
+    "Data",
+    "expand_data",
+    "fit",
+    "labelled",
+    "shown_paths",
+    "watched",
+    "whole",
+]
+
+_OURS = re.compile(r"\.skn(-cache|\.run)?$")
+
+_EXACT = "exact_names"  # the option, and the note that remembers it
+
+
+class Data:
+    """What a command reads, and how: the paths, their format, columns and features.
+
+    What `learner` remembers of it (`remembered`) holds unless the options say otherwise. With `readable` the names
+    of features are recorded; `predicting` goes without columns that are remembered but not there. After reading,
+    `skipped` counts the rows that could not be read and `unlearnable` those that no learner takes, which
+    `--on-error skip` left out; `first_error` says why it left out the first.
+    """
+
+    def __init__(
+        self,
+        paths: list[str],
+        args: argparse.Namespace,
+        learner: Learner | None = None,
+        *,
+        readable: bool = False,
+        predicting: bool = False,
+    ) -> None:
+        held = {} if learner is None else learner.notes
+        self.typed = paths
+        self.format: str | None = getattr(args, "format", None)
+        try:
+            self.features = Features.from_dict({**held.get("features", {}), **given(args, FEATURE_OPTIONS)})
+        except ValueError as error:
+            raise usage_error(str(error)) from None
+        self.columns = Columns.from_dict({**held.get("columns", {}), **given(args, COLUMN_OPTIONS)})
+        if predicting:  # what mattered to training only need not be there
+            remembered = Columns.from_dict(held.get("columns", {})).named
+            self.columns = self.columns._replace(optional=remembered)
+        # A file of options may serve data of several formats; what was typed was meant for this.
+        self._column_options = [f"--{name}" for name in COLUMN_OPTIONS if f"--{name}" in args.spelled]
+        exact = getattr(args, _EXACT, False)
+        if exact and hasattr(args, "bits"):
+            raise usage_error("--bits does not go with --exact-names, which hashes no name: leave one out")
+        self.names: Names | None = None
+        if exact or held.get(_EXACT):
+            held_names = {} if learner is None else learner.attached
+            self.names = Names.from_state(held_names, exact=True) if held_names else Names(exact=True)
+        elif readable:
+            self.names = Names()
+        self.on_error: str = args.on_error
+        self.prefetch: bool = args.threads > 1
+        self.types: dict[str, str] = {}  # of columns, as far as the data has told
+        self.skipped = 0
+        self.unlearnable = 0
+        self.first_error: str | None = None
+        self._paths: list[str] | None = None
+        self._ahead: Ahead | None = getattr(args, "ahead", None)
+
+    def other(self, path: str) -> Data:
+        """Another file, read in the same way."""
+        data = copy.copy(self)
+        data.typed, data._paths, data._ahead, data.columns = [path], None, None, self._typed_columns()
+        data.skipped, data.unlearnable, data.first_error, data._column_options = 0, 0, None, []
+        return data
+
+    @property
+    def paths(self) -> list[str]:
+        """The files, globs and directories expanded."""
+        if self._paths is None:
+            self._paths = expand_data(self.typed)
+        return self._paths
+
+    @property
+    def name(self) -> str:
+        """What to call it in a message."""
+        return shown_paths(self.typed)
+
+    def check(self) -> None:
+        """Raise at once if a file cannot be read, or has none of the columns that were typed."""
+        for path in self.paths:
+            check_readable(path)
+        if self._column_options:
+            self._check_columns({self.format or format_of_file(path) for path in self.paths})
+
+    def _check_columns(self, formats: Collection[str | None]) -> None:
+        if self._column_options and formats and WITHOUT_COLUMNS.issuperset(formats):
+            raise usage_error(
+                f"{self._column_options[0]} does not apply to {self.name}: "
+                f"{' and '.join(sorted(filter(None, formats)))} has no columns"
+            )
+
+    def remembered(self) -> dict[str, Any]:
+        """What predictions on other data need to know; what is as usual is not listed."""
+        notes: dict[str, Any] = {}
+        if self.features != Features():
+            notes["features"] = self.features.to_dict()
+        if (columns := self._typed_columns()) != Columns():
+            notes["columns"] = columns.to_dict()
+        if self.names is not None and self.names.exact:
+            notes[_EXACT] = True
+        return notes
+
+    def identity(self) -> Identity | None:
+        """Path, size and time of each file; None if one of them is a pipe, which has none."""
+        return identity_of(self.paths)
+
+    def way(self) -> dict[str, Any]:
+        """How the data is read: what a cache of it must agree with."""
+        return {
+            "format": self.format,
+            "features": self.features.to_dict(),
+            "columns": self.columns.with_types({}).to_dict(),
+            "exact_names": self.names is not None and self.names.exact,
+            "on_error": self.on_error,
+        }
+
+    def open(self) -> BatchReader:
+        """A reader of all rows, from the first."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            if ahead.agrees(self.paths, self.features, self.columns, self.identity()):
+                return ahead.reader
+            ahead.reader.close()
+        return open_stream(
+            self.paths,
+            format=self.format,
+            features=self.features,
+            columns=self.columns,
+            names=self.names,
+            on_error=self.on_error,
+            prefetch=self.prefetch,
+        )
+
+    def read(self, console: Console, stop: GracefulStop) -> Iterator[Batch]:
+        """The batches, up to the moment when a signal comes; `stop.signal` tells whether one came."""
+        return map(whole, self.read_views(console, stop))
+
+    def read_views(self, console: Console, stop: GracefulStop) -> Generator[Batch | Delayed]:
+        """The same, without taking NumPy."""
+        try:
+            reader = stop.wait(self.open)
+        except Stopped:
+            return
+        try:
+            for batch in watched(reader, console, stop):
+                if len(self.paths) == 1:  # a pipe has not told before
+                    self._check_columns(reader.formats)
+                self.types = getattr(reader, "types", {})
+                yield batch
+                del batch
+        finally:
+            self.skipped, self.first_error = reader.skipped, reader.first_error or self.first_error
+
+    def _typed_columns(self) -> Columns:
+        return self.columns.with_types(self.types) if self.types else self.columns
+
+    def report_skipped(self, console: Console) -> None:
+        """Say what was left out."""
+        if count := self.skipped + self.unlearnable:
+            console.line(f"skn: warning: {counted(count, 'row')} skipped; the first: {self.first_error}")
+
+
+def expand_data(typed: list[str]) -> list[str]:
+    """The files that paths, globs and directories mean; models and caches that lie among them are no data."""
+    return [path for path in expand_paths(typed) if path in typed or not _OURS.search(path)]
+
+
+def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch | Delayed]:
+    """The batches of a reader, with a progress bar, up to the moment when a signal comes."""
+    try:
+        while True:
+            try:
+                batch = stop.wait(reader.take)
+            except StopIteration:
+                return
+            yield batch
+            del batch  # before the next is asked for: memory for one batch less
+            known = reader.position / reader.size if reader.size else None
+            console.progress(known, counted(reader.rows, "row"))
+    except Stopped:
+        return
+    except ModuleNotFoundError as error:  # of an extra, which it names
+        raise CommandError(str(error)) from None
+    finally:
+        console.clear()
+        reader.close()
+
+
+def whole(batch: Batch | Delayed) -> Batch:
+    """The batch with NumPy's arrays."""
+    return batch() if isinstance(batch, Delayed) else batch
+
+
+def shown_paths(paths: list[str]) -> str:
+    """Paths as they were typed, in few words."""
+    first = "<stdin>" if paths[0] == "-" else paths[0]
+    return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
+
+
+def labelled(data: Data, labels: Labels, console: Console, stop: GracefulStop) -> Iterator[Batch]:
+    """The batches of `data` with their labels coded, as `fit` does it."""
+    return fit(data.read(console, stop), data, labels)
+
+
+def fit(batches: Iterable[Batch], data: Data, labels: Labels | None, rows: int = 0) -> Generator[Batch]:
+    """Batches with their labels coded; a row that cannot be learned stops the run or is skipped, as `data` says.
+
+    Without `labels`, one that cannot be predicted. So many `rows` came before them.
+    """
+    data.unlearnable = 0
+    for batch in batches:
+        faults = [*_far(batch)]
+        learnable = batch
+        if labels is not None:
+            coded = labels.code(batch.labels)
+            faults += _not_learnable(batch, coded, labels)
+            learnable = batch.replace(labels=coded) if coded is not batch.labels else batch
+        bad = np.logical_or.reduce([at for at, _ in faults]) if faults else np.zeros(len(batch), bool)
+        if bad.any():
+            row = int(bad.argmax())
+            why = f"{data.name}: row {rows + row + 1} {next(say(row) for at, say in faults if at[row])}"
+            if data.on_error == "stop":
+                raise CommandError(why)
+            data.unlearnable += int(bad.sum())
+            data.first_error = data.first_error or why
+        rows += len(batch)
+        if not bad.all():
+            yield kept(learnable, ~bad) if bad.any() else learnable
+
+
+Fault = tuple["NDArray[np.bool_]", Callable[[int], str]]
+"""Which rows have it, and what to say of one."""
+
+
+def _not_learnable(batch: Batch, coded: Floats, labels: Labels) -> Iterator[Fault]:
+    yield np.isnan(coded), lambda row: labels.complaint(float(batch.labels[row]))
+    if batch.base is not None:
+        yield batch.base != 0, lambda _: "has an initial prediction (base), which no learner can start from"
+
+
+def _far(batch: Batch) -> Iterator[Fault]:
+    """Rows with a number that no learner takes."""
+    if batch.rows is not None and batch.rows.scan()[2] < 0:  # the first bad row
+        return
+    entries = np.flatnonzero(np.abs(batch.data) > LARGEST_VALUE)
+    if not len(entries):
+        return
+    rows = np.searchsorted(batch.indptr, entries, side="right") - 1
+    first = dict(zip(rows[::-1].tolist(), entries[::-1].tolist(), strict=True))
+
+    def say(row: int) -> str:
+        at = first[row]
+        return (
+            f"has the value {batch.data[at]:g} for feature {batch.indices[at]}, beyond ±{LARGEST_VALUE:g}: "
+            "rescale the feature"
+        )
+
+    yield np.isin(np.arange(len(batch)), rows), say

@@ -1,0 +1,80 @@
+"""The command `skn`: one module per subcommand, imported when that subcommand runs."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from sketchnewton.cli.io.errors import CommandError
+from sketchnewton.cli.options.commands import parse
+
+__all__ = ["main", "run"]
+
+_DATA, _INTERRUPTED, _BROKEN_PIPE = 1, 130, 141
+
+
+# Commands whose work is in the compiled kernels. For them the threads that NumPy's linear algebra would start are
+# only a cost, which is a good part of the time to a first result.
+_WITHOUT_THREADS = ("train", "predict")
+
+
+def run() -> NoReturn:
+    """The command as a process of its own, which ends here."""
+    gc.set_threshold(50_000)  # imports make many objects and hardly any garbage: look for it less often
+    sys.setswitchinterval(0.0005)  # a thread that parses waits for the GIL only between two batches
+    if sys.argv[1:] and sys.argv[1] in _WITHOUT_THREADS:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    code = main()
+    with contextlib.suppress(OSError):  # what could not be written before, which `main` has told and counted
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # None: closed by whoever started us
+                stream.flush()
+    # All files are closed, all output is out: taking the interpreter apart would only cost time.
+    atexit._run_exitfuncs()
+    os._exit(code)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv` (default: this process's) and return the exit code.
+
+    0 is success, 1 bad data or files, 2 bad usage, 130 and 143 an end by Ctrl-C and SIGTERM. Every failure is
+    one line on stderr.
+    """
+    try:
+        args = parse(sys.argv[1:] if argv is None else argv)
+        if args.command == "train":
+            from sketchnewton.cli.train.prefetch import begin
+
+            args.ahead = begin(args)
+        command = importlib.import_module(f"sketchnewton.cli.commands.{args.command}")
+        code = int(command.run(args))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does: nobody is left to tell. What is still buffered
+        # must not be flushed at exit, where it would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except KeyboardInterrupt:
+        return _fail("interrupted", _INTERRUPTED)
+    except (CommandError, OSError, ValueError, MemoryError) as error:
+        return _fail(_message(error), error.code if isinstance(error, CommandError) else _DATA)
+    return code
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or ("out of memory" if isinstance(error, MemoryError) else type(error).__name__)
+
+
+def _fail(message: str, code: int) -> int:
+    line = " ".join(message.split("\n"))
+    sys.stderr.write(f"skn: {line}\n")
+    return code

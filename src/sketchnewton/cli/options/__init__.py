@@ -1,0 +1,1 @@
+"""Options, as argparse takes them."""

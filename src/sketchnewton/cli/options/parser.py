@@ -1,0 +1,72 @@
+"""argparse with one-line errors that suggest what was meant."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from sketchnewton.cli.io.console import terminal_width
+from sketchnewton.cli.io.errors import usage_error
+
+__all__ = ["Parser", "nearest"]
+
+_INVALID_CHOICE = re.compile(
+    r"argument (?P<where>.+?): invalid choice: (?P<quote>['\"])(?P<value>.*?)(?P=quote) \("
+)
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """`": did you mean …?"` for the closest of `words`, or nothing."""
+    import difflib  # only after a typing error
+
+    found = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
+    return f": did you mean {found[0]}?" if found else ""
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Knows its width: argparse, which makes a formatter for every option, would import `shutil` to ask."""
+
+    def __init__(self, prog: str, **settings: Any) -> None:
+        super().__init__(prog, **{"width": terminal_width(sys.stdout) - 2, **settings})
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are `CommandError`s."""
+
+    def __init__(self, **settings: object) -> None:
+        settings.setdefault("formatter_class", _Formatter)
+        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
+
+    def options(self) -> list[str]:
+        """All option strings of this parser."""
+        return [text for action in self._actions for text in action.option_strings if text.startswith("--")]
+
+    def reject(self, extras: list[str]) -> NoReturn:
+        """Raise the error for arguments that no option took."""
+        option = next((text for text in extras if text.startswith("-") and text != "-"), None)
+        if option is None:
+            self.error(f"unexpected argument {extras[0]!r}")
+        name = option.partition("=")[0]
+        self.error(f"unknown option {name}{nearest(name, self.options())}")
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the usage error `message`, reworded where argparse's own words do not help."""
+        if choice := _INVALID_CHOICE.match(message):
+            message = self._wrong_choice(choice["where"], choice["value"])
+        message = message.removeprefix("argument ").replace(
+            "the following arguments are required:", "missing"
+        )
+        raise usage_error(f"{message} (see {self.prog} --help)")
+
+    def _wrong_choice(self, where: str, value: str) -> str:
+        choices: list[str] = []
+        for action in self._actions:
+            names = [*action.option_strings, action.metavar, action.dest]
+            if action.choices is not None and where in (*names, "/".join(action.option_strings)):
+                choices = [str(choice) for choice in action.choices]
+        hint = nearest(value, choices) or f": choose from {', '.join(choices)}"
+        what = "unknown command" if where == "COMMAND" else f"{where}: unknown value"
+        return f"{what} {value!r}{hint}"

@@ -1,0 +1,113 @@
+"""A sketch for people: what it is, how good it is, its spectrum as bars and as a picture."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from typing import Any
+
+from sketchnewton.cli.io.console import amount, number
+from sketchnewton.cli.io.errors import CommandError
+from sketchnewton.cli.io.files import check_writable
+from sketchnewton.sketches import Sketch
+
+__all__ = ["check_plot", "draw", "show"]
+
+_SHOWN = 20  # singular values printed
+_BAR = 30  # cells of the longest bar
+_FORMATS = (".png", ".svg", ".pdf")
+
+
+def show(path: str, sketch: Sketch, as_json: bool) -> None:
+    """Print the sketch that is called `path`."""
+    print(json.dumps(_facts(sketch)) if as_json else "\n".join(_page(path, sketch)))
+
+
+def check_plot(path: str | None) -> None:
+    """Raise at once if no picture can be drawn at `path`."""
+    if path is None:
+        return
+    if os.path.splitext(path)[1].lower() not in _FORMATS:
+        raise CommandError(f"{path}: the picture's name must end in {', '.join(_FORMATS)}", code=2)
+    check_writable(path)
+    _pyplot()
+
+
+def draw(path: str, name: str, sketch: Sketch) -> None:
+    """Draw the singular values and the share of ‖A‖²_F that they explain."""
+    plt = _pyplot()
+    values, explained = sketch.singular_values_, sketch.explained_variance_ratio_.cumsum()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    numbers = range(1, len(values) + 1)
+    left.semilogy(numbers, values, "o-", markersize=3)
+    if math.isfinite(sketch.error_bound) and sketch.error_bound > 0:
+        left.axhline(
+            math.sqrt(sketch.error_bound), color="gray", linestyle="--", label="√ of the error bound"
+        )
+        left.legend()
+    left.set(xlabel="direction", ylabel="singular value", title=f"{name}: {type(sketch).__name__}")
+    right.plot(numbers, 100 * explained, "o-", markersize=3)
+    right.set(xlabel="directions", ylabel="% of the rows' energy", ylim=(0, None))
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib as mpl  # optional
+
+        mpl.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise CommandError("--plot needs matplotlib: pip install 'sketchnewton[plot]'") from None
+    return pyplot
+
+
+def _facts(sketch: Sketch) -> dict[str, Any]:
+    return {
+        "class": type(sketch).__name__,
+        "parameters": sketch.params,
+        "rows_seen": sketch.rows_seen,
+        "features": sketch.n_features,
+        "squared_norm": sketch.squared_norm,
+        "error_bound": sketch.error_bound if math.isfinite(sketch.error_bound) else None,
+        "ridge": sketch.ridge,
+        "singular_values": sketch.singular_values_.tolist(),
+        "explained_variance_ratio": sketch.explained_variance_ratio_.tolist(),
+    }
+
+
+def _page(path: str, sketch: Sketch) -> list[str]:
+    total, bound = sketch.squared_norm, sketch.error_bound
+    certified = "none for this kind"
+    if math.isfinite(bound):
+        certified = f"{number(bound)}, {bound / total if total else 0:.3%} of the squared norm"
+    lines = [
+        f"{path}: {sketch!r}",
+        f"  rows seen     {amount(sketch.rows_seen)}",
+        f"  features      {amount(sketch.n_features)}",
+        f"  squared norm  {number(total)}",
+        f"  error bound   {certified}",
+        f"  ridge         {number(sketch.ridge)}",
+    ]
+    values = sketch.singular_values_
+    if len(values):
+        explained = sketch.explained_variance_ratio_.sum()
+        lines += ["", f"singular values ({len(values)} directions, {explained:.1%} of the squared norm)"]
+        lines += _bars([(str(i), float(value)) for i, value in enumerate(values[:_SHOWN], 1)])
+        if len(values) > _SHOWN:
+            lines.append(f"  and {amount(len(values) - _SHOWN)} smaller ones")
+    return lines
+
+
+def _bars(rows: list[tuple[str, float]]) -> list[str]:
+    """Lines with a name, a number and a bar as long as it is large."""
+    width = max(len(name) for name, _ in rows)
+    largest = max(value for _, value in rows) or 1.0
+    full = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
+    return [
+        f"  {name:>{width}}  {number(value):>12}  {full * math.ceil(_BAR * value / largest)}"
+        for name, value in rows
+    ]

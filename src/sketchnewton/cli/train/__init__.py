@@ -1,0 +1,1 @@
+"""What `skn train` is made of."""

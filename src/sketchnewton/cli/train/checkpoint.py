@@ -1,0 +1,130 @@
+"""Checkpoints: a run that was killed goes on where it was, and ends with the very model it would have had.
+
+A checkpoint is the model itself, saved at its own place with a note (`run`) on how far the run had come; the
+finished model has no such note. Beside it, while a run with checkpoints lasts, lies a small file `MODEL.run`, so
+that a kill before the first checkpoint, or between the last save and the end, is told from a run that is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import Any
+
+from sketchnewton.cli.io.console import amount
+from sketchnewton.cli.io.errors import CommandError, usage_error
+from sketchnewton.cli.io.files import open_output
+from sketchnewton.learners import Learner
+
+__all__ = ["Checkpoints", "Run", "forget", "resumed"]
+
+Run = dict[str, Any]
+"""What is known of a run: data and options, `pass` and `row` reached, the scores so far."""
+
+_NOTE = "run"
+_FIXED = {"passes": "--passes", "holdout": "--holdout"}
+
+
+def _place(model: str) -> str:
+    return f"{model}.run"
+
+
+class Checkpoints:
+    """Saves a learner at `model` every so many rows of a run."""
+
+    def __init__(self, model: str, learner: Learner, run: Run, *, fresh: bool) -> None:
+        self._model = model
+        self.count = 0
+        # Also on a second start: what lies at `model` now is what a kill before the first checkpoint will leave.
+        start = {"class": type(learner).__name__, "parameters": learner.params, "notes": learner.notes}
+        text = json.dumps({"run": run, "old": _stamp(model), "fresh": start if fresh else None})
+        with open_output(_place(model)) as file:
+            file.write(text)
+
+    def save(self, learner: Learner, run: Run) -> None:
+        """Save the learner with a note on how far the run has come."""
+        learner.notes[_NOTE] = run
+        try:
+            learner.save(self._model)
+        finally:
+            del learner.notes[_NOTE]
+        self.count += 1
+
+
+def forget(model: str) -> None:
+    """The run that wrote `model` is over."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(_place(model))
+
+
+def resumed(
+    path: str, files: list[list[Any]] | None, load: Any, rebuild: Any
+) -> tuple[Learner, Run | None, bool]:
+    """The learner to go on with, the run over the same `files` that it is in the middle of, and whether it is new.
+
+    `load()` reads the model at `path`; `rebuild(class, parameters, notes)` makes the learner a run began with.
+    """
+    marker = _marker(path)
+    if marker is not None and (files is None or marker["run"]["files"] != files):
+        marker = None
+    if marker is not None and marker["old"] == _stamp(path):  # killed before the first checkpoint
+        if marker["fresh"] is not None:
+            return rebuild(**marker["fresh"]), marker["run"], True
+        learner = load()
+        learner.notes.pop(_NOTE, None)
+        return learner, marker["run"], False
+    learner = load()
+    run = learner.notes.pop(_NOTE, None)
+    if run is not None:
+        _check_same(path, run, files)
+        return learner, run if run["files"] == files and files is not None else None, False
+    if marker is not None:  # killed after the last save
+        return learner, {**marker["run"], "pass": marker["run"]["passes"], "over": True}, False
+    return learner, None, False
+
+
+def agree(path: str, run: Run, given: dict[str, Any]) -> None:
+    """Refuse options that differ from those with which the run began."""
+    for name, option in _FIXED.items():
+        if given[name] is not None and given[name] != run[name]:
+            held = "none" if run[name] is None else run[name]
+            raise usage_error(
+                f"{option} {given[name]} does not agree with {path}, a checkpoint of a run with {held}: "
+                "leave the option out to finish the run"
+            )
+    # Other rows may be skipped from now on: those before the checkpoint were read without an error, or skipped.
+    if {**given["way"], "on_error": None} != {**run["way"], "on_error": None}:
+        raise usage_error(f"{path} is a checkpoint of a run that read its data with other options: use those")
+
+
+def _check_same(path: str, run: Run, files: list[list[Any]] | None) -> None:
+    """A checkpoint of other data is an ordinary model; one of data that has changed since is a trap."""
+    if files is None or run["files"] is None or run["files"] == files:
+        return
+    if [name for name, *_ in files] == [name for name, *_ in run["files"]]:
+        raise CommandError(
+            f"{files[0][0]}: has changed since the checkpoint {path}, which holds its first "
+            f"{amount(run['row'])} rows: restore the data, or give only the rows that are new under another name"
+        )
+
+
+def _stamp(path: str) -> list[int] | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return [status.st_ino, status.st_size, status.st_mtime_ns]
+
+
+def _marker(path: str) -> dict[str, Any] | None:
+    try:
+        with open(_place(path), encoding="utf-8") as file:
+            marker = json.load(file)
+        if not {"run", "old", "fresh"} <= marker.keys() or "files" not in marker["run"]:
+            raise ValueError
+    except FileNotFoundError:
+        return None
+    except (ValueError, AttributeError, TypeError):
+        raise CommandError(f"{_place(path)}: not the mark of a run of skn train: delete it") from None
+    return marker  # type: ignore[no-any-return]

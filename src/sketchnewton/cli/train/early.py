@@ -1,0 +1,106 @@
+"""Plain rows learned without NumPy, whose import would take as long as learning tens of thousands of them.
+
+Neither this module nor any other that a plain run of `skn train` imports may import NumPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from sketchnewton import _native
+from sketchnewton.cli.train.learner import make_learner, positive_label
+from sketchnewton.core.batch import Delayed
+from sketchnewton.core.state import before_numpy, zeros
+from sketchnewton.core.types import Floats
+from sketchnewton.learners import Learner
+from sketchnewton.learners.rows import LARGEST_VALUE
+from sketchnewton.learners.table import TableLearner
+from sketchnewton.streams import Batch
+
+__all__ = ["Early", "Learned", "Plain", "make_early_learner"]
+
+
+class Learned(NamedTuple):
+    """Rows that the learner knows already: their labels as it got them, and what it predicted before.
+
+    All arrays are memoryviews.
+    """
+
+    labels: Floats
+    weights: Floats | None
+    tags: list[bytes] | None
+    predictions: Floats
+
+
+class Plain(NamedTuple):
+    """Rows that a learner has room for, and their labels as it wants them."""
+
+    batch: Batch
+    rows: _native.Rows
+    labels: Floats
+
+
+def make_early_learner(args: argparse.Namespace) -> Learner:
+    """A new learner, as the options say, whose arrays may be memoryviews until it is settled."""
+    with before_numpy():
+        return make_learner(args)
+
+
+class Early:
+    """Learns batches of plain rows, as `Learner.learn` would. All else is for those who have NumPy."""
+
+    def __init__(self, learner: TableLearner) -> None:
+        self._learner = learner
+        self._positive = positive_label(learner)
+        self._rows = 0
+
+    def plain(self, batch: Batch | Delayed) -> Plain | None:
+        """The rows, ready to be learned; None if anything about them needs a closer look: nothing has happened."""
+        views = batch.views if isinstance(batch, Delayed) else batch
+        labels = self._coded(views)
+        if labels is None or not _weights_are_sound(views.weights):
+            return None
+        try:
+            rows = views.rows or _native.csr_rows(views.indptr, views.indices, views.data)
+            with before_numpy():
+                self._learner.reserve(rows)
+        except (ValueError, MemoryError):
+            return None
+        return Plain(views, rows, labels)
+
+    def learn(self, plain: Plain, *, in_steps: bool) -> Iterator[Learned]:
+        """Learn the rows; with `in_steps`, part after part up to the first 1, 2, 4, 8, … rows of all."""
+        batch, rows, labels = plain
+        begin, n = 0, len(rows)
+        while begin < n:
+            end = min(n, begin + (1 << self._rows.bit_length()) - self._rows) if in_steps else n
+            weights = None if batch.weights is None else batch.weights[begin:end]
+            tags = None if batch.tags is None else batch.tags[begin:end]
+            with before_numpy():
+                learned = Learned(labels[begin:end], weights, tags, zeros(end - begin))
+                self._learner.learn_into(learned.predictions, rows.part(begin, end), learned.labels, weights)
+            self._rows += end - begin
+            begin = end
+            yield learned
+
+    def _coded(self, batch: Batch) -> Any:
+        if batch.base is not None:
+            return None
+        few, least, largest, finite = _native.look(batch.labels)
+        if not finite:
+            return None
+        if self._positive is not None:
+            return _native.signs(batch.labels, self._positive)
+        if max(-least, largest) > LARGEST_VALUE:
+            return None
+        # A loss takes two labels, or all between two ends.
+        return batch.labels if all(map(self._learner.takes, (*few, least, largest))) else None
+
+
+def _weights_are_sound(weights: Floats | None) -> bool:
+    if weights is None:
+        return True
+    _, least, _, finite = _native.look(weights)
+    return finite and least >= 0.0

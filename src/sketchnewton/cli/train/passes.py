@@ -1,0 +1,136 @@
+"""Pass after pass over the data: the first parses, later ones read what it left in a cache."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from sketchnewton import __version__
+from sketchnewton.cli.io.console import Console
+from sketchnewton.cli.io.data_source import Data, watched, whole
+from sketchnewton.cli.io.errors import usage_error
+from sketchnewton.cli.io.signals import GracefulStop, Stopped
+from sketchnewton.cli.options.data import CACHE_SUFFIX
+from sketchnewton.core.batch import Delayed
+from sketchnewton.streams import Batch
+
+if TYPE_CHECKING:
+    from sketchnewton.streams.cache import CacheWriter
+
+__all__ = ["Passes", "cache_place"]
+
+
+def cache_place(args: argparse.Namespace, data: Data, passes: int) -> str | None:
+    """Where the parsed rows are kept for later passes, if anywhere."""
+    if args.no_cache:
+        if args.cache is not None:
+            raise usage_error("--cache and --no-cache exclude each other")
+        return None
+    if args.cache is not None:
+        return str(args.cache)
+    return None if passes == 1 or data.identity() is None else data.paths[0] + CACHE_SUFFIX
+
+
+class Passes:
+    """The batches of `data`, as often as asked for.
+
+    A cache that agrees with the data and the way it is read is used from the start, unless the names of features
+    are wanted, which it does not hold.
+    """
+
+    def __init__(self, data: Data, cache: str | None, console: Console, stop: GracefulStop) -> None:
+        self.cache = cache
+        self.from_cache = False  # the last pass
+        self._data = data
+        self._console = console
+        self._stop = stop
+        self._parsed = False
+        self._key: dict[str, Any] = {}
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass; a signal ends it early."""
+        return map(whole, self.views())
+
+    def views(self) -> Iterator[Batch | Delayed]:
+        """The same, for those who can do without NumPy."""
+        self.from_cache = False
+        if self.cache is None:
+            yield from self._data.read_views(self._console, self._stop)
+            return
+        from sketchnewton.streams.cache import open_cache  # only where there is one
+
+        if not self._parsed:
+            files = self._data.identity() or [["a pipe", os.getpid(), time.time_ns()]]
+            self._key = {"version": __version__, "files": files, "way": self._data.way()}
+        if self._parsed or self._data.names is None:
+            try:
+                cached = self._stop.wait(open_cache, self.cache, self._key, prefetch=self._data.prefetch)
+            except Stopped:
+                return
+            if cached is not None:
+                self.from_cache = True
+                reader, facts = cached
+                self._data.skipped, self._data.first_error = facts["skipped"], facts["first_error"]
+                self._data.types = facts["types"]
+                yield from watched(reader, self._console, self._stop)
+                return
+        yield from self._parse(self.cache)
+
+    def _parse(self, cache: str) -> Iterator[Batch | Delayed]:
+        """Parse the data and keep its rows; a cache that cannot be written is done without."""
+        writer = self._writer(cache)
+        try:
+            for batch in self._data.read_views(self._console, self._stop):
+                if writer is not None:
+                    try:
+                        writer.write(batch)
+                    except OSError as error:
+                        self._go_without(cache, error)
+                        writer.close()
+                        writer = None
+                yield batch
+                del batch  # as in `watched`
+            if writer is not None and self._stop.signal is None:
+                self._commit(cache, writer)
+        finally:
+            if writer is not None:
+                writer.close()
+
+    def _writer(self, cache: str) -> CacheWriter | None:
+        from sketchnewton.streams.cache import CacheWriter, open_cache
+
+        stale = open_cache(cache, {}, prefetch=False)  # refuses to overwrite what is no cache
+        if stale is not None:
+            stale[0].close()
+        try:
+            return CacheWriter(cache, self._key)
+        except OSError as error:
+            self._go_without(cache, error)
+            return None
+
+    def _commit(self, cache: str, writer: CacheWriter) -> None:
+        if self._data.identity() not in (None, self._key["files"]):
+            self._console.line(f"skn: warning: {self._data.name} changed while it was read: no cache is kept")
+            return
+        try:
+            writer.commit(
+                {
+                    "skipped": self._data.skipped,
+                    "first_error": self._data.first_error,
+                    "types": self._data.types,
+                }
+            )
+            self._parsed = True
+        except OSError as error:
+            self._go_without(cache, error)
+
+    def _go_without(self, cache: str, error: OSError) -> None:
+        if self._data.identity() is None:
+            raise OSError(error.errno, f"cannot write the cache: {error.strerror}", cache) from None
+        self._console.line(
+            f"skn: warning: {cache}: cannot write the cache: {error.strerror}; going on without"
+        )
+        self.cache = None

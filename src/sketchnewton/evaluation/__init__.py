@@ -1,0 +1,47 @@
+"""Progressive validation, metrics and regret."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sketchnewton.evaluation.progressive import (
+    Batch,
+    ClassScore,
+    Learner,
+    ProgressiveScore,
+    Report,
+    SoftmaxScore,
+    progressive,
+)
+
+if TYPE_CHECKING:
+    from sketchnewton.evaluation.regret import best_fixed, regret, regret_bound
+
+__all__ = [
+    "Batch",
+    "ClassScore",
+    "Learner",
+    "ProgressiveScore",
+    "Report",
+    "SoftmaxScore",
+    "best_fixed",
+    "progressive",
+    "regret",
+    "regret_bound",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when asked for: it knows the learners, which a command that only counts losses need not load.
+    if name not in ("best_fixed", "regret", "regret_bound"):
+        raise AttributeError(f"module 'sketchnewton.evaluation' has no attribute {name!r}")
+    import importlib
+
+    module = importlib.import_module("sketchnewton.evaluation.regret")
+    for function in (
+        "best_fixed",
+        "regret",
+        "regret_bound",
+    ):  # a function replaces the module of its name
+        globals()[function] = getattr(module, function)
+    return globals()[name]

@@ -1,0 +1,280 @@
+"""Progressive validation: each row is predicted before it is learned, so the mean loss is an honest test.
+
+>>> score = ProgressiveScore("hinge")
+>>> score.update(predictions=[0.0, 2.0, -0.5], labels=[1, 1, 1])
+>>> score.rows, score.mean_loss, round(score.error_rate, 3)
+(3, 0.8333333333333334, 0.333)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol, cast
+
+from sketchnewton import _native
+from sketchnewton.core.types import ArrayLike, Floats, NDArray, np
+from sketchnewton.losses import LOSSES, Loss, get_loss
+
+__all__ = [
+    "Batch",
+    "ClassScore",
+    "Learner",
+    "ProgressiveScore",
+    "Report",
+    "SoftmaxScore",
+    "progressive",
+]
+
+
+_STATE = (
+    "rows",
+    "weight",
+    "_loss_sum",
+    "_mistakes",
+    "_labels_are_signs",
+    "_reported_loss_sum",
+    "_reported_weight",
+)
+
+
+class Batch(Protocol):
+    """Rows with their answers; what else it holds is between it and the learner."""
+
+    @property
+    def labels(self) -> ArrayLike:
+        """One label per row."""
+
+    @property
+    def weights(self) -> ArrayLike | None:
+        """One weight per row, or None for all ones."""
+
+
+class Learner(Protocol):
+    """Anything that predicts each row before it learns from it."""
+
+    @property
+    def loss(self) -> Loss:
+        """The loss that scores its predictions."""
+
+    def learn(self, X: Any, y: Any, sample_weight: Any = None, /) -> ArrayLike:
+        """Learn row by row; return the prediction made before each update."""
+
+
+class Report(NamedTuple):
+    """Where a run stands after `examples` rows; `label` and `prediction` are those of the last of them.
+
+    The losses are weighted means over all rows and over the rows since the previous report. `error_rate` is
+    None unless all labels so far were −1 or +1.
+    """
+
+    examples: int
+    mean_loss: float
+    loss_since_last: float
+    error_rate: float | None
+    label: float
+    prediction: float
+
+
+class ProgressiveScore:
+    """Running weighted loss and 0/1 error of predictions that were made before their labels were known.
+
+    A prediction of 0 counts as +1, as SGN(0) = 1 in the sketched online Newton paper. Sums run from the first
+    row to the last, so the numbers do not depend, to the last bit, on how the rows were cut into batches.
+    Memory is constant; a row costs one evaluation of the loss.
+    """
+
+    def __init__(self, loss: Loss | str) -> None:
+        self.loss = get_loss(loss)
+        self.rows = 0
+        self.weight = 0.0
+        self._loss_sum = 0.0
+        self._mistakes = 0.0
+        self._labels_are_signs = True
+        self._reported_loss_sum = 0.0
+        self._reported_weight = 0.0
+
+    @property
+    def mean_loss(self) -> float:
+        """Weighted mean loss of all rows; NaN before the first."""
+        return _ratio(self._loss_sum, self.weight)
+
+    @property
+    def loss_since_report(self) -> float:
+        """Weighted mean loss of the rows since the last `report`; NaN where there are none."""
+        return _ratio(self._loss_sum - self._reported_loss_sum, self.weight - self._reported_weight)
+
+    @property
+    def error_rate(self) -> float | None:
+        """Weighted share of predictions with the wrong sign; None unless all labels were −1 or +1."""
+        if self.weight == 0.0 or not self._labels_are_signs:
+            return None
+        return self._mistakes / self.weight
+
+    def update(self, predictions: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None) -> None:
+        """Add rows: one prediction and label each, and a weight ≥ 0 unless all weigh 1."""
+        p, y, w = self.columns(predictions, labels, weights)
+        self._add(p, y, w)
+        self.rows += len(y)
+
+    def report(self, label: float, prediction: ArrayLike) -> Report:
+        """The state after the last row, given its `label` and `prediction`; the next interval begins."""
+        report = Report(
+            examples=self.rows,
+            mean_loss=self.mean_loss,
+            loss_since_last=self.loss_since_report,
+            error_rate=self.error_rate,
+            label=float(label),
+            prediction=self._answer(prediction),
+        )
+        self._reported_loss_sum, self._reported_weight = self._loss_sum, self.weight
+        return report
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All sums, as JSON can hold them without losing a bit; `state = …` takes them back."""
+        return {name.lstrip("_"): getattr(self, name) for name in _STATE}
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        for name in _STATE:
+            kind = type(getattr(self, name))
+            value = state[name.lstrip("_")]
+            if type(value) is not kind or (kind is not bool and not 0 <= value < math.inf):
+                raise ValueError(f"{value!r} cannot be a score's {name.lstrip('_')}")
+            setattr(self, name, value)
+
+    def columns(
+        self, predictions: ArrayLike, labels: ArrayLike, weights: ArrayLike | None
+    ) -> tuple[Floats, Floats, Floats | None]:
+        """The three as checked arrays; no weights stay none."""
+        p, y, w = _column(predictions), _column(labels), None if weights is None else _column(weights)
+        if y.ndim != 1 or p.shape != self._shape(len(y)) or (w is not None and w.shape != y.shape):
+            shapes = f"predictions {p.shape}, labels {y.shape}"
+            shapes += "" if w is None else f" and weights {w.shape}"
+            raise ValueError(f"{shapes} must have one dimension and the same length")
+        if w is not None and (bad := _native.negative(w)) >= 0:
+            raise ValueError(f"weight {w[bad]:g} is invalid: must be >= 0")
+        return p, y, w
+
+    def _shape(self, rows: int) -> tuple[int, ...]:
+        return (rows,)
+
+    def _add(self, p: Floats, y: Floats, w: Floats | None) -> None:
+        """The terms of each row to the sums, one after the other."""
+        if LOSSES.get(self.loss.name) is not type(self.loss):  # somebody's own, which the core does not know
+            return self._add_terms(p, y, w)
+        self._loss_sum, self._mistakes, self.weight, signs = _native.add_losses(
+            self.loss.code, self.loss.parameter, p, y, w, self._loss_sum, self._mistakes, self.weight
+        )
+        self._labels_are_signs &= signs
+        return None
+
+    def _add_terms(self, p: Floats, y: Floats, w: Floats | None) -> None:
+        """`_add` by NumPy."""
+        p, y = np.asarray(p), np.asarray(y)
+        losses, wrong = self._terms(p, y)
+        w = np.ones_like(y) if w is None else np.asarray(w)
+        self.weight = _add_in_order(self.weight, w)
+        self._mistakes = _add_in_order(self._mistakes, w * wrong)
+        self._loss_sum = _add_in_order(self._loss_sum, w * losses)
+
+    def _terms(self, p: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """The loss of each row, and whether its sign is wrong."""
+        self._labels_are_signs &= bool((np.abs(y) == 1.0).all())
+        return self.loss.value(p, y), np.where(p >= 0.0, 1.0, -1.0) != y
+
+    def _answer(self, prediction: Any) -> float:
+        return float(prediction)
+
+
+class ClassScore(ProgressiveScore):
+    """The same for one of K classes: each row has K scores, and its label is the number 0…K − 1 of its class.
+
+    The loss is the mean of the K losses of the scores, +1 being wanted of the row's class and −1 of the others;
+    the error counts rows whose largest score is another class's.
+
+    >>> score = ClassScore("hinge", 3)
+    >>> score.update([[0.5, 0.0, -1.0], [2.0, -2.0, -2.0]], [0, 2])
+    >>> score.mean_loss, score.error_rate
+    (1.25, 0.5)
+    """
+
+    def __init__(self, loss: Loss | str, classes: int) -> None:
+        super().__init__(loss)
+        self.classes = classes
+
+    def _shape(self, rows: int) -> tuple[int, ...]:
+        return (rows, self.classes)
+
+    def _add(self, p: Floats, y: Floats, w: Floats | None) -> None:
+        self._add_terms(p, y, w)
+
+    def _terms(self, p: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """The loss of each row, and whether its class is wrong."""
+        wanted = np.where(np.arange(self.classes) == y[:, None], 1.0, -1.0)
+        return self.loss.value(p, wanted).mean(axis=1), p.argmax(axis=1) != y
+
+    def _answer(self, prediction: Any) -> float:
+        return float(np.argmax(prediction))
+
+
+class SoftmaxScore(ClassScore):
+    """The same for scores whose loss is the cross-entropy of their softmax.
+
+    >>> score = SoftmaxScore("logistic", 2)
+    >>> score.update([[0.0, 0.0], [0.0, np.log(3.0)]], [0, 1])
+    >>> round(score.mean_loss, 6)  # (log 2 + log 4/3) / 2
+    0.490415
+    """
+
+    def _terms(self, p: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        _, wrong = super()._terms(p, y)
+        shifted = p - p.max(axis=1, keepdims=True)
+        chosen = np.take_along_axis(shifted, y.astype(np.intp)[:, None], axis=1)[:, 0]
+        return np.log(np.exp(shifted).sum(axis=1)) - chosen, wrong
+
+
+def progressive(
+    learner: Learner,
+    batches: Iterable[Batch],
+    *,
+    on_report: Callable[[Report], object] | None = None,
+    score: ProgressiveScore | None = None,
+) -> ProgressiveScore:
+    """Let `learner` learn all `batches` and score the predictions it made before each update.
+
+    `on_report` is called for the first 1, 2, 4, 8, … rows, also where that count falls inside a batch; the
+    learner has then gone on to the end of the batch, but the report has not. `score` goes on from one that has
+    seen earlier rows; when the next batch is asked for, it has seen all before it.
+    """
+    score = ProgressiveScore(learner.loss) if score is None else score
+    due = 1 << score.rows.bit_length()
+    for batch in batches:
+        learned = learner.learn(batch, batch.labels, batch.weights)
+        p, y, w = score.columns(learned, batch.labels, batch.weights)
+        begin = 0
+        while on_report is not None and due - score.rows <= len(p) - begin:
+            end = begin + due - score.rows
+            score.update(p[begin:end], y[begin:end], None if w is None else w[begin:end])
+            on_report(score.report(y[end - 1], p[end - 1]))
+            begin = end
+            due *= 2
+        score.update(p[begin:], y[begin:], None if w is None else w[begin:])
+    return score
+
+
+def _column(values: ArrayLike) -> Floats:
+    if isinstance(values, memoryview) and values.format == "d" and values.c_contiguous:
+        view: Any = values  # of a command that does without NumPy
+        return cast(Floats, view)
+    return np.asarray(values, np.float64, order="C")
+
+
+def _add_in_order(total: float, terms: Floats) -> float:
+    # `cumsum` adds one term after the other; `sum` would add in pairs, which depends on where a batch begins.
+    return float(np.cumsum(np.concatenate(([total], terms)))[-1])
+
+
+def _ratio(numerator: float, denominator: float) -> float:
+    return numerator / denominator if denominator > 0.0 else math.nan

@@ -1,0 +1,1 @@
+"""Features: how records become numbered features."""

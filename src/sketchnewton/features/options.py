@@ -1,0 +1,174 @@
+"""What becomes of the features that are read: how many bits, which namespaces, n-grams, interactions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from sketchnewton import _native
+from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.features.names import DEFAULT_BITS, MAX_BITS, Names, mask_of
+
+if TYPE_CHECKING:  # as in `batch`
+    import numpy as np
+    import numpy.typing as npt
+
+MAX_NGRAM = 16
+
+_GRAM = re.compile(r"([^\d]?)([0-9]{1,2})", re.ASCII | re.DOTALL)
+
+
+class _Options(NamedTuple):
+    bits: int | None = None
+    """Indices have so many bits. None: 18 where names are hashed; indices of svmlight and npz as they are."""
+    interactions: tuple[str, ...] = ()
+    """``ab`` multiplies each feature of namespace a with each of b; ``abc``, … likewise; ``:`` is any."""
+    ignore: str = ""
+    """Namespaces to drop."""
+    keep: str = ""
+    """If not empty, the only namespaces to keep."""
+    ngram: tuple[str, ...] = ()
+    """``2``: pairs of neighbours in each namespace are features, too; ``a3``: pairs and triples in a."""
+    string_values: bool = False
+    """VW text: ``name:text`` is a feature of its own, not a mistake."""
+
+
+class Features(_Options):
+    """How rows are made of what a file says.
+
+    A namespace is meant by the first character of its name, as in Vowpal Wabbit; the default namespace is a
+    blank.
+
+    >>> Features(bits=20, interactions=("ab", "ccd"), ignore="x", ngram=("2", "t3")).mask
+    1048575
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Refuse what makes no sense."""
+        self = super().__new__(cls, *args, **options)
+        self._check()
+        return self
+
+    def _check(self) -> None:
+        if self.bits is not None and not 1 <= self.bits <= MAX_BITS:
+            raise ValueError(f"bits={self.bits} is invalid: must be from 1 to {MAX_BITS}")
+        for term in self.interactions:
+            if len(term) < 2 or not term.isascii():
+                raise ValueError(f"interactions={term!r} is invalid: must be two or more ASCII characters")
+        for field in ("ignore", "keep"):
+            if not getattr(self, field).isascii():
+                raise ValueError(f"{field}={getattr(self, field)!r} is invalid: must be ASCII characters")
+        for gram in self.ngram:
+            found = _GRAM.fullmatch(gram)
+            if found is None or not 2 <= int(found[2]) <= MAX_NGRAM:
+                raise ValueError(
+                    f"ngram={gram!r} is invalid: must be a number from 2 to {MAX_NGRAM}, "
+                    "after the namespace that it is for, if any"
+                )
+
+    @property
+    def mask(self) -> int:
+        """2^bits − 1: what hashes are cut to."""
+        return mask_of(DEFAULT_BITS if self.bits is None else self.bits)
+
+    @property
+    def expands(self) -> bool:
+        """Whether rows need more than their names hashed."""
+        return bool(self.interactions or self.ignore or self.keep or self.ngram)
+
+    @property
+    def joins(self) -> bool:
+        """Whether there are n-grams or interactions."""
+        return bool(self.interactions or self.ngram)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What differs from the defaults, as JSON has it."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in self._asdict().items()
+            if value != self._field_defaults[name]
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Features:
+        """What ``to_dict`` gave."""
+        options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        return cls(**options)
+
+    def expanded(
+        self,
+        batch: Batch,
+        spaces: npt.NDArray[np.uint8] | memoryview | None = None,
+        entries: npt.NDArray[np.int64] | memoryview | None = None,
+        names: Names | None = None,
+    ) -> Batch:
+        """The batch with namespaces dropped, n-grams and interactions added.
+
+        ``spaces`` has the first byte of each feature's namespace; None means the default. ``entries`` are those
+        in ``names``.
+        """
+        import numpy as np
+
+        exact = names is not None and names.exact
+        try:
+            indptr, indices, data = _native.expand_rows(
+                batch.indptr,
+                batch.indices,
+                np.asarray(batch.data, np.float64),
+                spaces,
+                entries,
+                names.table if names is not None else None,
+                self._kept(),
+                self._ngrams(),
+                [term.encode() for term in self.interactions],
+                mask_of(None) if exact else self.mask,
+            )
+        except OverflowError:
+            message = "a row from here on has too many interactions: expected at most 2^24 features"
+            raise ParseError("", None, None, message) from None
+        return batch.replace(indptr=indptr, indices=indices, data=data, columns=None)
+
+    def as_they_are(self, names: Names | None) -> bool:
+        """Whether `indexed` changes nothing."""
+        return names is None and self.bits is None and not self.expands
+
+    def indexed(self, batch: Batch, names: Names | None) -> Batch:
+        """A batch of numbered features, all in the default namespace, made as the options say."""
+        import numpy as np
+
+        entries = None
+        if names is not None:
+            unique, first, inverse = np.unique(batch.indices, return_index=True, return_inverse=True)
+            order = np.argsort(first)  # of appearance, so that exact names do not depend on the batch
+            place = np.empty_like(order)
+            place[order] = np.arange(len(order))
+            unique = unique[order]
+            masked = self.bits is not None or self.expands
+            hashes = unique & np.int64(self.mask) if masked else unique
+            indices, found = names.enter([b"%d" % index for index in unique.tolist()], b"", hashes)
+            entries = found[place[inverse]]
+            batch = batch.replace(indices=indices[place[inverse]], columns=None)
+        elif self.bits is not None:
+            batch = batch.replace(indices=batch.indices & np.int64(self.mask), columns=None)
+        return self.expanded(batch, None, entries, names) if self.expands else batch
+
+    def _kept(self) -> bytes:
+        kept = bytearray(b"\0" * 256 if self.keep else b"\1" * 256)
+        for letter in self.keep.encode():
+            kept[letter] = 1
+        for letter in self.ignore.encode():
+            kept[letter] = 0
+        return bytes(kept)
+
+    def _ngrams(self) -> bytes:
+        longest = bytearray(256)
+        grams = [_GRAM.fullmatch(gram) for gram in self.ngram]
+        for letter, number in sorted(gram.groups() for gram in grams if gram):  # those for all come first
+            if letter:
+                longest[ord(letter)] = int(number)
+            else:
+                longest[:] = bytes([int(number)]) * 256
+        return bytes(longest)

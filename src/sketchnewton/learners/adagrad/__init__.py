@@ -1,0 +1,1 @@
+"""The AdaGrad family: diagonal, sketched, full and low-rank."""

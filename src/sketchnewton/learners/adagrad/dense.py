@@ -1,0 +1,390 @@
+"""AdaGrad with a full metric, and its approximations of 2016: references whose cost grows with the dimension."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from sketchnewton import _native
+from sketchnewton.core.types import Floats, NDArray, np
+from sketchnewton.learners.adagrad.hadamard import hadamard_projection
+from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
+from sketchnewton.learners.base import Arrays, checked_clip, checked_size
+from sketchnewton.losses import Loss, get_loss
+
+LARGEST = 100_000  # features; beyond, not even the attempt to get the memory is sensible
+
+
+@dataclass(frozen=True)
+class Metric:
+    """H = Q E diag(h) EᵀQᵀ + rest·(I − QQᵀ), Q with orthonormal columns, E orthogonal; None for E = I.
+
+    `rest` is infinite where the complement of Q is empty or must not move.
+    """
+
+    Q: Floats
+    E: Floats | None
+    h: Floats
+    rest: float
+
+    def solve(self, v: Floats, shift: float = 0.0) -> Floats:
+        """(H + shift·I)⁻¹v."""
+        z = self.Q.T @ v
+        y = z / (self.h + shift) if self.E is None else self.E @ ((self.E.T @ z) / (self.h + shift))
+        inside: Floats = self.Q @ y
+        if np.isinf(self.rest):
+            return inside
+        return inside + (v - self.Q @ z) / (self.rest + shift)
+
+
+class DenseAdaGrad(CompositeLearner):
+    """A learner that keeps all its numbers as dense arrays of exactly as many features as it has met."""
+
+    def __init__(self, clip: float | None, classes: int | None, form: str, **parameters: Any) -> None:
+        loss = get_loss(parameters["loss"])
+        self._composite = checked_composite(
+            parameters["eta"],
+            parameters["sigma"],
+            parameters["penalty"],
+            parameters["penalty_strength"],
+            parameters["l1_ratio"],
+            form,
+        )
+        classes = checked_classes(classes, loss, clip, form)
+        super().__init__(clip=clip, classes=classes, form=form, **parameters)
+        self._clip = checked_clip(clip)
+        outputs = classes or 1
+        self._arrays = {
+            "counts": np.zeros(2, np.int64),  # rounds, dimension
+            "intercept": np.zeros((outputs, 3)),  # value, √Σg², −Σg
+            **self._fresh(0),
+        }
+        self._metrics: list[Metric | None] = [None] * outputs
+
+    @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made."""
+        return -self._clip, self._clip
+
+    @property
+    def dimension(self) -> int:
+        """1 + the largest feature index learned from."""
+        return int(self._arrays["counts"][1])
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of each feature: `weights[i]` belongs to feature i."""
+        with self._lock:
+            w: Floats = self._arrays["weights"].copy()
+        return w[:, 0] if self._params["classes"] is None else w
+
+    @property
+    def features_seen(self) -> int:
+        """How many features have a weight."""
+        return len(self._learned_matrix()[0])
+
+    def _learned_matrix(self) -> tuple[NDArray[np.int64], Floats]:
+        with self._lock:
+            w = self._arrays["weights"]
+            features = np.flatnonzero(w.any(axis=1))
+            return features, w[features]
+
+    # -- for the kinds of metric
+
+    def _fresh(self, d: int) -> Arrays:
+        """The arrays of d features that have seen nothing."""
+        return {"weights": np.zeros((d, self._outputs)), "sums": np.zeros((d, self._outputs))}
+
+    @abstractmethod
+    def _take(self, k: int, g: Floats) -> None:
+        """Let the gradient of class k into its metric."""
+
+    @abstractmethod
+    def _metric(self, k: int) -> Metric:
+        """H of class k."""
+
+    # -- learning
+
+    def _reserve(self, largest: int, widest: int) -> None:
+        if largest >= LARGEST:
+            raise MemoryError(
+                f"feature index {largest} is too large for {type(self).__name__}: use SketchedAdaGrad"
+            )
+
+    def _grow(self, d: int) -> None:
+        fresh = self._fresh(d)
+        for name, array in fresh.items():
+            old = self._arrays[name]
+            array[tuple(slice(n) for n in old.shape)] = old
+        self._arrays |= fresh
+        self._arrays["counts"][1] = d
+        self._metrics = [None] * self._outputs
+
+    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
+        scores = self._scores(out)
+        for i in range(len(labels)):
+            h = 1.0 if weights is None else float(weights[i])
+            x = np.zeros(self.dimension)
+            last = _native.spread_row(rows, i, x)
+            if h and last >= self.dimension:
+                self._grow(last + 1)
+                x = np.zeros(self.dimension)
+                _native.spread_row(rows, i, x)
+            scores[i] = x @ self._arrays["weights"] + self._arrays["intercept"][:, 0]
+            if self._params["classes"] is None and abs(scores[i, 0]) > self._clip:
+                bounded = np.copysign(self._clip, scores[i, 0])
+                if h:
+                    self._project(x, scores[i, 0] - bounded)
+                scores[i, 0] = bounded
+            if h:
+                self._learn_row(x, self._slopes(scores[i], labels[i], h))
+
+    def _predict(self, rows: _native.Rows, out: Floats) -> None:
+        self._predict_scores(rows, out)
+        if self._params["classes"] is None:
+            np.clip(out, -self._clip, self._clip, out=out)
+
+    def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
+        scores = self._scores(out)
+        x = np.zeros(self.dimension)
+        for i in range(len(out)):
+            _native.spread_row(rows, i, x)
+            scores[i] = x @ self._arrays["weights"] + self._arrays["intercept"][:, 0]
+
+    def _slopes(self, scores: Floats, label: float, h: float) -> Floats:
+        if self._params["classes"] is None:
+            return h * np.atleast_1d(self.loss.derivative(scores[0], label))
+        e = np.exp(scores - scores.max())
+        slopes: Floats = e / e.sum()
+        slopes[int(label)] -= 1.0
+        return h * slopes
+
+    def _learn_row(self, x: Floats, slopes: Floats) -> None:
+        self._arrays["counts"][0] += 1
+        for k in range(self._outputs):
+            g = slopes[k] * x
+            if g.any():
+                self._take(k, g)
+                self._metrics[k] = None
+            self._step(k, g)
+        if self._params["intercept"]:
+            self._learn_intercepts(slopes)
+
+    def _step(self, k: int, g: Floats) -> None:
+        c, w = self._composite, self._arrays["weights"]
+        if c.plain and not g.any():
+            return
+        self._arrays["sums"][:, k] += g
+        times = c.times(self.rows_seen)
+        if c.l1:
+            w[:, k] = self._solve_l1(k, g, times * c.l1, times * c.l2)
+        elif c.averaging:
+            w[:, k] = -c.eta * self._known(k).solve(self._arrays["sums"][:, k], times * c.l2)
+        else:
+            w[:, k] -= c.eta * self._known(k).solve(g + c.l2 * w[:, k], times * c.l2)
+
+    def _solve_l1(self, k: int, g: Floats, l1: float, l2: float) -> Floats:
+        c, metric = self._composite, self._known(k)
+        R = metric.Q * np.sqrt(np.maximum(metric.h - c.sigma, 0.0))
+        if c.averaging:
+            center, pull = np.zeros(self.dimension), -c.eta * self._arrays["sums"][:, k]
+        else:
+            center, pull = self._arrays["weights"][:, k], -c.eta * g
+        R, center, pull = (np.ascontiguousarray(a) for a in (R, center, pull))
+        return _native.proximal_newton(R, center, pull, c.sigma, l1, l2)
+
+    def _learn_intercepts(self, slopes: Floats) -> None:
+        at, c = self._arrays["intercept"], self._composite
+        at[:, 1] = np.hypot(at[:, 1], slopes)
+        at[:, 2] -= slopes
+        h = c.sigma + at[:, 1]
+        at[:, 0] = c.eta * at[:, 2] / h if c.averaging else at[:, 0] - c.eta * slopes / h
+
+    def _project(self, x: Floats, excess: float) -> None:
+        """To where |βᵀx| ≤ C, the shortest way in the norm of H."""
+        at = self._arrays["intercept"][0]
+        free = 1.0 / (self._composite.sigma + at[1]) if self._params["intercept"] else 0.0
+        Px = self._known(0).solve(x)
+        quadratic = x @ Px + free
+        if quadratic > 0:
+            self._arrays["weights"][:, 0] -= excess / quadratic * Px
+            at[0] -= excess / quadratic * free
+
+    def _known(self, k: int) -> Metric:
+        metric = self._metrics[k]
+        if metric is None:
+            metric = self._metrics[k] = self._metric(k)
+        return metric
+
+    def _restore(self, arrays: Arrays) -> None:
+        d = len(arrays["weights"])
+        if not 0 <= d <= LARGEST:
+            raise ValueError("it has too many features")
+        self._arrays |= self._fresh(d)
+        super()._restore(arrays)
+        rounds, dimension = self._arrays["counts"]
+        if rounds < 0 or dimension != d:
+            raise ValueError("its counters contradict its arrays")
+        self._metrics = [None] * self._outputs
+
+
+class FullAdaGrad(DenseAdaGrad):
+    """AdaGrad with the full metric H = σI + (Σggᵀ)^½, ADA-FULL: what the sketches approximate.
+
+    Parameters are those of `SketchedAdaGrad`. Each class has its own d × d matrix.
+
+    Cost per row: O(d³) time, an eigendecomposition; O(d²) memory. Meant for d up to a few hundred.
+
+    >>> learner = FullAdaGrad(eta=1.0)
+    >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0], sample_weight=None).round(3).tolist()
+    [0.0, 4.545]
+    """
+
+    def __init__(
+        self,
+        eta: float = 0.1,
+        sigma: float = 1.0,
+        penalty: str | None = None,
+        penalty_strength: float = 1e-4,
+        l1_ratio: float = 0.5,
+        form: str = "mirror_descent",
+        loss: str | Loss = "squared",
+        clip: float | None = None,
+        classes: int | None = None,
+        intercept: bool = False,
+    ) -> None:
+        super().__init__(
+            eta=eta,
+            sigma=sigma,
+            penalty=penalty,
+            penalty_strength=penalty_strength,
+            l1_ratio=l1_ratio,
+            form=form,
+            loss=loss,
+            clip=clip,
+            classes=classes,
+            intercept=bool(intercept),
+        )
+
+    @property
+    def spectrum(self) -> Floats:
+        """The eigenvalues of Σggᵀ, largest first; one row per class if there are several."""
+        with self._lock:
+            values = np.linalg.eigvalsh(self._arrays["G"])[:, ::-1]
+        return np.asarray(values if self._params["classes"] else values[0], np.float64)
+
+    def _fresh(self, d: int) -> Arrays:
+        return {**super()._fresh(d), "G": np.zeros((self._outputs, d, d))}
+
+    def _take(self, k: int, g: Floats) -> None:
+        self._arrays["G"][k] += np.outer(g, g)
+
+    def _metric(self, k: int) -> Metric:
+        values, V = np.linalg.eigh(self._arrays["G"][k])
+        return Metric(V, None, self._composite.sigma + np.sqrt(np.maximum(values, 0.0)), np.inf)
+
+
+class _RangeFinder(DenseAdaGrad):
+    """What ADA-LR and RADAGRAD share: a metric in the range of G, found by a random projection."""
+
+    def __init__(
+        self,
+        sketch_size: int = 10,
+        eta: float = 0.1,
+        sigma: float = 1.0,
+        penalty: str | None = None,
+        penalty_strength: float = 1e-4,
+        form: str = "mirror_descent",
+        loss: str | Loss = "squared",
+        clip: float | None = None,
+        classes: int | None = None,
+        intercept: bool = False,
+        random_state: int = 0,
+    ) -> None:
+        if penalty not in (None, "l2"):
+            raise ValueError(f"penalty={penalty!r} is invalid: {type(self).__name__} knows None and 'l2'")
+        self._m = checked_size("sketch_size", sketch_size, 1)
+        self._seed = checked_size("random_state", random_state, 0)
+        super().__init__(
+            sketch_size=sketch_size,
+            eta=eta,
+            sigma=sigma,
+            penalty=penalty,
+            penalty_strength=penalty_strength,
+            l1_ratio=0.0,
+            form=form,
+            loss=loss,
+            clip=clip,
+            classes=classes,
+            intercept=bool(intercept),
+            random_state=random_state,
+        )
+        del self._params["l1_ratio"]
+
+
+class AdaLR(_RangeFinder):
+    """ADA-LR: the metric of ADA-FULL in the range of GΠ, Π a subsampled randomised Hadamard transform.
+
+    G̃ = GΠ, QR = G̃, UΣVᵀ = QᵀG, w ← w − ηV(Σ^½ + σI)⁻¹Vᵀg: no step leaves the range of V (Krummenacher et al.
+    2016, as in ADA section 2). Penalties: None or `"l2"`.
+
+    Cost per row: O(τd²) time, O(d²) memory.
+
+    >>> learner = AdaLR(2, eta=1.0)
+    >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0]).round(3).tolist()
+    [0.0, 4.545]
+    """
+
+    def _fresh(self, d: int) -> Arrays:
+        return {**super()._fresh(d), "G": np.zeros((self._outputs, d, d))}
+
+    def _take(self, k: int, g: Floats) -> None:
+        self._arrays["G"][k] += np.outer(g, g)
+
+    def _metric(self, k: int) -> Metric:
+        G = self._arrays["G"][k]
+        Q, _ = np.linalg.qr(G @ hadamard_projection(np.arange(len(G)), self._m, self._seed))
+        _, values, Vt = np.linalg.svd(Q.T @ G, full_matrices=False)
+        return Metric(Vt.T, None, self._composite.sigma + np.sqrt(values), np.inf)
+
+
+class RadaGrad(_RangeFinder):
+    """RADAGRAD: ADA-LR in linear time, with G̃ = Σg(Πᵀg)ᵀ kept as its QR factors.
+
+    With QR = G̃ updated by rank one, R = UΣWᵀ and V = QU: w ← w − ηV(Σ^½ + σI)⁻¹Vᵀg − η(g − VVᵀg); the last
+    term is a gradient step in the complement (Krummenacher et al. 2016). Penalties: None or `"l2"`.
+
+    Cost per row: O(τd + τ³) time, O(τd) memory; it does not use that rows are sparse.
+
+    >>> learner = RadaGrad(2, eta=1.0)
+    >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0]).round(3).tolist()
+    [0.0, 4.545]
+    """
+
+    _REFRESH = 256  # rounds after which Q is made orthonormal again
+
+    def _fresh(self, d: int) -> Arrays:
+        m, rows = self._m, max(d, self._m)
+        return {
+            **super()._fresh(d),
+            "Q": np.tile(np.eye(rows, m), (self._outputs, 1, 1)),
+            "R": np.zeros((self._outputs, m, m)),
+        }
+
+    def _take(self, k: int, g: Floats) -> None:
+        from scipy.linalg import qr_update  # takes longer to load than all learners
+
+        Q, R = self._arrays["Q"], self._arrays["R"]
+        u = np.zeros(Q.shape[1])
+        u[: len(g)] = g
+        used = np.flatnonzero(g)
+        v = g[used] @ hadamard_projection(used, self._m, self._seed)
+        Q[k], R[k] = qr_update(Q[k], R[k], u, v, check_finite=False)
+        if self.rows_seen % self._REFRESH == 0:
+            Q[k], R[k] = np.linalg.qr(Q[k] @ R[k])
+
+    def _metric(self, k: int) -> Metric:
+        U, values, _ = np.linalg.svd(self._arrays["R"][k])
+        Q = self._arrays["Q"][k, : self.dimension]
+        return Metric(Q, U, self._composite.sigma + np.sqrt(values), 1.0)

@@ -1,0 +1,264 @@
+"""Sketches inside AdaGrad's learners: columns of the feature table, small arrays, and a kernel.
+
+Small arrays have one entry per block: a sketch and the `weights` classes that share it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from sketchnewton import _native
+from sketchnewton.core.types import Floats, Integers, NDArray, np
+from sketchnewton.learners.base import Arrays
+from sketchnewton.learners.curvature.base import padded4
+
+GROUP, LEVELS = 16, 4  # of MapState in native/delayed_maps.hpp
+
+
+class AdaptiveSketch(ABC):
+    """One kind of sketch. It has no state of its own: the learner's arrays are passed in.
+
+    `columns` of the table, weights not counted, hold its basis; weights of classes beyond the first start
+    `further` columns after the basis does.
+    """
+
+    columns: int
+    further: int
+
+    def __init__(self, m: int, dtype: str, blocks: int, weights: int) -> None:
+        self._m, self._blocks, self._weights = m, blocks, weights
+        self._dtype = np.dtype(dtype)
+
+    def fresh(self) -> Arrays:
+        """The small arrays of a learner that has seen nothing."""
+        shape = (self._blocks, self._weights, padded4(self._size))
+        return {"a": np.ones(self._blocks), "b": np.zeros(shape), "u": np.zeros(shape)}
+
+    @property
+    @abstractmethod
+    def _size(self) -> int:
+        """The largest size of the basis."""
+
+    @abstractmethod
+    def kernel(
+        self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: Arrays
+    ) -> _native.AdaptiveKernel:
+        """The compiled learner over these arrays."""
+
+    @abstractmethod
+    def coefficients(self, arrays: Arrays, block: int, k: int) -> Floats:
+        """How the k-th weight of a block depends on the basis columns of a feature's row."""
+
+    @abstractmethod
+    def matrix(self, arrays: Arrays, block: int, columns: Floats) -> Floats:
+        """S, given a block's basis columns of all features."""
+
+    @abstractmethod
+    def height(self, arrays: Arrays) -> int:
+        """The most rows that `matrix` has."""
+
+    @abstractmethod
+    def spectra(self, arrays: Arrays) -> Floats:
+        """The eigenvalues of SᵀS of each block, largest first."""
+
+    @abstractmethod
+    def fits(self, arrays: Arrays, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
+        """Kernels trust the counters of a model file, so they are checked when it is loaded."""
+
+    def reserve(self, arrays: Arrays, widest: int) -> bool:
+        """Make room for rows of `widest` non-zeros. True if an array was replaced."""
+        return False
+
+    def saved(self, arrays: Arrays) -> Arrays:
+        """The arrays as a model file keeps them: without spare room."""
+        return arrays
+
+    def restored(self, arrays: Arrays) -> Arrays:
+        """The arrays as a kernel wants them, from what `saved` gave."""
+        return arrays
+
+
+class ProjectionBasis(AdaptiveSketch):
+    """S = Σ ρ_t v_tᵀ with ρ_t ~ N(0, I/τ) drawn from (seed, t); the table's columns hold S itself."""
+
+    def __init__(self, m: int, dtype: str, blocks: int, weights: int, seed: int) -> None:
+        super().__init__(m, dtype, blocks, weights)
+        self.columns = self.further = m
+        self._seed = seed
+        self._make = _native.projection_adaptive64 if dtype == "float64" else _native.projection_adaptive32
+
+    @property
+    def _size(self) -> int:
+        return self._m
+
+    def fresh(self) -> Arrays:
+        """The small arrays of a learner that has seen nothing."""
+        return {
+            **super().fresh(),
+            "sketch_counts": np.zeros((self._blocks, 2), np.int64),  # updates, touched
+            "G": np.zeros((self._blocks, self._m, padded4(self._m))),
+        }
+
+    def kernel(
+        self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: Arrays
+    ) -> _native.AdaptiveKernel:
+        """The compiled learner over these arrays."""
+        return self._make(problem, composite, intercept, views, self._m, self._seed)
+
+    def coefficients(self, arrays: Arrays, block: int, k: int) -> Floats:
+        """The weights' part in the sketch is Sᵀb."""
+        values = np.zeros(self.columns + self._weights - 1)
+        values[: self._m] = arrays["b"][block, k, : self._m]
+        return values
+
+    def matrix(self, arrays: Arrays, block: int, columns: Floats) -> Floats:
+        """S itself."""
+        return columns[:, : self._m].T
+
+    def height(self, arrays: Arrays) -> int:
+        """The most rows that `matrix` has."""
+        return self._m
+
+    def spectra(self, arrays: Arrays) -> Floats:
+        """The eigenvalues of SSᵀ, which are those of SᵀS."""
+        return np.asarray(np.linalg.eigvalsh(arrays["G"][:, :, : self._m])[:, ::-1], np.float64)
+
+    def fits(self, arrays: Arrays, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
+        """Are the counters possible?"""
+        return bool(arrays["sketch_counts"].min() >= 0 and arrays["a"].min() > 0)
+
+
+class FrequentBasis(AdaptiveSketch):
+    """S = [diag(D) V; G]: the table holds a count of epochs, V, and the vectors G since the last shrink."""
+
+    def __init__(self, m: int, dtype: str, blocks: int, weights: int, ridge: float) -> None:
+        super().__init__(m, dtype, blocks, weights)
+        self._q = max(m - 1, 1)  # rows of V: a shrink leaves at most m − 1
+        self.columns = 1 + self._q + m
+        self.further = 1 + self._q
+        self._ridge = ridge
+        self._make = _native.frequent_adaptive64 if dtype == "float64" else _native.frequent_adaptive32
+
+    @property
+    def _size(self) -> int:
+        return 2 * self._m - 1
+
+    def fresh(self) -> Arrays:
+        """The small arrays of a learner that has seen nothing."""
+        m, blocks = self._m, self._blocks
+        maps = (self._q + self._weights - 1, padded4(self._q + self._weights))
+        return {
+            **super().fresh(),
+            # rank of V, opened by G, rows in G, touched, entries met since the last sweep
+            "sketch_counts": np.zeros((blocks, 5), np.int64),
+            "alpha": np.zeros(blocks),
+            "doubt": np.ones(blocks),
+            "M": np.zeros((blocks, self._size, padded4(self._size))),
+            "C": np.zeros((blocks, m, padded4(self._q))),
+            "T": np.zeros((blocks, m, padded4(m))),
+            "touched": np.zeros((blocks, 0), np.int64),
+            "items": np.zeros((blocks, LEVELS), np.int64),
+            "suffix": np.zeros((blocks, LEVELS * GROUP, *maps), self._dtype),
+            # Zero pages until they are used: room for 65,536 epochs, then for their groups.
+            **{
+                f"archive{level}": np.zeros((blocks, GROUP ** (LEVELS - level), *maps), self._dtype)
+                for level in range(LEVELS - 1)
+            },
+        }
+
+    def kernel(
+        self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: Arrays
+    ) -> _native.AdaptiveKernel:
+        """The compiled learner over these arrays."""
+        return self._make(problem, composite, intercept, views, self._m, self._ridge)
+
+    def reserve(self, arrays: Arrays, widest: int) -> bool:
+        """Make room for the features of an epoch."""
+        old = arrays["touched"]
+        size = int(arrays["sketch_counts"][:, 3].max()) + self._m * widest
+        if old.shape[1] >= size:
+            return False
+        arrays["touched"] = np.zeros((self._blocks, size), np.int64)
+        arrays["touched"][:, : old.shape[1]] = old
+        return True
+
+    def _basis(self, arrays: Arrays, block: int) -> Floats:
+        """W = [V; C V + T G] as a combination of a row's columns."""
+        rank, opened = arrays["sketch_counts"][block, :2]
+        W = np.zeros((rank + opened, self.columns + self._weights - 1))
+        W[:rank, 1 : 1 + rank] = np.eye(rank)
+        W[rank:, 1 : 1 + self._q] = arrays["C"][block, :opened, : self._q]
+        W[rank:, self._q + self._weights :] = arrays["T"][block, :opened, : self._m]
+        return W
+
+    def coefficients(self, arrays: Arrays, block: int, k: int) -> Floats:
+        """The weights' part in the sketch is Wᵀb."""
+        W = self._basis(arrays, block)
+        return np.asarray(arrays["b"][block, k, : len(W)] @ W, np.float64)
+
+    def matrix(self, arrays: Arrays, block: int, columns: Floats) -> Floats:
+        """M^½ W."""
+        W = self._basis(arrays, block)
+        values, vectors = np.linalg.eigh(arrays["M"][block, : len(W), : len(W)])
+        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        return np.asarray(root @ (W @ columns.T), np.float64)
+
+    def height(self, arrays: Arrays) -> int:
+        """The most rows that `matrix` has."""
+        return int(arrays["sketch_counts"][:, :2].sum(axis=1).max())
+
+    def spectra(self, arrays: Arrays) -> Floats:
+        """The eigenvalues of M = W SᵀS Wᵀ."""
+        n = self.height(arrays)
+        return np.asarray(np.linalg.eigvalsh(arrays["M"][:, :n, :n])[:, ::-1], np.float64)
+
+    def fits(self, arrays: Arrays, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
+        """Are the counters possible?"""
+        rank, opened, filled, touched, met = arrays["sketch_counts"][block]
+        items = arrays["items"][block]
+        listed = arrays["touched"][block]
+        return bool(
+            np.isin(columns[:, 0], np.arange(items[0] + 1)).all()
+            and 0 <= rank < max(self._m, 2)
+            and 0 <= opened <= filled < self._m
+            and 0 <= touched <= len(listed)
+            and np.isin(listed[:touched], seen).all()
+            and 0 <= items[0] < GROUP**LEVELS
+            and all(items[level + 1] == items[level] // GROUP for level in range(LEVELS - 1))
+            and arrays["a"][block] > 0
+            and arrays["alpha"][block] >= 0
+            and arrays["doubt"][block] >= 1
+            and met >= 0
+        )
+
+    def saved(self, arrays: Arrays) -> Arrays:
+        """Only the maps and features that are in use."""
+        counts = arrays["sketch_counts"][:, 3]
+        touched = arrays["touched"][:, : int(counts.max())].copy()
+        touched[np.arange(touched.shape[1]) >= counts[:, None]] = 0
+        used = arrays["items"] // GROUP * GROUP
+        archives = {
+            f"archive{level}": arrays[f"archive{level}"][:, : used[:, level].max()]
+            for level in range(LEVELS - 1)
+        }
+        return {**arrays, **archives, "touched": touched}
+
+    def restored(self, arrays: Arrays) -> Arrays:
+        """Room again for all maps."""
+        full = self.fresh()
+        archives = [name for name in full if name.startswith("archive")]
+        for name in archives:
+            kept, room = arrays[name], full[name]
+            if (
+                kept.dtype != room.dtype
+                or kept.ndim != room.ndim
+                or kept.shape[0] != room.shape[0]
+                or kept.shape[1] > room.shape[1]
+                or kept.shape[2:] != room.shape[2:]
+            ):
+                raise ValueError(f"array {name!r} has the wrong type or shape")
+            room[:, : kept.shape[1]] = kept
+        if arrays["touched"].ndim != 2 or len(arrays["touched"]) != self._blocks:
+            raise ValueError("array 'touched' has the wrong type or shape")
+        return {**arrays, **{name: full[name] for name in archives}}

@@ -1,0 +1,206 @@
+"""`clip="auto"`: the range of the targets is learned online, so that a regression needs no scaling."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, Self
+
+from sketchnewton import _native
+from sketchnewton.core.types import Floats, NDArray, np
+from sketchnewton.learners.base import Learner, checked_clip
+from sketchnewton.learners.rows import as_rows, checked_scan
+from sketchnewton.learners.table import TableLearner
+from sketchnewton.losses.all import Huber, Loss, Poisson
+
+_FREE_ROWS = 8  # in which the range may grow at will
+_SIGNS = ("logistic", "hinge", "squared_hinge")
+
+
+class RangedLearner(TableLearner):
+    """A learner whose bound C on predictions is a number, none, or (`clip="auto"`) learned from the targets.
+
+    With "auto", C is the largest |y − y₁| of the rows before, where y₁ is the first target if there is an
+    intercept and 0 otherwise; a count y needs log y ≤ C. A row is predicted within the range of the targets
+    before it. A target beyond that is learned as the nearest one within, and then widens the range, past the
+    first rows at most twofold: one wild target does no damage. What depends on C (curvature, step size) changes
+    at such rows alone, about ln n of n rows that come in random order.
+    """
+
+    def __init__(self, columns: int, clip: float | str | None, **parameters: Any) -> None:
+        super().__init__(columns, clip=clip, **parameters)
+        self._ranged = isinstance(clip, str)
+        self._scorer: tuple[_native.TableKernel, _native.TableKernel] | None = (
+            None  # and the kernel it is a twin of
+        )
+        if isinstance(clip, str):
+            if clip != "auto":
+                raise ValueError(f"clip={clip!r} is invalid: must be a number, 'auto' or None")
+            if self.loss.name in _SIGNS:
+                raise ValueError(
+                    f"clip='auto' is invalid: {self.loss.name} loss has no targets to learn a range from"
+                )
+            self._arrays["range"] = np.zeros(4)  # y₁, C, whether a row was learned from, unit
+        else:
+            self._clip = checked_clip(clip)
+
+    @property
+    def bound(self) -> float:
+        """The bound C on predictions that is in force."""
+        if self._ranged:
+            return float(self._arrays["range"][1]) or 1.0  # nothing but one target seen: any unit will do
+        return self._clip
+
+    @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made now."""
+        if self._ranged and not self._arrays["range"][1]:
+            return self._offset, self._offset
+        return self._offset - self.bound, self._offset + self.bound
+
+    @property
+    def intercept_(self) -> float:
+        """The constant that is added to every score; 0 without an intercept."""
+        return self._offset + self._unit * super().intercept_
+
+    @property
+    def _offset(self) -> float:
+        return float(self._arrays["range"][0]) if self._ranged else 0.0
+
+    @property
+    def _unit(self) -> float:
+        """The kernel sees targets divided by this: the first bound, so that scales do not matter to it."""
+        return (float(self._arrays["range"][3]) or 1.0) if self._ranged else 1.0
+
+    @property
+    def _kernel_loss(self) -> Loss:
+        """The loss of targets divided by the unit."""
+        return Huber(self.loss.parameter / self._unit) if isinstance(self.loss, Huber) else self.loss
+
+    def score(self, X: Any) -> Floats:
+        """wᵀx + b for each row: what `predict` gives before it is clipped."""
+        rows = as_rows(X)
+        checked_scan(rows)
+        scores = np.empty(len(rows))
+        with self._lock:
+            if self._scorer is None or self._scorer[0] is not self._kernel:
+                self._scorer = self._kernel, self._bind(clip=math.inf)
+            self._predict_in_units(self._scorer[1], rows, scores)
+        return scores * self._unit + self._offset
+
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        if self._ranged:
+            raise ValueError(
+                "cannot merge learners with clip='auto', whose ranges differ: give clip a number"
+            )
+
+    @abstractmethod
+    def _bind(self, clip: float | None = None) -> _native.TableKernel:
+        """The kernel over the arrays as they are now; predictions within ±clip, or `bound`."""
+
+    def _widen(self, bound: float) -> None:
+        """Let predictions reach `bound`, and whatever else follows from it."""
+        state = self._arrays["range"]
+        if state[1] == 0 and _centred(self.loss):
+            state[3] = bound
+        state[1] = bound
+        self._kernel = self._bind()
+
+    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
+        if not self._ranged:
+            return self._learn_in_units(rows, labels, weights, out)
+        state, n = self._arrays["range"], len(labels)
+        if (
+            n and state[2] and _needed(self.loss, shifted := labels - state[0]).max() <= state[1]
+        ):  # nothing new
+            self._learn_in_units(rows, shifted / self._unit, weights, out)
+            out *= self._unit
+            out += state[0]
+            return None
+        counted = np.ones(n, np.bool_) if weights is None else weights > 0
+        unknown = 0  # rows that come before any target is known
+        if not state[2]:
+            unknown = int(counted.argmax()) + 1 if counted.any() else n
+            if counted.any():
+                first = labels[unknown - 1] if self._params["intercept"] and _centred(self.loss) else 0.0
+                state[:3] = first, 0.0, 1.0
+        shifted = labels - state[0]
+        needed = np.where(counted, _needed(self.loss, shifted), 0.0)
+        begin, window = 0, 64
+        while begin < n:
+            bound, end = state[1], min(begin + window, n)
+            beyond = needed[begin:end] > bound
+            if not beyond.any():
+                self._learn_part(rows, shifted, weights, out, begin, end)
+                begin, window = end, 2 * window
+                continue
+            row, window = begin + int(beyond.argmax()), 64
+            if bound == 0:  # all targets were the same: the first that differs sets the unit
+                self._learn_part(rows, shifted, weights, out, begin, row)
+                self._widen(float(needed[row]))
+                begin = row
+                continue
+            shifted[row] = _nearest(self.loss, shifted[row], bound)
+            self._learn_part(rows, shifted, weights, out, begin, row + 1)
+            room = 2.0 * bound if self.rows_seen > _FREE_ROWS else math.inf
+            self._widen(min(float(needed[row]), room))
+            begin = row + 1
+        out += state[0]
+        out[:unknown] = 0.0
+        return None
+
+    def _learn_in_units(
+        self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats
+    ) -> None:
+        """`_learn` for targets in the kernel's unit."""
+        self._kernel.learn(rows, labels, weights, out)
+
+    def _predict_in_units(self, kernel: Any, rows: _native.Rows, out: Floats) -> None:
+        """`_predict` in the kernel's unit, by this kernel."""
+        kernel.predict(rows, out)
+
+    def _learn_part(
+        self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats, begin: int, end: int
+    ) -> None:
+        part = slice(begin, end)
+        of_part = None if weights is None else weights[part]
+        self._learn_in_units(rows.part(begin, end), labels[part] / self._unit, of_part, out[part])
+        out[part] *= self._unit
+
+    def _learn_one(self, row: _native.Rows, label: float) -> float:
+        if not self._ranged:
+            return super()._learn_one(row, label)
+        first, bound, known, _ = self._arrays["range"].tolist()
+        if known and _centred(self.loss) and abs(label - first) <= bound:
+            unit = self._unit
+            return float(super()._learn_one(row, (label - first) / unit) * unit + first)
+        return Learner._learn_one(self, row, label)
+
+    def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
+        features, values = super()._learned_weights()
+        return features, values * self._unit
+
+    def _predict(self, rows: _native.Rows, out: Floats) -> None:
+        self._predict_in_units(self._kernel, rows, out)
+        out *= self._unit
+        out += self._offset
+
+    def _counters_fit(self) -> bool:
+        state = self._arrays.get("range", np.zeros(4))
+        return bool(np.isfinite(state).all() and min(state[1], state[3]) >= 0 and state[2] in (0.0, 1.0))
+
+
+def _nearest(loss: Loss, y: float, bound: float) -> float:
+    """The target within the bound that is nearest to y."""
+    return math.copysign(bound, y) if _centred(loss) else math.exp(bound)
+
+
+def _centred(loss: Loss) -> bool:
+    """Does the loss depend on y − p alone?"""
+    return not isinstance(loss, Poisson)
+
+
+def _needed(loss: Loss, y: Floats) -> Floats:
+    """The bound C that a target needs."""
+    return np.abs(y) if _centred(loss) else np.log(np.maximum(y, math.e))

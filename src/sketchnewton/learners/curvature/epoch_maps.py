@@ -1,0 +1,60 @@
+"""The arrays of `DelayedMaps` (native/delayed_maps.hpp): maps that features go through when they are touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sketchnewton.core.state import first, zeros
+from sketchnewton.core.types import NDArray, np
+from sketchnewton.learners.base import Arrays
+
+GROUP, LEVELS = 16, 4  # of MapState in native/delayed_maps.hpp
+
+
+class MapArrays:
+    """Maps of `size` rows of `width` numbers: room for 65,536 epochs and for the products of their groups."""
+
+    def __init__(self, size: int, width: int, dtype: str) -> None:
+        self._maps = (size, width)
+        self._dtype = dtype
+
+    def fresh(self) -> Arrays:
+        """No epoch yet; archives are zero pages until they are used."""
+        return {
+            "items": zeros(LEVELS, "int64"),
+            "suffix": zeros((LEVELS * GROUP, *self._maps), self._dtype),
+            **{
+                f"archive{level}": zeros((GROUP ** (LEVELS - level), *self._maps), self._dtype)
+                for level in range(LEVELS - 1)
+            },
+        }
+
+    def fits(self, arrays: Arrays, epochs: NDArray[Any]) -> bool:
+        """Are the counters possible, and those of the features, `epochs`, whole numbers that have been?"""
+        items = arrays["items"]
+        return bool(
+            np.isin(epochs, np.arange(items[0] + 1)).all()
+            and 0 <= items[0] < GROUP**LEVELS
+            and all(items[level + 1] == items[level] // GROUP for level in range(LEVELS - 1))
+        )
+
+    def saved(self, arrays: Arrays) -> Arrays:
+        """Only the maps that are in use."""
+        items = arrays["items"]
+        used = {f"archive{level}": int(items[level]) // GROUP * GROUP for level in range(LEVELS - 1)}
+        return {name: first(array, used[name]) if name in used else array for name, array in arrays.items()}
+
+    def restored(self, arrays: Arrays) -> Arrays:
+        """Room again for all maps."""
+        full = self.fresh()
+        for level in range(LEVELS - 1):
+            name = f"archive{level}"
+            kept = arrays[name]
+            if (
+                kept.dtype != self._dtype
+                or kept.shape[1:] != full[name].shape[1:]
+                or len(kept) > len(full[name])
+            ):
+                raise ValueError(f"array {name!r} has the wrong type or shape")
+            full[name][: len(kept)] = kept
+        return {**arrays, **{name: full[name] for name in full if name.startswith("archive")}}

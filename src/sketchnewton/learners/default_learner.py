@@ -1,0 +1,92 @@
+"""The learner that follows from what a user of an ecosystem's class asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sketchnewton.learners.base import Learner
+from sketchnewton.learners.newton.bank import LOSSES, NewtonBank
+from sketchnewton.learners.newton.shared import SharedNewton
+from sketchnewton.learners.newton.sketched import SketchedNewton
+from sketchnewton.losses import get_loss
+
+# C of each loss where ±1 is to be predicted: squared and hinge losses want no more than the label itself.
+_CLASS_BOUND = {"logistic": 4.0}
+_CURVED = ("squared", "logistic", "squared_hinge")
+
+
+def newton_learner(
+    *,
+    classes: bool,
+    sketch: str | None,
+    sketch_size: int | None,
+    loss: Any,
+    intercept: bool,
+    dtype: str,
+    random_state: int,
+    clip: Any,
+    diagonal: bool | None,
+    **tuning: Any,
+) -> Learner:
+    """The bank that needs no tuning, or `SketchedNewton` if a sketch is named or something is to be tuned.
+
+    `clip="auto"` is a constant for ±1 labels (`classes`), and learned from the targets otherwise. `diagonal=None`
+    is False for classes with a curved loss and a sketch, where rescaling features costs time and gains nothing.
+    `alpha=None` is taken from the first row, for "rfd" too.
+    """
+    size = _size(sketch_size)
+    name = get_loss(loss).name
+    untuned = clip == "auto" and diagonal is None and all(value is None for value in tuning.values())
+    if sketch is None and untuned and name in LOSSES:
+        return NewtonBank(loss=loss, intercept=intercept, dtype=dtype, **size)
+    if classes:
+        clip = _class_bound(clip, name)
+    if sketch == "rfd" and tuning.get("alpha") is None:
+        tuning["alpha"] = "auto"
+    if diagonal is None:
+        diagonal = not (classes and sketch != "none" and name in _CURVED)
+    return SketchedNewton(
+        sketch or "oja",
+        loss=loss,
+        clip=clip,
+        diagonal=diagonal,
+        intercept=intercept,
+        dtype=dtype,
+        random_state=random_state,
+        **size,
+        **tuning,
+    )
+
+
+def shared_learner(
+    classes: int,
+    *,
+    sketch: str | None,
+    sketch_size: int | None,
+    loss: Any,
+    clip: Any,
+    diagonal: bool | None,
+    curvature: float | None,
+    eta: Any,
+    **parameters: Any,
+) -> SharedNewton:
+    """One learner of several classes with one sketch for all of them."""
+    if sketch not in (None, "oja"):
+        raise ValueError(f"sketch={sketch!r} is invalid: one sketch for all classes is 'oja'")
+    for name, value in {"curvature": curvature, "eta": eta}.items():
+        if value is not None:
+            raise ValueError(
+                f"{name}={value!r} is invalid: one sketch for all classes is of rows, not of gradients"
+            )
+    clip = _class_bound(clip, get_loss(loss).name)
+    return SharedNewton(
+        classes, loss=loss, clip=clip, diagonal=bool(diagonal), **_size(sketch_size), **parameters
+    )
+
+
+def _size(sketch_size: int | None) -> dict[str, Any]:
+    return {} if sketch_size is None else {"sketch_size": sketch_size}
+
+
+def _class_bound(clip: Any, loss: str) -> Any:
+    return _CLASS_BOUND.get(loss, 1.0) if clip == "auto" else clip

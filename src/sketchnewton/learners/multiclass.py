@@ -1,0 +1,159 @@
+"""Many classes out of learners for two: each class against all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from sketchnewton import _native
+from sketchnewton.core.types import Floats, NDArray, np
+from sketchnewton.learners.base import Arrays, Learner, checked_size
+
+MOST_CLASSES = 100_000
+
+
+class OneVsAll(Learner):
+    """One learner per class, for which that class is +1 and all others are −1; the largest score wins.
+
+    `make` is the class of the learners and `parameters` are theirs. Labels are the numbers 0…`classes` − 1.
+    A prediction is a row of `classes` scores, before and after learning alike; `argmax(axis=1)` names the class.
+    Several `threads` share the learners among them; the result does not depend on how many.
+
+    Cost: that of `classes` learners, in time and in memory.
+
+    >>> from sketchnewton.learners import AdaGrad
+    >>> learner = OneVsAll(AdaGrad, 3, {"eta": 0.5})
+    >>> X = np.eye(3)
+    >>> for _ in range(5):
+    ...     scores = learner.learn(X, [2, 0, 1])
+    >>> learner.predict(X).argmax(axis=1).tolist()
+    [2, 0, 1]
+    """
+
+    def __init__(
+        self, make: type[Learner] | str, classes: int, parameters: Mapping[str, Any] | None = None
+    ) -> None:
+        kind = _learner_class(make) if isinstance(make, str) else make
+        self.classes = checked_size("classes", classes, 2)
+        if self.classes > MOST_CLASSES:
+            raise ValueError(f"classes={classes} is invalid: must be <= {MOST_CLASSES}")
+        self.threads = 1
+        self.learners = [kind(**(parameters or {})) for _ in range(self.classes)]
+        first = self.learners[0]
+        super().__init__(loss=first.loss)
+        self.loss.check_labels([-1.0, 1.0])
+        self._params = {"make": kind.__name__, "classes": self.classes, "parameters": first.params}
+
+    def merge(self, other: Self) -> Self:
+        """Merge the learners of each class. Returns the learner; `other` stays as it is."""
+        if type(other) is type(self) and other.classes != self.classes:
+            raise ValueError(f"cannot merge {other.classes} classes into {self.classes}")
+        if type(other) is not type(self) or other is self:
+            self._check_mergeable(other)
+        for mine, theirs in zip(self.learners, other.learners, strict=True):
+            mine._check_mergeable(theirs)
+        for mine, theirs in zip(self.learners, other.learners, strict=True):
+            mine.merge(theirs)
+        return self
+
+    @property
+    def rows_seen(self) -> int:
+        """How many rows have been learned from."""
+        return self.learners[0].rows_seen
+
+    @property
+    def dimension(self) -> int:
+        """1 + the largest feature index learned from."""
+        return max(learner.dimension for learner in self.learners)
+
+    @property
+    def weights(self) -> Floats:
+        """Column k has the weights of class k."""
+        weights = np.zeros((self.dimension, self.classes))
+        for k, learner in enumerate(self.learners):
+            weights[: learner.dimension, k] = learner.weights
+        return weights
+
+    @property
+    def features_seen(self) -> int:
+        """How many features have been learned from."""
+        return self.learners[0].features_seen
+
+    @property
+    def intercepts(self) -> Floats:
+        """The constant of each class."""
+        return np.array([learner.intercept_ for learner in self.learners])
+
+    @property
+    def intercept_(self) -> float:
+        """Learners of one number have it."""
+        raise AttributeError("a learner of several classes has `intercepts`")
+
+    def largest_weights(self, n: int | None = None) -> tuple[NDArray[np.int64], Floats]:
+        """The features with the largest weights in any class, and their weights, one column per class."""
+        weights = self.weights
+        sizes = np.abs(weights).max(axis=1, initial=0.0)
+        features = np.flatnonzero(sizes)
+        features = features[np.lexsort((features, -sizes[features]))][:n]
+        return features, weights[features]
+
+    def _all_arrays(self) -> Arrays:
+        return {
+            f"{k}/{name}": array
+            for k, learner in enumerate(self.learners)
+            for name, array in learner._all_arrays().items()
+        }
+
+    def _restore(self, arrays: Arrays) -> None:
+        parts: list[Arrays] = [{} for _ in self.learners]
+        for name, array in arrays.items():
+            k, _, rest = name.partition("/")
+            if not k.isdecimal() or int(k) >= self.classes:
+                raise ValueError(f"array {name!r} belongs to no class")
+            parts[int(k)][rest] = array
+        for learner, part in zip(self.learners, parts, strict=True):
+            learner._restore(part)
+        if len({learner.rows_seen for learner in self.learners}) != 1:
+            raise ValueError("its classes have seen different rows")
+
+    def _check_labels(self, labels: Floats) -> None:
+        fits = (labels == np.floor(labels)) & (labels >= 0) & (labels < self.classes)
+        if not fits.all():
+            at = int((~fits).argmax())
+            raise ValueError(
+                f"label {labels[at]:g} at position {at} is invalid: must be a class 0 to {self.classes - 1}"
+            )
+
+    def _empty(self, n: int) -> Floats:
+        return np.empty((n, self.classes))
+
+    def _reserve(self, largest: int, widest: int) -> None:
+        for learner in self.learners:
+            learner._reserve(largest, widest)
+
+    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
+        self._fill(out, lambda k: self.learners[k].learn(rows, np.where(labels == k, 1.0, -1.0), weights))
+
+    def _predict(self, rows: _native.Rows, out: Floats) -> None:
+        self._fill(out, lambda k: self.learners[k].predict(rows))
+
+    def _fill(self, out: Floats, column: Callable[[int], Floats]) -> None:
+        """Column k of `out` by `column(k)`, several at a time."""
+        if self.threads > 1:
+            from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+            with ThreadPoolExecutor(self.threads) as pool:
+                columns = list(pool.map(column, range(self.classes)))
+        else:
+            columns = list(map(column, range(self.classes)))
+        for k, numbers in enumerate(columns):
+            out[:, k] = numbers
+
+
+def _learner_class(name: str) -> type[Learner]:
+    from sketchnewton import learners  # which imports this module
+
+    kind = getattr(learners, name, None) if name in learners.__all__ else None
+    if not (isinstance(kind, type) and issubclass(kind, Learner)) or kind in (Learner, OneVsAll):
+        raise ValueError(f"unknown learner class {name!r}")
+    return kind

@@ -1,0 +1,1 @@
+"""Online Newton learners: sketched, full, invariant, shared between classes, and the bank that needs no tuning."""

@@ -1,0 +1,303 @@
+"""The learner that needs no tuning: a bank of Newton learners over one sketch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Self
+
+from sketchnewton import _native
+from sketchnewton.core.state import numbers, zeros
+from sketchnewton.core.types import Floats, NDArray, np
+from sketchnewton.learners.base import Arrays, checked_size
+from sketchnewton.learners.curvature.base import padded4
+from sketchnewton.learners.curvature.epoch_maps import MapArrays
+from sketchnewton.learners.rows import LARGEST_VALUE, as_rows, checked_scan
+from sketchnewton.learners.table import TableLearner, table_dtype
+from sketchnewton.losses import Loss
+
+_PLAIN, _EVEN, _RESTLESS = range(3)  # how rows are seen: `View` in native/bank_state.hpp
+
+# Name, then the numbers of `Expert` there: f = steady + root/√t, the step's multiplier, the view. Experts of one
+# kind stand together.
+EXPERTS: dict[str, tuple[float, float, float, int]] = {
+    "steady 0.5": (0.125, 0.0, 0.5, _PLAIN),
+    "steady 2": (0.125, 0.0, 2.0, _PLAIN),
+    "steady 8": (0.125, 0.0, 8.0, _PLAIN),
+    "falling 0.5": (0.0, 2.0, 0.5, _EVEN),
+    "falling 8": (0.0, 2.0, 8.0, _EVEN),
+    "restless": (0.0, 2.0, 1e6, _RESTLESS),
+}
+BUFFER = 4  # times m rows wait for an update of the sketch
+LOSSES = ("squared", "logistic", "absolute", "quantile")
+
+_CLOCK, _SQUARES, _RIDGE, _OFFSET, _LOW, _HIGH, _SEEN_LOW, _SEEN_HIGH, _RATE = range(9)
+_LEARNED, _RANK, _FILLED, _ENTRIES, _LABELS, _NEXT, _TOUCHED = range(7)
+
+
+class NewtonBank(TableLearner):
+    """A bank of online Newton learners that needs no tuning: the default.
+
+    Experts that differ in the size of their steps share one Robust Frequent Directions sketch of the rows and
+    the features' scales. Each row moves every expert by a step that never passes the label, however large.
+    Vovk's aggregating rule weighs their predictions, so that the bank's total loss is hardly more than that of
+    its best expert: at most 2 ln K + 2 ln(T + 1) for the squared loss of labels -1 and +1, half of that for the
+    logistic loss (docs/untuned.md).
+
+    * `sketch_size` (m): how many directions of curvature are kept; not a thing to tune.
+    * `loss`: `"squared"` for labels -1 and +1 or any numbers, `"logistic"` for probabilities,
+      `"absolute"` or `"quantile:tau"` for medians and quantiles.
+    * `intercept`: a feature that is always 1.
+    * `dtype`: precision of the feature table; small matrices are always float64.
+
+    Features may have any scale: predictions do not change if a feature is multiplied by a constant. The range of
+    the labels is learned as they come; predictions stay within the labels seen. While all labels are -1 or +1
+    that range is taken to be [-1, 1]. A label beyond the range is learned as the nearest one within (not at all
+    if it is farther away than the range is wide), and then becomes part of it: a single wild one does no damage.
+
+    A row of weight h is learned like h rows: steps are h times as long, along a path that does not pass the
+    label.
+
+    Cost per row with s non-zeros: O(ms), plus O(m³) once in a while; memory: one cache line per feature up to
+    m = 7 in float32.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((1000, 20)) * np.geomspace(1e-3, 1e3, 20)
+    >>> y = np.sign(X @ (rng.standard_normal(20) / np.geomspace(1e-3, 1e3, 20)))
+    >>> learner = NewtonBank()
+    >>> error = np.mean(np.sign(learner.learn(X, y)[500:]) != y[500:])
+    >>> print(f"{error:.2f}")
+    0.04
+    >>> learner.leading_expert in learner.expert_names
+    True
+
+    Limits: values and labels beyond ±1e30, NaN and infinity are refused.
+    """
+
+    takes_views = True
+    _kernel: _native.BankKernel
+    _scale_column: ClassVar[int] = -3
+
+    def __init__(
+        self,
+        sketch_size: int = 7,
+        loss: str | Loss = "squared",
+        intercept: bool = True,
+        dtype: str = "float32",
+    ) -> None:
+        m = checked_size("sketch_size", sketch_size, 0)
+        K, q = len(EXPERTS), max(m, 1)
+        super().__init__(
+            columns=K + m + 3, sketch_size=m, loss=loss, intercept=bool(intercept), dtype=table_dtype(dtype)
+        )
+        if self.loss.name not in LOSSES:
+            raise ValueError(f"loss={self.loss.spec!r} is invalid: a bank needs one of {', '.join(LOSSES)}")
+        self._m, self._K = m, K
+        n = BUFFER * m
+        self._experts = _experts()
+        self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
+        scalars = zeros(9)
+        scalars[_LOW], scalars[_HIGH] = -1.0, 1.0
+        self._arrays |= {
+            "bank_counts": zeros(7, "int64"),
+            "scalars": scalars,
+            "shares": numbers([1 / K] * K),
+            "lambda": zeros(padded4(q)),
+            "b": zeros((K, padded4(q))),
+            "constant": zeros(K + m),
+            "buffer_index": zeros(0, "int64"),
+            "buffer_value": zeros(0, self._table.dtype),
+            "buffer_start": zeros(n + 1, "int64"),
+            "buffer_length": zeros(n),
+            "buffer_c": zeros((n, padded4(q))),
+            "buffer_gram": zeros((n, padded4(max(n, 1)))),
+            **self._epochs.fresh(),
+        }
+        self._kernel = self._bind()
+
+    # -- what it has learned
+
+    @property
+    def expert_names(self) -> tuple[str, ...]:
+        """How curvature counts (the same for ever, or falling like 1/√t), and the length of the steps."""
+        return tuple(EXPERTS)
+
+    @property
+    def expert_shares(self) -> Floats:
+        """How much each expert has to say; sums to one."""
+        with self._lock:
+            return self._arrays["shares"].copy()
+
+    @property
+    def leading_expert(self) -> str:
+        """The name of the expert with the largest share."""
+        with self._lock:
+            shares = self._arrays["shares"]
+            return self.expert_names[max(range(self._K), key=lambda at: float(shares[at]))]
+
+    @property
+    def expert_weights(self) -> Floats:
+        """The weights of each expert, one row per expert, for features as they come."""
+        with self._lock:
+            values, features = self._settled_weights(), self._seen.copy()
+            weights = np.zeros((self._K, self.dimension))
+        weights[:, features] = values.T
+        return weights
+
+    @property
+    def expert_intercepts(self) -> Floats:
+        """The constant that each expert adds to its scores."""
+        with self._lock:
+            its, constant = self._arrays, self._arrays["constant"]
+            own = constant[: self._K] + its["b"][:, : self._m] @ constant[self._K :]
+            return np.asarray(its["scalars"][_OFFSET] + own)
+
+    @property
+    def intercept_(self) -> float:
+        """The constant that is added to every score: that of the experts, weighted with their shares."""
+        with self._lock:
+            return float(self.expert_shares @ self.expert_intercepts)
+
+    @property
+    def spectrum(self) -> Floats:
+        """The eigenvalues of the sketch, largest first, for scaled features and labels."""
+        with self._lock:
+            return self._arrays["lambda"][: self._arrays["bank_counts"][_RANK]].copy()
+
+    @property
+    def ridge_(self) -> float:
+        """Half of what the sketch has shrunk by: curvature in the directions that it does not keep."""
+        return float(self._arrays["scalars"][_RIDGE] / 2)
+
+    @property
+    def scales(self) -> Floats:
+        """What features are divided by: mean sizes in the rows that have them, less for rare ones.
+
+        0 for features never seen.
+        """
+        features, of_seen = self.sorted_scales()
+        scales = np.zeros(self.dimension)
+        scales[features] = of_seen
+        return scales
+
+    def sorted_scales(self) -> tuple[NDArray[np.int64], Floats]:
+        """The features seen and their scales, smallest scale first."""
+        with self._lock:
+            features, scales = self._seen.copy(), self._scales_of_seen()
+        order = np.lexsort((features, scales))
+        return features[order], scales[order]
+
+    @property
+    def label_range(self) -> tuple[float, float]:
+        """Predictions lie between these two."""
+        low, high = self._arrays["scalars"][[_LOW, _HIGH]]
+        return float(low), float(high)
+
+    @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made now."""
+        return (-math.inf, math.inf) if self.loss.name == "logistic" else self.label_range
+
+    def predict_experts(self, X: Any) -> Floats:
+        """What each expert predicts for each row: an array of rows × experts."""
+        rows = as_rows(X)
+        checked_scan(rows)
+        predictions = np.empty((len(rows), self._K))
+        with self._lock:
+            self._kernel.predict_experts(rows, predictions)
+        return predictions
+
+    # -- for learners
+
+    def _scales_of_seen(self) -> Floats:
+        count, mean = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
+        rows = max(int(self._arrays["bank_counts"][_LEARNED]), 1)
+        return np.asarray(mean * (count / rows) ** 0.25)
+
+    def _settled_weights(self) -> Floats:
+        """Features seen × experts, in the unit of the features."""
+        rows = np.empty((len(self._seen), self._table.rows.shape[1]), self._table.dtype)
+        self._kernel.settled(rows)
+        w, z = rows[:, : self._K].astype(np.float64), rows[:, self._K : self._K + self._m].astype(np.float64)
+        weights = w + z @ self._arrays["b"][:, : self._m].T
+        return np.asarray(weights / self._scales_of_seen()[:, None])
+
+    def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
+        with self._lock:
+            return self._seen.copy(), self._settled_weights() @ self._arrays["shares"]
+
+    def _bind(self) -> _native.BankKernel:
+        make = _native.newton_bank64 if self._params["dtype"] == "float64" else _native.newton_bank32
+        views = {**self._views(), "experts": self._experts}
+        return make(self.loss.code, self.loss.parameter, self._params["intercept"], views)
+
+    def takes(self, label: float) -> bool:
+        """Is the label one that can be learned?"""
+        return super().takes(label) and abs(label) <= LARGEST_VALUE
+
+    def _check_labels(self, labels: Floats) -> None:
+        super()._check_labels(labels)
+        beyond = np.abs(labels) > LARGEST_VALUE
+        if beyond.any():
+            at = int(beyond.argmax())
+            raise ValueError(
+                f"label {labels[at]:g} at position {at} is beyond ±{LARGEST_VALUE:g}: rescale the labels"
+            )
+
+    def _reserve(self, largest: int, widest: int) -> None:
+        used = int(self._arrays["bank_counts"][_ENTRIES])
+        size = used + BUFFER * self._m * widest
+        if len(self._arrays["buffer_index"]) < size:
+            for name in ("buffer_index", "buffer_value"):
+                array = zeros(size, "int64" if name == "buffer_index" else self._table.dtype)
+                array[:used] = self._arrays[name][:used]
+                self._arrays[name] = array
+            self._kernel = self._bind()
+        super()._reserve(largest, widest)
+
+    def _merged(self, other: Self) -> Arrays:
+        raise ValueError(
+            "banks cannot be merged, since each has its own scales: merge models of --sketch rfd"
+        )
+
+    def _all_arrays(self) -> Arrays:
+        arrays = self._epochs.saved(super()._all_arrays())
+        used = int(self._arrays["bank_counts"][_ENTRIES])
+        return {**arrays, **{name: arrays[name][:used] for name in ("buffer_index", "buffer_value")}}
+
+    def _restore(self, arrays: Arrays) -> None:
+        arrays = self._epochs.restored(arrays)
+        for name in ("buffer_index", "buffer_value"):
+            self._arrays[name] = np.zeros(len(arrays[name]), self._arrays[name].dtype)
+        super()._restore(arrays)
+
+    def _counters_fit(self) -> bool:
+        its, m = self._arrays, self._m
+        learned, rank, filled, entries, labels, following, touched = its["bank_counts"]
+        start, epochs = its["buffer_start"], self._table.rows[self._seen, -1]
+        numbers = [array for array in its.values() if array.dtype.kind == "f"]
+        return bool(
+            0 <= learned <= its["counts"][0]
+            and 0 <= rank <= m
+            and 0 <= filled < max(BUFFER * m, 1)
+            and entries == len(its["buffer_index"]) == len(its["buffer_value"])
+            and 0 <= labels <= 2
+            and min(following, touched) >= 0
+            and (filled == 0 or (start[0] == 0 and start[filled] == entries))
+            and (np.diff(start[: filled + 1]) >= 0).all()
+            and np.isin(its["buffer_index"], self._seen).all()
+            and self._epochs.fits(its, epochs[epochs != -1])
+            and all(np.isfinite(array).all() for array in numbers)
+            and its["scalars"][_LOW] <= its["scalars"][_HIGH]
+            and (its["shares"] > 0).all()
+            and (its["lambda"] >= 0).all()
+        )
+
+
+def _experts() -> Floats:
+    """The numbers of each expert in a row."""
+    made = zeros((len(EXPERTS), 4))
+    for row, expert in enumerate(EXPERTS.values()):
+        for column, number in enumerate(expert):
+            made[row, column] = number
+    return made

@@ -1,0 +1,180 @@
+"""The exact Online Newton Step, the quadratic-cost reference that the sketches approximate."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+from sketchnewton import _native
+from sketchnewton.core.types import Floats, np
+from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, first_metric
+from sketchnewton.learners.newton.schedule import Schedule, checked_curvature, checked_eta
+from sketchnewton.losses import Loss
+
+LARGEST = 100_000  # coordinates; beyond, not even the attempt to get the memory is sensible
+
+
+class MatrixLearner(Learner):
+    """A Newton learner that keeps whole matrices: O(d²) time per row and memory.
+
+    Coordinate 0 is the intercept, coordinate i + 1 is feature i. All arrays but `counts` have `size` rows, with
+    spare room for features to come.
+    """
+
+    _kernel: _native.MatrixKernel
+
+    def __init__(self, counters: int, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        C, curvature = checked_clip(parameters["clip"]), parameters["curvature"]
+        self._sigma = checked_curvature(curvature, self.loss, C)
+        self._schedule: Schedule = checked_eta(parameters["eta"], self.loss, C, self._sigma)
+        self._problem = _native.problem(self.loss.code, self.loss.parameter, C, self._sigma, *self._schedule)
+        self._clip = C
+        self._arrays = {"counts": np.zeros(counters, np.int64)}  # rounds, dimension, …
+
+    @property
+    def dimension(self) -> int:
+        """1 + the largest feature index learned from."""
+        return int(self._arrays["counts"][1])
+
+    @abstractmethod
+    def _fresh(self, size: int) -> Arrays:
+        """The arrays of `size` coordinates that have seen nothing."""
+
+    @property
+    @abstractmethod
+    def _make(self) -> Callable[[_native.Problem, bool, Arrays], _native.MatrixKernel]:
+        """The kernel's constructor."""
+
+    @property
+    def _size(self) -> int:
+        return next((len(array) for name, array in self._arrays.items() if name != "counts"), 0)
+
+    def _wide(self, size: int) -> Arrays:
+        """The arrays but `counts`, with room for `size` coordinates."""
+        fresh, old = self._fresh(size), min(self._size, size)
+        for name, array in fresh.items():
+            corner = (slice(old),) * array.ndim
+            array[corner] = self._arrays[name][corner]
+        return fresh
+
+    def _resize(self, size: int) -> None:
+        try:
+            if size > LARGEST:
+                raise MemoryError
+            fresh = self._wide(size) if self._size else self._fresh(size)
+        except MemoryError:
+            needed = 8 * size**2 / 2**30
+            message = f"{size - 1} features need {needed:.3g} GB in {type(self).__name__}: use SketchedNewton"
+            raise MemoryError(message) from None
+        self._arrays |= fresh
+        self._bind()
+
+    def _bind(self) -> None:
+        self._kernel = self._make(self._problem, self._params["intercept"], dict(self._arrays))
+
+    def _reserve(self, largest: int, widest: int) -> None:
+        size = self._size
+        if largest + 2 > size:
+            self._resize(max(largest + 2, min(2 * size, largest + 1024)))
+
+    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
+        self._kernel.learn(rows, labels, weights, out)
+
+    def _predict(self, rows: _native.Rows, out: Floats) -> None:
+        self._kernel.predict(rows, out)
+
+    def _all_arrays(self) -> Arrays:
+        """Without the room for features to come."""
+        size = 1 + self.dimension
+        corners = {n: a[(slice(size),) * a.ndim] for n, a in self._arrays.items() if n != "counts"}
+        return {"counts": self._arrays["counts"], **{n: np.ascontiguousarray(a) for n, a in corners.items()}}
+
+    def _restore(self, arrays: Arrays) -> None:
+        sizes = {len(array) for name, array in arrays.items() if name != "counts"}
+        if len(sizes) != 1:
+            raise ValueError("its arrays differ in length")
+        self._resize(sizes.pop())
+        super()._restore(arrays)
+        if not self._counters_fit():
+            raise ValueError("its counters contradict its arrays")
+        self._bind()
+
+    def _counters_fit(self) -> bool:
+        rounds, dimension = self._arrays["counts"][:2]
+        return bool(rounds >= 0 and 0 <= dimension < self._size)
+
+
+class FullNewton(MatrixLearner):
+    """Exact Online Newton Step: A = αI + Σ(σ + η)ggᵀ, nothing sketched (SON Equations 1 and 2).
+
+    Parameters are those of `SketchedNewton`. A is kept as its Cholesky factor, which stays accurate however
+    features are scaled. Cost per row: O(d²) time; memory: one d × d matrix. Meant for d up to a few thousand.
+
+    >>> learner = FullNewton(alpha=1.0)
+    >>> learner.learn([[1.0], [1.0]], [1.0, 1.0]).round(3).tolist()
+    [0.0, 1.0]
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        loss: str | Loss = "squared",
+        clip: float | None = 1.0,
+        curvature: float | str | None = None,
+        eta: float | str | None = None,
+        intercept: bool = False,
+    ) -> None:
+        super().__init__(
+            2, alpha=alpha, loss=loss, clip=clip, curvature=curvature, eta=eta, intercept=bool(intercept)
+        )
+        self._alpha = checked("alpha", alpha, positive=True)
+        self._intercept_metric = first_metric(self.loss, self._clip, self._sigma + self._schedule.first)
+        self._resize(1)
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of each feature: `weights[i]` belongs to feature i."""
+        w: Floats = self._arrays["w"][1 : 1 + self.dimension].copy()
+        return w
+
+    @property
+    def intercept_(self) -> float:
+        """The constant that is added to every score; 0 without an intercept."""
+        return float(self._arrays["w"][0])
+
+    @property
+    def spectrum(self) -> Floats:
+        """The eigenvalues of A − αI, largest first."""
+        d = 1 + self.dimension
+        U = self._arrays["U"][:d, :d]
+        moments = (U.T @ U)[1:, 1:] - self._alpha * np.eye(d - 1)
+        return np.asarray(np.linalg.eigvalsh(moments)[::-1], np.float64)
+
+    def _merged(self, other: Self) -> Arrays:
+        """A − A₀ adds up; w solves (A₁' + A₂')w = A₁'w₁ + A₂'w₂, where A₀ is shared out by rows seen."""
+        d = 1 + max(self.dimension, other.dimension)
+        prior = self._fresh(d)["U"] ** 2  # diagonal
+        total, pull = prior.copy(), np.zeros(d)
+        rounds = self.rows_seen + other.rows_seen
+        for learner in (self, other):
+            arrays = learner._wide(d)
+            U = np.triu(arrays["U"])
+            gained = U.T @ U - prior
+            total += gained
+            pull += (gained + learner.rows_seen / rounds * prior) @ arrays["w"]
+        unit = np.sqrt(np.diag(total))  # features of any scale
+        L = np.linalg.cholesky(total / np.outer(unit, unit))
+        w = np.linalg.solve(L.T, np.linalg.solve(L, pull / unit)) / unit
+        return {"counts": np.array([rounds, d - 1]), "w": w, "U": L.T * unit}
+
+    @property
+    def _make(self) -> Callable[[_native.Problem, bool, Arrays], _native.MatrixKernel]:
+        return _native.full_newton
+
+    def _fresh(self, size: int) -> Arrays:
+        """Coordinates never seen have metric α."""
+        metric = np.full(size, self._alpha)
+        metric[0] = self._intercept_metric
+        return {"w": np.zeros(size), "U": np.diag(np.sqrt(metric))}

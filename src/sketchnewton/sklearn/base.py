@@ -1,0 +1,233 @@
+"""What all estimators share: validation, passes over the data, when to stop, the weights."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+
+from sketchnewton.learners import Learner
+
+Floats = NDArray[np.float64]
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+    """A linear model, or one per class, learned row by row."""
+
+    max_iter: int
+    tol: float | None
+    shuffle: bool
+    random_state: Any
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    warm_start: bool
+
+    n_features_in_: int
+    n_iter_: int
+    loss_curve_: list[float]
+    _learners: list[Learner]
+    _weights: list[
+        Floats
+    ]  # coefficients and intercepts; empty when rows were learned since they were computed
+
+    # -- for the kinds of estimators
+
+    @abstractmethod
+    def _new_learner(self, seed: int) -> Learner:
+        """A learner with the parameters of this estimator, which has seen nothing."""
+
+    @abstractmethod
+    def _targets(self, y: Any) -> NDArray[Any]:
+        """What `_learn_targets` wants to know of validated targets."""
+
+    @abstractmethod
+    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+        """Let the learners learn rows in order; return the mean loss of predictions made before learning."""
+
+    @abstractmethod
+    def _n_learners(self) -> int: ...
+
+    def _n_outputs(self) -> int:
+        """How many scores a row has."""
+        return self._n_learners()
+
+    def _row_unit(self) -> float:
+        """Learners see rows divided by this."""
+        return 1.0
+
+    # -- learning
+
+    def _start(self) -> None:
+        seed = self.random_state
+        if seed is None:
+            seed = 0  # learners that draw numbers draw the same ones each time, unless asked otherwise
+        elif not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        self._learners = [self._new_learner(int(seed)) for _ in range(self._n_learners())]
+        self._weights = []
+        self.loss_curve_ = []
+        self.n_iter_ = 0
+
+    def _learn(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> None:
+        self._weights.clear()
+        self.loss_curve_.append(self._learn_targets(X, targets, weights))
+
+    def _passes(self, X: Any, targets: NDArray[Any], weights: Floats | None, y: Any) -> Self:
+        """`max_iter` passes, or fewer if the loss, or the score of rows held out, no longer improves."""
+        if self.max_iter < 1 or int(self.max_iter) != self.max_iter:
+            raise ValueError(f"max_iter={self.max_iter!r} is invalid: must be a whole number >= 1")
+        random = check_random_state(self.random_state)
+        kept, held = np.arange(X.shape[0]), None
+        if self.early_stopping:
+            kept, held = train_test_split(
+                kept,
+                test_size=self.validation_fraction,
+                random_state=random,
+                stratify=self._stratify(targets),
+            )
+            kept = np.sort(kept)
+        best, stale, unit = -np.inf, 0, 1.0
+        for done in range(1, int(self.max_iter) + 1):
+            order = random.permutation(kept) if self.shuffle and done > 1 else kept
+            if order is kept and held is None:
+                self._learn(X, targets, weights)
+            else:
+                self._learn(X[order], targets[order], None if weights is None else weights[order])
+            self.n_iter_ = done
+            if self.tol is None:
+                continue
+            value = -self.loss_curve_[-1]
+            if held is not None:
+                value = self.score(X[held], y[held], None if weights is None else weights[held])
+            elif done == 1:
+                unit = abs(value)  # losses have a unit, scores have none
+            stale = stale + 1 if value < best + self.tol * unit else 0
+            best = max(best, value)
+            if stale >= self.n_iter_no_change:
+                break
+        return self
+
+    def _stratify(self, targets: NDArray[Any]) -> NDArray[Any] | None:
+        return None
+
+    # -- validation
+
+    def _is_plain(self, X: Any) -> bool:
+        """Is X what the learners take as it is? They check for NaN and infinity themselves."""
+        return (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and X.dtype in _FLOATS
+            and len(X) > 0
+            and X.shape[1] == self.n_features_in_
+            and X.flags.c_contiguous
+            and not hasattr(self, "feature_names_in_")
+        )
+
+    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool, **options: Any) -> Any:
+        return validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=list(_FLOATS), order="C", **options
+        )
+
+    def _validated_weights(self, sample_weight: Any, n: int, *, may_be_zero: bool) -> Floats | None:
+        if sample_weight is None:
+            return None
+        if np.isscalar(sample_weight):
+            sample_weight = np.full(n, sample_weight)
+        weights: Floats = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, order="C", input_name="sample_weight"
+        )
+        if weights.ndim != 1:
+            raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
+        if weights.shape != (n,):
+            raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n,)}!")
+        check_non_negative(weights, "`sample_weight`")
+        if not may_be_zero and not weights.any():
+            raise ValueError("Sample weights must contain at least one non-zero number.")
+        return weights
+
+    # -- what was learned
+
+    @property
+    def t_(self) -> float:
+        """1 + the number of rows learned from, all passes counted."""
+        return 1.0 + self._fitted("t_")[0].rows_seen
+
+    @property
+    def _linear(self) -> tuple[Floats, Floats]:
+        """Coefficients, one row per learner, and intercepts."""
+        learners = self._fitted("coef_")
+        if not self._weights:
+            coefficients = np.zeros((self._n_outputs(), self.n_features_in_))
+            if len(learners) == len(coefficients):
+                for row, learner in zip(coefficients, learners, strict=True):
+                    weights = learner.weights
+                    row[: len(weights)] = weights
+                intercepts = np.array([learner.intercept_ for learner in learners])
+            else:  # one learner of several scores
+                joint: Any = learners[0]
+                weights = joint.weights.T
+                coefficients[:, : weights.shape[1]] = weights
+                intercepts = joint.intercepts
+            self._weights += [coefficients / self._row_unit(), intercepts]
+        coefficients, intercepts = self._weights
+        return coefficients, intercepts
+
+    def _scores(self, X: Any) -> Floats:
+        """Xwᵀ + b for each learner, one column each."""
+        check_is_fitted(self)
+        if not (self._is_plain(X) and np.isfinite(X).all()):
+            X = self._validated(X, reset=False)
+        coefficients, intercepts = self._linear
+        return np.asarray(X @ coefficients.T) + intercepts
+
+    def _fitted(self, name: str) -> list[Learner]:
+        if not hasattr(self, "_learners"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self._learners
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_learners")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- export
+
+    def to_sklearn(self) -> Any:
+        """A plain scikit-learn linear model with the same weights, for places without this package."""
+        from sketchnewton.sklearn import export  # few programs need it
+
+        check_is_fitted(self)
+        return export.to_sklearn(self)
+
+    def to_onnx(self) -> Any:
+        """An ONNX model (extra `onnx`) of the same predictions; its input `X` is float64, n × features."""
+        from sketchnewton.sklearn import export  # few programs need it
+
+        check_is_fitted(self)
+        return export.to_onnx(self)
+
+    def to_frame(self) -> Any:
+        """The weights as a pandas DataFrame: a row per feature, by name where names are known."""
+        from sketchnewton.sklearn import export  # few programs need it
+
+        check_is_fitted(self)
+        return export.to_frame(self)
+
+
+def mean_loss(losses: Floats, weights: Floats | None) -> float:
+    """The mean of the rows' losses, weighted; 0 if no row has a weight."""
+    if weights is None:
+        return float(losses.mean())
+    return float(np.average(losses, weights=weights)) if weights.any() else 0.0

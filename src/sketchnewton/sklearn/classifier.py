@@ -1,0 +1,172 @@
+"""Classes: their coding for the learners, weights, probabilities."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
+
+from sketchnewton.learners.probabilities import class_probabilities
+from sketchnewton.sklearn.base import Floats, OnlineEstimator, mean_loss
+
+_BALANCED = (
+    "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
+    "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough "
+    "sample of the full training set target to properly estimate the class frequency distributions. Pass "
+    "the resulting weights as the class_weight parameter."
+)
+
+
+class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
+    """One learner for two classes, one per class against the rest for more."""
+
+    class_weight: Any
+    classes_: NDArray[Any]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn `X` in `max_iter` passes, forgetting what was learned before unless `warm_start`.
+
+        One pass without `shuffle` gives the same model, bit for bit, as `partial_fit` in batches of any size.
+        """
+        X, y = self._validated(X, y, reset=True)
+        check_classification_targets(y)
+        weights = self._validated_weights(sample_weight, len(y), may_be_zero=False)
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
+        if self.warm_start and hasattr(self, "_learners"):
+            if not np.array_equal(classes, self.classes_):
+                raise ValueError(
+                    "warm_start can only be used where `y` has the same classes as in the previous call to fit. "
+                    f"Previously got {self.classes_}, `y` has {classes}"
+                )
+        else:
+            self.classes_ = classes
+            self._start()
+        codes = np.searchsorted(classes, y)
+        by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+        return self._passes(X, codes, self._weighted(codes, weights, by_class), y)
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from more rows, in order. `classes`, all there will ever be, is needed at the first call."""
+        if (
+            hasattr(self, "_learners")
+            and self._is_plain(X)
+            and (classes is None or np.array_equal(classes, self.classes_))
+            and self.class_weight is None
+            and sample_weight is None
+            and type(y) is np.ndarray
+            and y.shape == X.shape[:1]
+            and (codes := self._codes(y)) is not None
+        ):
+            try:  # a learner checks a batch before it learns any of it
+                self._learn(X, codes, None)
+                return self
+            except ValueError:
+                pass  # scikit-learn says what is wrong, in its own words
+        return self._validate_and_learn(X, y, classes, sample_weight)
+
+    def _validate_and_learn(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: Any) -> Self:
+        if isinstance(self.class_weight, str):
+            raise ValueError(_BALANCED)
+        first = not hasattr(self, "_learners")
+        if first and hasattr(self, "classes_"):
+            del self.classes_  # of a call that failed
+        X, y = self._validated(X, y, reset=first)
+        weights = self._validated_weights(sample_weight, len(y), may_be_zero=True)
+        _check_partial_fit_first_call(self, classes)
+        codes = self._codes(y)
+        if codes is None:
+            check_classification_targets(y)
+            unknown = np.setdiff1d(y, self.classes_)
+            raise ValueError(
+                f"The target label(s) {unknown} in y do not exist in the initial classes {self.classes_}"
+            )
+        if first:
+            if len(self.classes_) < 2:
+                n = len(self.classes_)
+                raise ValueError(f"The number of classes has to be greater than one; got {n} class")
+            self._start()
+        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        self._learn(X, codes, self._weighted(codes, weights, by_class))
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """X · coef_ + intercept_: one score per row for two classes, else one per row and class."""
+        scores = self._scores(X)
+        return scores[:, 0] if self._n_outputs() == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with the largest score."""
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class.
+
+        Logistic loss: 1/(1 + exp(−score)); for more than two classes divided by their sum. Other losses:
+        squared loss on labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read
+        the same way; these numbers are then moved to the nearest point where they are probabilities (not
+        negative, of sum one).
+        """
+        scores = self._scores(X)
+        return class_probabilities(self._learners[0].loss, scores)
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """The logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @property
+    def coef_(self) -> Floats:
+        """The weights: (1, features) for two classes, (classes, features) for more."""
+        return self._linear[0]
+
+    @property
+    def intercept_(self) -> Floats:
+        """The constants: one for two classes, else one per class."""
+        return self._linear[1]
+
+    def _by_softmax(self) -> bool:
+        """Are the classes' scores those of one softmax?"""
+        return False
+
+    def _n_learners(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def _codes(self, y: NDArray[Any]) -> NDArray[np.intp] | None:
+        """The position of each label in `classes_`; None if one is not there."""
+        classes = self.classes_
+        if (y.dtype.kind in "US") != (classes.dtype.kind in "US"):
+            return None
+        if len(classes) == 2:
+            codes = (y == classes[1]).astype(np.intp)
+        else:
+            codes = np.searchsorted(classes, y)
+            codes[codes == len(classes)] = 0
+        return codes if (classes[codes] == y).all() else None
+
+    def _targets(self, y: Any) -> NDArray[Any]:
+        return np.asarray(np.searchsorted(self.classes_, y))
+
+    def _weighted(self, codes: NDArray[Any], weights: Floats | None, by_class: Floats) -> Floats | None:
+        if (by_class == 1.0).all():
+            return weights
+        return np.asarray(by_class[codes] if weights is None else weights * by_class[codes])
+
+    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+        total = 0.0
+        for k, learner in enumerate(self._learners, start=len(self._learners) == 1):
+            signs = np.where(targets == k, 1.0, -1.0)
+            total += mean_loss(learner.loss.value(learner.learn(X, signs, weights), signs), weights)
+        return total / len(self._learners)
+
+    def _stratify(self, targets: NDArray[Any]) -> NDArray[Any] | None:
+        return targets

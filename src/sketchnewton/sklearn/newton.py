@@ -1,0 +1,277 @@
+"""SketchedNewtonClassifier and SketchedNewtonRegressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchnewton.learners import Learner
+from sketchnewton.learners.default_learner import newton_learner, shared_learner
+from sketchnewton.sklearn.base import Floats, mean_loss
+from sketchnewton.sklearn.classifier import OnlineClassifier
+from sketchnewton.sklearn.regressor import OnlineRegressor
+
+
+class SketchedNewtonClassifier(OnlineClassifier):
+    """Linear classification with second-order steps, one row at a time.
+
+    A drop-in replacement for `sklearn.linear_model.SGDClassifier` on streams: `partial_fit` takes batches of
+    any size, dense, sparse or DataFrames, and no learning rate has to be chosen. More than two classes are
+    learned one against the rest.
+
+    Parameters
+    ----------
+    sketch : {"oja", "fd", "rfd", "pfd", "rp", "none"}, default=None
+        How curvature is kept, see `sketchnewton.SketchedNewton`. None is the learner that needs no tuning,
+        `sketchnewton.NewtonBank`, unless one of alpha, clip, curvature, eta or diagonal is given, or a loss that
+        it does not have: then "oja".
+    sketch_size : int, default=None
+        Directions of curvature to keep; None: 10, or what suits `NewtonBank`.
+    alpha : float, default=None
+        The metric of directions never seen; 1/alpha is the step size there. None: the data decide.
+    loss : str, default="squared"
+        "squared" (on labels ±1), "logistic", "hinge", "squared_hinge".
+    clip : float or "auto" or None, default="auto"
+        Bound of scores while learning. "auto" is 4 for logistic loss and 1 for the others.
+    curvature, eta : float, default=None
+        σ and η_t of the sketched online Newton paper; None: the loss decides.
+    diagonal : bool, default=None
+        Rescale each feature by its own gradients first, for features of unlike units. None: True, but False for
+        classes with a sketch and a curved loss (squared, logistic, squared hinge), where it gains nothing.
+    fit_intercept : bool, default=True
+        Learn a constant for each class.
+    multi_class_sketch : {"separate", "shared"}, default="separate"
+        For more than two classes: each against the rest with a sketch of its own gradients, or all with one sketch
+        of the rows, which costs little more than one class does. Every gradient is a multiple of the row, so
+        αI + κ·(sketch of Σxxᵀ), where κ is the loss's largest second derivative, is a metric for every class, see
+        `sketchnewton.learners.SharedNewton`. "shared" goes with `sketch` None or "oja", a loss other than "hinge",
+        and neither `curvature` nor `eta`.
+    class_weight : dict or "balanced", default=None
+        Weights of classes, multiplied with `sample_weight`. "balanced" needs `fit`.
+    max_iter : int, default=5
+        The largest number of passes of `fit` over the data. `partial_fit` makes one.
+    tol : float, default=1e-3
+        `fit` stops when in `n_iter_no_change` passes the loss has not improved by `tol` times that of the first
+        pass, or with `early_stopping` the score by `tol`. None: never.
+    shuffle : bool, default=True
+        Whether passes of `fit` after the first take the rows in a random order. The first takes them as they
+        come, so that one pass (`max_iter=1`) is `partial_fit`.
+    random_state : int, RandomState or None, default=None
+        For `shuffle`, the split of `early_stopping`, and the sketch "rp".
+    early_stopping : bool, default=False
+        Hold `validation_fraction` of the rows out of `fit`, and stop by their score.
+    validation_fraction : float, default=0.1
+        The share of rows held out.
+    n_iter_no_change : int, default=5
+        Passes without improvement before `fit` stops.
+    warm_start : bool, default=False
+        Whether `fit` goes on from what was learned before.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the model.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_features_in_, feature_names_in_, n_iter_ : as those of SGDClassifier
+    t_ : float
+        1 + the number of rows learned from.
+    loss_curve_ : list of float
+        For each pass of `fit`, or call of `partial_fit`, the mean loss of predictions made before their row was
+        learned: an honest estimate of the loss on new rows as long as rows are new.
+
+    Notes
+    -----
+    A row with `sample_weight` h counts as a loss h times as large, taken in one step, not as h steps: weights of
+    zero equal leaving the row out, a weight of 2 does not equal learning the row twice.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sketchnewton import SketchedNewtonClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = SketchedNewtonClassifier()
+    >>> for start in range(0, 1500, 100):
+    ...     _ = model.partial_fit(X[start : start + 100], y[start : start + 100], classes=range(10))
+    >>> model.score(X[1500:], y[1500:]) > 0.85
+    True
+    """
+
+    def __init__(
+        self,
+        sketch: str | None = None,
+        *,
+        sketch_size: int | None = None,
+        alpha: float | None = None,
+        loss: str = "squared",
+        clip: float | str | None = "auto",
+        curvature: float | None = None,
+        eta: float | str | None = None,
+        diagonal: bool | None = None,
+        fit_intercept: bool = True,
+        multi_class_sketch: str = "separate",
+        class_weight: Any = None,
+        max_iter: int = 5,
+        tol: float | None = 1e-3,
+        shuffle: bool = True,
+        random_state: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        warm_start: bool = False,
+        dtype: str = "float32",
+    ) -> None:
+        self.sketch = sketch
+        self.sketch_size = sketch_size
+        self.alpha = alpha
+        self.loss = loss
+        self.clip = clip
+        self.curvature = curvature
+        self.eta = eta
+        self.diagonal = diagonal
+        self.fit_intercept = fit_intercept
+        self.multi_class_sketch = multi_class_sketch
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.dtype = dtype
+
+    def _new_learner(self, seed: int) -> Learner:
+        if not self._shared():
+            return _learner(self, seed, classes=True)
+        return shared_learner(
+            len(self.classes_),
+            sketch=self.sketch,
+            sketch_size=self.sketch_size,
+            alpha=self.alpha,
+            loss=self.loss,
+            clip=self.clip,
+            curvature=self.curvature,
+            eta=self.eta,
+            diagonal=self.diagonal,
+            intercept=self.fit_intercept,
+            dtype=self.dtype,
+        )
+
+    def _shared(self) -> bool:
+        if self.multi_class_sketch not in ("separate", "shared"):
+            raise ValueError(
+                f"multi_class_sketch={self.multi_class_sketch!r} is invalid: must be 'separate' or 'shared'"
+            )
+        return self.multi_class_sketch == "shared" and len(self.classes_) > 2
+
+    def _n_learners(self) -> int:
+        return 1 if self._shared() else super()._n_learners()
+
+    def _n_outputs(self) -> int:
+        return len(self.classes_) if self._shared() else super()._n_outputs()
+
+    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+        if not self._shared():
+            return super()._learn_targets(X, targets, weights)
+        learner = self._learners[0]
+        scores = learner.learn(X, targets.astype(np.float64), weights)
+        signs = np.where(targets[:, None] == np.arange(scores.shape[1]), 1.0, -1.0)
+        return mean_loss(learner.loss.value(scores, signs).mean(axis=1), weights)
+
+
+class SketchedNewtonRegressor(OnlineRegressor):
+    """Linear regression with second-order steps, one row at a time.
+
+    A drop-in replacement for `sklearn.linear_model.SGDRegressor` on streams: no learning rate to choose, and the
+    targets may have any scale.
+
+    Parameters
+    ----------
+    sketch, sketch_size, alpha, curvature, eta, diagonal, fit_intercept, max_iter, tol, shuffle, random_state,
+    early_stopping, validation_fraction, n_iter_no_change, warm_start, dtype :
+        As those of SketchedNewtonClassifier.
+    loss : str, default="squared"
+        "squared", "absolute", "huber:1.0", "quantile:0.9" or, for counts, "poisson".
+    clip : float or "auto" or None, default="auto"
+        Predictions lie within ±clip. "auto" learns their range from the targets seen so far: a row is predicted
+        before its own target counts.
+
+    Attributes
+    ----------
+    coef_, intercept_, n_features_in_, feature_names_in_, n_iter_, t_, loss_curve_ :
+        As those of SketchedNewtonClassifier.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sketchnewton import SketchedNewtonRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SketchedNewtonRegressor().fit(X, y)
+    >>> model.score(X, y) > 0.4
+    True
+    >>> model.to_sklearn()
+    SGDRegressor()
+    """
+
+    def __init__(
+        self,
+        sketch: str | None = None,
+        *,
+        sketch_size: int | None = None,
+        alpha: float | None = None,
+        loss: str = "squared",
+        clip: float | str | None = "auto",
+        curvature: float | None = None,
+        eta: float | str | None = None,
+        diagonal: bool | None = None,
+        fit_intercept: bool = True,
+        max_iter: int = 5,
+        tol: float | None = 1e-3,
+        shuffle: bool = True,
+        random_state: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        warm_start: bool = False,
+        dtype: str = "float32",
+    ) -> None:
+        self.sketch = sketch
+        self.sketch_size = sketch_size
+        self.alpha = alpha
+        self.loss = loss
+        self.clip = clip
+        self.curvature = curvature
+        self.eta = eta
+        self.diagonal = diagonal
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.dtype = dtype
+
+    def _new_learner(self, seed: int) -> Learner:
+        return _learner(self, seed, classes=False)
+
+
+def _learner(estimator: Any, seed: int, *, classes: bool) -> Learner:
+    return newton_learner(
+        classes=classes,
+        sketch=estimator.sketch,
+        sketch_size=estimator.sketch_size,
+        alpha=estimator.alpha,
+        loss=estimator.loss,
+        clip=estimator.clip,
+        curvature=estimator.curvature,
+        eta=estimator.eta,
+        diagonal=estimator.diagonal,
+        intercept=estimator.fit_intercept,
+        dtype=estimator.dtype,
+        random_state=seed,
+    )

@@ -1,0 +1,82 @@
+"""Targets that are numbers."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from sketchnewton.sklearn.base import Floats, OnlineEstimator, mean_loss
+
+
+class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
+    """One learner."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn `X` in `max_iter` passes, forgetting what was learned before unless `warm_start`.
+
+        One pass without `shuffle` gives the same model, bit for bit, as `partial_fit` in batches of any size.
+        """
+        X, y = self._validated(X, y, reset=True, y_numeric=True)
+        weights = self._validated_weights(sample_weight, len(y), may_be_zero=False)
+        if not (self.warm_start and hasattr(self, "_learners")):
+            self._start()
+        return self._passes(X, self._targets(y), weights, y)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from more rows, in order."""
+        if (
+            hasattr(self, "_learners")
+            and self._is_plain(X)
+            and sample_weight is None
+            and type(y) is np.ndarray
+            and y.dtype.kind in "iuf"
+            and y.shape == X.shape[:1]
+        ):
+            try:  # a learner checks a batch before it learns any of it
+                self._learn(X, self._targets(y), None)
+                return self
+            except ValueError:
+                pass  # scikit-learn says what is wrong, in its own words
+        first = not hasattr(self, "_learners")
+        X, y = self._validated(X, y, reset=first, y_numeric=True)
+        weights = self._validated_weights(sample_weight, len(y), may_be_zero=True)
+        if first:
+            self._start()
+        self._learn(X, self._targets(y), weights)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """X · coef_ + intercept_ within the bound of `clip`; for poisson loss, its exponential."""
+        check_is_fitted(self)
+        scores = self._scores(X)[:, 0]
+        low, high = self._bounds()
+        return np.asarray(self._learners[0].loss.link(np.clip(scores, low, high)))
+
+    @property
+    def coef_(self) -> Floats:
+        """The weight of each feature."""
+        coefficients: Floats = self._linear[0][0]
+        return coefficients
+
+    @property
+    def intercept_(self) -> Floats:
+        """The constant, as an array of one."""
+        return self._linear[1]
+
+    def _bounds(self) -> tuple[float, float]:
+        """Where predictions lie."""
+        return self._learners[0].prediction_bounds
+
+    def _n_learners(self) -> int:
+        return 1
+
+    def _targets(self, y: Any) -> NDArray[Any]:
+        return np.asarray(y, np.float64)
+
+    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+        learner = self._learners[0]
+        return mean_loss(learner.loss.value(learner.learn(X, targets, weights), targets), weights)

@@ -1,0 +1,32 @@
+"""What to do about bad rows: stop at the first, or count them."""
+
+from __future__ import annotations
+
+from sketchnewton.core.batch import ParseError
+
+ON_ERROR = ("stop", "skip")
+
+
+class Problems:
+    """Raises the first error, or counts errors and keeps the first of them.
+
+    >>> problems = Problems("skip")
+    >>> problems.report(ParseError("a.vw", 7, 3, "expected a number after ':', got 'x'"))
+    >>> problems.skipped, problems.first
+    (1, "a.vw:7:3: expected a number after ':', got 'x'")
+    """
+
+    def __init__(self, on_error: str = "stop") -> None:
+        if on_error not in ON_ERROR:
+            raise ValueError(f"on_error={on_error!r} is invalid: must be one of {', '.join(ON_ERROR)}")
+        self.skips = on_error == "skip"
+        self.skipped = 0
+        self.first: str | None = None
+
+    def report(self, error: ParseError, *, can_go_on: bool = True) -> None:
+        """Raise the error, unless bad rows are to be skipped and the rows behind it can be found."""
+        if not (self.skips and can_go_on):
+            raise error
+        self.skipped += 1
+        if self.first is None:
+            self.first = str(error)

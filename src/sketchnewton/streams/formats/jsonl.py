@@ -1,0 +1,306 @@
+"""JSON lines as a stream of batches: an object per line, flat or with one level of namespaces."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchnewton import _native
+from sketchnewton.core.batch import Batch, Delayed
+from sketchnewton.features.columns import Columns, meant
+from sketchnewton.features.names import Names
+from sketchnewton.features.options import Features
+from sketchnewton.streams.error_policy import Problems
+from sketchnewton.streams.formats.lines import LineError, parse_lines
+from sketchnewton.streams.reader import Parse
+from sketchnewton.streams.source import Source
+
+_Pairs = list[tuple[str, Any]]
+
+
+def jsonl_parser(
+    columns: Columns, features: Features, names: Names | None, batch_bytes: int, max_line_bytes: int
+) -> Parse:
+    """The format, for a ``BatchReader``.
+
+    ``{"label": 1, "price": 0.5, "city": "Rome", "user": {"age": 33}}``: numbers as they are, texts as 1 at
+    ``city=Rome``, ``true`` as 1, ``null`` and ``false`` as nothing; an object is a namespace; a list of texts is
+    a bag of words, a list of numbers has numbered features in a namespace of its own.
+    """
+
+    # A column that was one of texts in the table that a model was trained on is one here.
+    texts = [name for name, kind in columns.types if kind == "text"]
+    columns = columns._replace(categorical=(*columns.categorical, *texts))
+
+    def parse_text(text: memoryview, line: int) -> tuple[Batch, int, LineError | None]:
+        rows = _Rows(columns, features, names)
+        lines = 0
+        start = 0
+        error: LineError | None = None
+        raw = bytes(text)
+        while start < len(raw):
+            end = raw.find(b"\n", start)
+            end = len(raw) if end < 0 else end
+            record = raw[start:end]
+            if len(record) > max_line_bytes:
+                error = (1, "", None, end + 1)
+                break
+            try:
+                rows.add(record.removeprefix(b"\xef\xbb\xbf"), first=line + lines == 1)
+            except _Mistake as mistake:
+                error = (mistake.column, mistake.message, mistake.token, end + 1)
+                break
+            lines += 1
+            start = end + 1
+        return rows.batch(line), lines, error
+
+    def parse(source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
+        return parse_lines(source, parse_text, problems, batch_bytes, max_line_bytes)
+
+    return parse
+
+
+class _Mistake(Exception):
+    def __init__(self, column: int, message: str, token: bytes) -> None:
+        super().__init__(message)
+        self.column = column
+        self.message = message
+        self.token = token
+
+
+class _Bad(Exception):
+    """A value that is not allowed: what was expected, the key, and what stands there."""
+
+    def __init__(self, expected: str, key: str, value: object) -> None:
+        super().__init__(expected)
+        self.expected = expected
+        self.key = key
+        self.value = value
+
+
+def _no_constant(name: str) -> float:
+    raise _Bad("expected a finite number", "", name)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=lambda pairs: pairs, parse_constant=_no_constant)
+
+
+@dataclass
+class _Rows:
+    """Rows in the making. Each different name is hashed once, when all are there."""
+
+    columns: Columns
+    features: Features
+    names: Names | None
+    labels: list[float] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    tags: list[bytes] = field(default_factory=list)
+    ends: list[int] = field(default_factory=lambda: [0])
+    values: list[float] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+    distinct: dict[tuple[str, str], int] = field(default_factory=dict)
+    # What is known without taking names apart again.
+    numbers: dict[str, int] = field(default_factory=dict)
+    texts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, record: bytes, *, first: bool = False) -> None:
+        """One line; a blank one is nothing. The `first` has to have a label that was named, be it null."""
+        if not record.strip():
+            return
+        kept = len(self.values)
+        try:
+            pairs = _decode(record)
+            if first:
+                self._check_label([key for key, _ in pairs])
+            self._row(pairs)
+        except _Bad as bad:
+            del self.values[kept:], self.slots[kept:]
+            sought = json.dumps(bad.key, ensure_ascii=False) if bad.key else str(bad.value)
+            place = record.find(sought.encode("utf-8", "surrogatepass"))
+            message = f"{bad.expected} for '{bad.key}'" if bad.key else bad.expected
+            raise _Mistake(1 + max(0, place), message, _shown(bad.value)) from None
+        self.ends.append(len(self.values))
+
+    def _check_label(self, keys: list[str]) -> None:
+        label = self.columns.label
+        if label is not None and label not in (*keys, *self.columns.optional):
+            message = f"expected the label as '{label}'{meant(label, keys)}"
+            raise _Mistake(1, message, ", ".join(keys).encode("utf-8", "surrogatepass"))
+
+    def _row(self, pairs: _Pairs) -> None:
+        columns = self.columns
+        keys = {key for key, _ in pairs}
+        roles = columns.label_among(keys), columns.weight_among(keys), columns.tag_among(keys)
+        label_key, weight_key, tag_key = roles
+        label, weight, tag = math.nan, 1.0, b""
+        seen: set[str] = set()
+        for key, value in pairs:
+            if key in roles:
+                if key in seen:
+                    raise _Bad("expected one value", key, value)
+                seen.add(key)
+            if key == label_key:
+                label = math.nan if value is None else _number(key, value)
+            elif key == weight_key:
+                weight = _number(key, value)
+                if weight < 0.0:
+                    raise _Bad("expected a non-negative number", key, value)
+            elif key == tag_key:
+                tag = b"" if value is None else str(value).encode("utf-8", "surrogatepass")
+            elif key not in columns.drop:
+                self._feature(key, value)
+        if columns.weight is not None and columns.weight not in (*seen, *columns.optional):
+            raise _Bad("expected a number", columns.weight, None)
+        self.labels.append(label)
+        self.weights.append(weight)
+        self.tags.append(tag)
+
+    def _feature(self, key: str, value: object) -> None:
+        # Numbers and texts first, by their very type: they are nearly all there is, and bool is none of them.
+        kind = type(value)
+        if (kind is float or kind is int) and key not in self.columns.categorical:
+            self._append(self.numbers, key, key, "", _number(key, value))
+        elif kind is str:
+            self._append(self.texts, (key, value), key, f"={value}", 1.0)
+        elif isinstance(value, list) and value and isinstance(value[0], tuple):
+            for name, inner in value:
+                if isinstance(inner, list) and inner and isinstance(inner[0], tuple):
+                    raise _Bad("expected at most one level of objects", key, "{…}")
+                self._values(key, name, inner)
+        else:
+            self._values(*_split(key), value)
+
+    def _append(self, known: dict[Any, int], key: object, column: str, ending: str, number: float) -> None:
+        if number == 0.0:
+            return
+        slot = known.get(key)
+        if slot is None:
+            space, name = _split(column)
+            slot = known[key] = self._slot(space, name + ending)
+        self.slots.append(slot)
+        self.values.append(number)
+
+    def _slot(self, space: str, name: str) -> int:
+        return self.distinct.setdefault((space, name), len(self.distinct))
+
+    def _values(self, space: str, name: str, value: object) -> None:
+        if not isinstance(value, list):
+            self._one(space, name, value)
+            return
+        for place, item in enumerate(value):
+            if isinstance(item, list):
+                raise _Bad("expected a list of numbers or texts", name, "[…]")
+            if isinstance(item, str) or item is None:
+                self._one(space, name, item)
+            else:
+                self._one(f"{space}^{name}" if space else name, str(place), item)
+
+    def _one(self, space: str, name: str, value: object) -> None:
+        if value is None or value is False:
+            return
+        number = 1.0
+        if isinstance(value, str):
+            name = f"{name}={value}"
+        elif name in self.columns.categorical:
+            name = f"{name}={'true' if value is True else value}"
+        else:
+            number = _number(name, value)
+        if number != 0.0:
+            self.slots.append(self._slot(space, name))
+            self.values.append(number)
+
+    def batch(self, line: int) -> Batch:
+        """All rows so far."""
+        indices, entries, spaces = self._look_up()
+        slots = np.array(self.slots, np.int64)
+        weights = np.array(self.weights)
+        batch = Batch(
+            np.array(self.ends, np.int64),
+            indices[slots],
+            np.array(self.values, np.float64),
+            np.array(self.labels, np.float64),
+            weights if np.any(weights != 1.0) else None,
+            first_line=line,
+            tags=self.tags if any(self.tags) else None,
+        )
+        if not self.features.expands:
+            return batch
+        return self.features.expanded(
+            batch, spaces[slots], None if self.names is None else entries[slots], self.names
+        )
+
+    def _look_up(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+        """Index, entry and namespace of each different name."""
+        count = len(self.distinct)
+        indices = np.zeros(count, np.int64)
+        entries = np.zeros(count, np.int64)
+        spaces = np.full(count, ord(" "), np.uint8)
+        for pair, slot in self.distinct.items():
+            space, name = (text.encode("utf-8", "surrogatepass") for text in pair)
+            if space:
+                spaces[slot] = space[0]
+            indices[slot] = _native.name_hash(name, _native.name_hash(space, 0)) & self.features.mask
+            if self.names is not None:
+                index, entry = self.names.enter([name], space, indices[slot : slot + 1])
+                indices[slot], entries[slot] = index[0], entry[0]
+        return indices, entries, spaces
+
+
+def _split(key: str) -> tuple[str, str]:
+    """The namespace and the name of a key."""
+    space, bar, name = key.partition("|")
+    return (space, name) if bar else ("", space)
+
+
+def _decode(record: bytes) -> _Pairs:
+    try:
+        text = record.decode()
+    except UnicodeDecodeError as error:
+        raise _Mistake(error.start + 1, "expected UTF-8", record[error.start : error.start + 1]) from None
+    text = text.rstrip(" \t\r\n")
+    begin = len(text) - len(text.lstrip(" \t"))
+    try:
+        value, end = _DECODER.raw_decode(text, begin)
+    except json.JSONDecodeError as error:
+        column = len(text[: error.pos].encode()) + 1
+        expected = error.msg[0].lower() + error.msg[1:]
+        raise _Mistake(column, f"expected JSON: {expected}", text[error.pos :].encode()) from None
+    except RecursionError:
+        raise _Mistake(1, "expected at most one level of objects", b"{{") from None
+    except ValueError:  # an integer of thousands of digits
+        found = max(re.finditer(r"\d+", text), key=lambda digits: len(digits[0]))
+        column = len(text[: found.start()].encode()) + 1
+        raise _Mistake(column, "expected a finite number", found[0].encode()) from None
+    is_object = isinstance(value, list) and text[begin] == "{"
+    if not is_object:
+        raise _Mistake(1, "expected an object", text.encode())
+    if end != len(text):
+        column = len(text[:end].encode()) + 1
+        raise _Mistake(column, "expected the end of the line after the object", text[end:].encode())
+    pairs: _Pairs = value
+    return pairs
+
+
+def _number(key: str, value: object) -> float:
+    if not isinstance(value, int | float):
+        raise _Bad("expected a number", key, value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise _Bad("expected a finite number", key, value)
+    return number
+
+
+def _shown(value: object) -> bytes:
+    if value is None:
+        return b"null"
+    return str(value)[:80].encode("utf-8", "surrogatepass")

@@ -1,0 +1,117 @@
+"""Text in chunks of whole lines, each given to a parser; errors located."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from sketchnewton.core.batch import Batch, Delayed, ParseError
+from sketchnewton.streams.error_policy import Problems
+from sketchnewton.streams.source import Source
+
+BATCH_BYTES = 1 << 21
+MAX_LINE_BYTES = 8 << 20
+_PATIENCE = 0.01  # seconds that a complete line of a slow pipe waits for others: they cost less together
+_SHOWN = 20  # characters of an offending token in a message
+
+LineError = tuple[int, str, bytes | None, int]
+"""Column, message, token, and where the line behind begins."""
+ParseText = Callable[[memoryview, int], tuple[Batch | Delayed, int, LineError | None]]
+"""Whole lines and the number of the first; gives rows, the number of good lines, and what stopped them."""
+
+
+def parse_lines(
+    source: Source, parse: ParseText, problems: Problems, batch_bytes: int, max_line_bytes: int
+) -> Iterator[Batch | Delayed]:
+    """Parse chunk after chunk; errors come after the rows that precede them."""
+    line = 1
+    try:
+        for text in chunks(source, batch_bytes, max_line_bytes):
+            start: int | None = 0
+            while start is not None:
+                with text[start:] as rest:
+                    batch, lines, error = parse(rest, line)
+                if len(batch):
+                    yield batch
+                del batch  # whoever has it may be done with it before the next is parsed
+                line += lines
+                if error is None:
+                    break
+                column, message, token, behind = error
+                problems.report(
+                    ParseError(source.name, line, column, explain(message, token, max_line_bytes)),
+                    can_go_on=token is not None,
+                )
+                line += 1
+                start += behind
+    except ParseError as error:
+        if error.line is not None:
+            raise
+        raise ParseError(source.name, line, error.column, error.message) from None
+
+
+def chunks(source: Source, batch_bytes: int, max_line_bytes: int) -> Iterator[memoryview]:
+    """Whole lines, about ``batch_bytes`` at a time; only the last one may lack its newline.
+
+    In a regular file the cuts depend on the bytes alone; a slow pipe is also cut where it pauses. Errors leave
+    the line to the caller, who counts lines.
+    """
+    buffer = bytearray(batch_bytes)
+    kept = 0  # bytes of a line whose end is still to come
+    while True:
+        filled, ended, failure = _fill(source, buffer, kept)
+        cut = filled if ended else buffer.rfind(b"\n", kept, filled) + 1
+        if cut:
+            with memoryview(buffer) as view, view[:cut] as text:
+                yield text
+        if isinstance(failure, ParseError):
+            raise ParseError(source.name, None, filled - cut + 1, failure.message)
+        if failure is not None:
+            raise failure
+        if ended:
+            return
+        buffer[: filled - cut] = buffer[cut:filled]
+        kept = filled - cut
+        if kept > max_line_bytes:
+            raise ParseError(source.name, None, 1, explain("", None, max_line_bytes))
+        # A line longer than the buffer makes it grow, but never beyond the longest line allowed.
+        size = batch_bytes if kept < batch_bytes else min(2 * kept, max_line_bytes + 1)
+        if size < len(buffer):
+            del buffer[size:]
+        else:
+            buffer.extend(bytes(size - len(buffer)))
+
+
+def _fill(source: Source, buffer: bytearray, filled: int) -> tuple[int, bool, ParseError | OSError | None]:
+    """Fill the buffer from ``filled`` on, or as far as a producer comes in time once there is a whole line.
+
+    Returns where the bytes end, whether that is the end of the input, and what else stopped them.
+    """
+    patience: float | None = None  # until when
+    with memoryview(buffer) as view:
+        while filled < len(buffer):
+            if patience is not None and not source.ready(max(0.0, patience - time.monotonic())):
+                break
+            try:
+                with view[filled:] as free:
+                    count = source.readinto(free)
+            except (ParseError, OSError) as error:
+                return filled, False, error
+            if count == 0:
+                return filled, True, None
+            if patience is None and buffer.find(b"\n", filled, filled + count) >= 0:
+                patience = time.monotonic() + _PATIENCE
+            filled += count
+    return filled, False, None
+
+
+def explain(message: str, token: bytes | None, max_line_bytes: int = MAX_LINE_BYTES) -> str:
+    """Complete a message with what was found; no token means that the line is too long."""
+    if token is None:
+        return f"line too long: must have at most {max_line_bytes} bytes"
+    if not token:
+        return f"{message}, got nothing"
+    text = token.decode("utf-8", "backslashreplace")
+    shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+    return f"{message}, got '{shown}'"

@@ -1,0 +1,209 @@
+"""NumPy and SciPy archives as a stream of batches: a dense ``X``, or what ``scipy.sparse.save_npz`` writes."""
+
+from __future__ import annotations
+
+import errno
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.features.names import Names
+from sketchnewton.features.options import Features
+from sketchnewton.streams.error_policy import Problems
+from sketchnewton.streams.reader import Parse
+from sketchnewton.streams.seekable import seekable
+from sketchnewton.streams.source import Source
+
+ROWS = 4096
+"""Rows of a batch, at most."""
+LABELS = ("labels", "y", "label", "target")
+WEIGHTS = ("weights", "sample_weight", "weight")
+
+_CELLS = 1 << 22  # numbers held at a time, for rows that are very wide
+
+
+def npz_parser(features: Features, names: Names | None) -> Parse:
+    """The format, for a ``BatchReader``.
+
+    Arrays: ``data``, ``indices``, ``indptr`` and ``shape`` of a CSR matrix, or ``X``; ``y`` or ``labels`` if rows
+    have labels; ``weights`` if they have weights; ``tags`` if they have tags. None is loaded whole.
+    """
+
+    def parse(source: Source, problems: Problems) -> Iterator[Batch]:
+        with seekable(source) as file:
+            try:
+                with zipfile.ZipFile(file) as archive:
+                    for batch in _Archive(source.name, archive, problems).batches():
+                        yield features.indexed(batch, names)
+            except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, OSError) as error:
+                if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that is an impossible place
+                    raise
+                raise ParseError(source.name, None, None, f"expected a NumPy archive: {error}") from None
+
+    return parse
+
+
+class _Array:
+    """One array of the archive, read in order and in parts."""
+
+    def __init__(self, path: str, name: str, file: IO[bytes]) -> None:
+        self._path = path
+        self.name = name
+        self._file = file
+        try:
+            version = np.lib.format.read_magic(file)
+            read = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }.get(version)
+            if read is None:
+                raise ValueError(f"unknown version {version}")
+            self.shape, fortran, self.dtype = read(file)
+        except ValueError as error:
+            self.fail(f"expected an array: {error}")
+        if self.dtype.hasobject:
+            self.fail("expected numbers, got Python objects")
+        if fortran and len(self.shape) > 1:
+            self.fail("expected rows in order: save numpy.ascontiguousarray of it")
+
+    def fail(self, message: str) -> NoReturn:
+        raise ParseError(self._path, None, None, f"array '{self.name}': {message}")
+
+    def numbers(self) -> _Array:
+        """The array itself, which must be of numbers."""
+        if self.dtype.kind not in "biuf":
+            self.fail(f"expected numbers, got {self.dtype}")
+        return self
+
+    def take(self, count: int) -> npt.NDArray[Any]:
+        """The next numbers."""
+        size = count * self.dtype.itemsize
+        text = self._file.read(size)
+        if len(text) != size:
+            self.fail("expected more data: the archive is damaged")
+        return np.frombuffer(text, self.dtype)
+
+
+class _Archive:
+    def __init__(self, path: str, archive: zipfile.ZipFile, problems: Problems) -> None:
+        self._path = path
+        self._zip = archive
+        self._problems = problems
+        self._members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+
+    def _open(self, *names: str) -> _Array | None:
+        for name in names:
+            if name in self._members:
+                return _Array(self._path, name, self._zip.open(self._members[name]))
+        return None
+
+    def _fail(self, message: str) -> NoReturn:
+        raise ParseError(self._path, None, None, message)
+
+    def batches(self) -> Iterator[Batch]:
+        kind = self._open("format")
+        if kind is not None:
+            name = kind.take(1)[0]
+            text = name.decode() if isinstance(name, bytes) else str(name)
+            if text != "csr":
+                self._fail(f"expected a matrix in CSR form, got {text}: save its .tocsr()")
+        dense = self._open("X", "x")
+        if dense is not None:
+            rows = dense.numbers().shape[0] if dense.shape else 0
+            if len(dense.shape) != 2:
+                dense.fail(f"expected rows and columns, got {len(dense.shape)} dimensions")
+            parts = self._dense(dense)
+        else:
+            found = [self._open(name) for name in ("indptr", "indices", "data")]
+            if None in found:
+                known = ", ".join(sorted(self._members)) or "none"
+                self._fail(f"expected the arrays of a CSR matrix, or 'X'; there are {known}")
+            indptr, indices, data = (array.numbers() for array in found if array is not None)
+            rows = indptr.shape[0] - 1
+            parts = self._sparse(indptr, indices, data)
+        yield from self._with_labels(parts, rows)
+
+    def _dense(self, array: _Array) -> Iterator[tuple[npt.NDArray[np.int64], ...]]:
+        rows, columns = array.shape
+        step = max(1, min(ROWS, _CELLS // max(1, columns)))
+        for start in range(0, rows, step):
+            count = min(step, rows - start)
+            block = array.take(count * columns).reshape(count, columns).astype(np.float64)
+            filled = block != 0.0
+            indptr = np.concatenate(([0], np.cumsum(filled.sum(axis=1, dtype=np.int64))))
+            yield indptr, np.nonzero(filled)[1].astype(np.int64), block[filled]
+
+    def _sparse(
+        self, offsets: _Array, indices: _Array, data: _Array
+    ) -> Iterator[tuple[npt.NDArray[np.int64], ...]]:
+        rows = offsets.shape[0] - 1
+        last = int(offsets.take(1)[0])
+        if last != 0:
+            offsets.fail("expected it to begin with 0")
+        done = 0
+        while done < rows:
+            count = min(ROWS, rows - done)
+            ends = np.concatenate(([last], offsets.take(count).astype(np.int64)))
+            if np.any(np.diff(ends) < 0) or ends[-1] > data.shape[0] or ends[-1] > indices.shape[0]:
+                offsets.fail("expected numbers that grow, up to the length of 'data'")
+            size = int(ends[-1]) - last
+            numbers = indices.take(size).astype(np.int64)
+            if np.any(numbers < 0):
+                indices.fail("expected no negative number")
+            yield ends - last, numbers, data.take(size).astype(np.float64)
+            last = int(ends[-1])
+            done += count
+
+    def _with_labels(self, parts: Iterator[tuple[npt.NDArray[Any], ...]], rows: int) -> Iterator[Batch]:
+        labels, weights, tags = self._open(*LABELS), self._open(*WEIGHTS), self._open("tags")
+        for array in (labels, weights, tags):
+            if array is not None and array.shape not in ((rows,), (rows, 1)):
+                array.fail(f"expected {rows} numbers, one per row, got the shape {array.shape}")
+        done = 0
+        for indptr, indices, data in parts:
+            count = len(indptr) - 1
+            y = np.full(count, np.nan) if labels is None else labels.numbers().take(count).astype(np.float64)
+            w = np.ones(count) if weights is None else weights.numbers().take(count).astype(np.float64)
+            names = None if tags is None else [_tag(tag) for tag in tags.take(count).tolist()]
+            batch = Batch(indptr, indices, data, y, w, tags=names)
+            yield from self._good_rows(batch, done)
+            done += count
+
+    def _good_rows(self, batch: Batch, done: int) -> Iterator[Batch]:
+        weights = batch.weights if batch.weights is not None else np.ones(len(batch))
+        row_of = np.repeat(np.arange(len(batch)), np.diff(batch.indptr))
+        bad = np.zeros(len(batch), bool)
+        bad[row_of[~np.isfinite(batch.data)]] = True
+        bad |= ~(np.isfinite(weights) & (weights >= 0.0))
+        bad |= np.isinf(batch.labels)
+        start = 0
+        for row in [*np.flatnonzero(bad).tolist(), len(batch)]:
+            if row > start:
+                yield _rows(batch, weights, start, row)
+            if row < len(batch):
+                message = f"row {done + row + 1}: expected finite numbers, and a weight that is not negative"
+                self._problems.report(ParseError(self._path, None, None, message))
+            start = row + 1
+
+
+def _rows(batch: Batch, weights: npt.NDArray[np.float64], start: int, stop: int) -> Batch:
+    begin, end = int(batch.indptr[start]), int(batch.indptr[stop])
+    part = weights[start:stop]
+    tags = batch.tags[start:stop] if batch.tags is not None else None
+    return Batch(
+        batch.indptr[start : stop + 1] - begin,
+        batch.indices[begin:end],
+        batch.data[begin:end],
+        batch.labels[start:stop],
+        part if np.any(part != 1.0) else None,
+        tags=tags if tags is not None and any(tags) else None,
+    )
+
+
+def _tag(tag: object) -> bytes:
+    return tag if isinstance(tag, bytes) else str(tag).encode()

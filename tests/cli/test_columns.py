@@ -1,0 +1,133 @@
+"""Options on columns: where there are none, and where there are others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sketchnewton.cli.main import main
+from tests.cli.support import skn
+
+TEXTS = {
+    "svm": "1 1:0.5\n-1 2:1\n",
+    "vw": "1 | a:0.5\n-1 | b\n",
+    "csv": "label,price,a\n1,3,0.5\n-1,4,1\n",
+    "jsonl": '{"label": 1, "price": 3, "a": 0.5}\n{"label": -1, "price": 4, "a": 1}\n',
+}
+
+
+def write(folder: Path, *kinds: str) -> list[str]:
+    folder.mkdir(exist_ok=True)
+    for kind in kinds:
+        (folder / f"rows.{kind}").write_text(TEXTS[kind])
+    return [str(folder / f"rows.{kind}") for kind in kinds]
+
+
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("skn: ")]
+    return line
+
+
+@pytest.mark.parametrize("kind", ["svm", "vw"])
+@pytest.mark.parametrize("option", ["--label", "--weight", "--tag", "--drop", "--categorical"])
+def test_they_are_refused_where_there_are_none(
+    option: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data,) = write(tmp_path, kind)
+    model = tmp_path / "m.skn"
+    assert main(["train", data, "--model", str(model), option, "price"]) == 2
+    name = "svmlight" if kind == "svm" else kind
+    assert complaint(capsys) == f"skn: {option} does not apply to {data}: {name} has no columns"
+    assert not model.exists()
+    assert main(["train", data, "--model", str(model), "--quiet"]) == 0
+    assert main(["predict", str(model), data, f"{option}=price"]) == 2
+    assert main(["convert", data, str(tmp_path / "rows.jsonl"), option, "price"]) == 2
+
+
+def test_a_pipe_tells_its_format_later(tmp_path: Path) -> None:
+    model = tmp_path / "m.skn"
+    for threads in "12":
+        options = ["--model", model, "--label", "price", "--quiet", "--threads", threads]
+        ended = skn("train", "-", *options, stdin=TEXTS["vw"].encode())
+        assert ended.returncode == 2
+        expected = "skn: --label does not apply to <stdin>: vw has no columns"
+        assert ended.stderr.decode() == f"{expected} ({model} was not written)\n"
+    assert not model.exists()
+
+
+def test_files_whose_names_tell_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [tmp_path / "one", tmp_path / "two"]
+    for path in paths:
+        path.write_text(TEXTS["vw"])
+    command = ["train", *map(str, paths), "--label", "price", "--quiet"]
+    assert main(command) == 2
+    assert complaint(capsys).endswith("and 1 more: vw has no columns")
+    for path in paths:
+        path.write_text(TEXTS["csv"])
+    assert main(command) == 0
+
+
+def test_they_apply_to_those_that_have_columns(tmp_path: Path) -> None:
+    write(tmp_path / "mixed", "vw", "csv")
+    command = ["train", str(tmp_path / "mixed"), "--drop", "price", "--model", str(tmp_path / "m.skn")]
+    assert main([*command, "--quiet"]) == 0
+
+
+def test_options_from_files_and_models_are_for_all_formats(tmp_path: Path) -> None:
+    vw, csv = write(tmp_path, "vw", "csv")
+    model, config = tmp_path / "m.skn", tmp_path / "options.toml"
+    config.write_text('label = "price"\ndrop = ["label"]\nquiet = true\n')
+    for data in (csv, vw):
+        assert main(["train", data, "--config", str(config), "--model", str(model)]) == 0
+    assert main(["train", csv, "--config", str(config), "--model", str(model), "--test", vw]) == 0
+    assert main(["train", csv, "--label", "price", "--test", vw, "--quiet"]) == 0
+    assert main(["train", vw, "--resume", str(model), "--model", str(model), "--quiet"]) == 0
+    assert main(["predict", str(model), vw]) == 0
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_label_that_is_mistyped(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (data,) = write(tmp_path, "csv" if kind == "parquet" else kind)
+    if kind == "parquet":
+        arrow = pytest.importorskip("pyarrow.csv")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table, data = arrow.read_csv(data), str(tmp_path / "rows.parquet")
+        parquet.write_table(table, data)
+    model = tmp_path / "m.skn"
+    assert main(["train", data, "--label", "prize", "--model", str(model)]) == 1
+    line = complaint(capsys)
+    assert "'prize' (did you mean 'price'?)" in line
+    assert "learned" not in line
+    assert main(["train", data, "--label", "price", "--model", str(model), "--quiet"]) == 0
+    assert main(["predict", str(model), data, "--label", "prize"]) == 1
+    assert "'prize' (did you mean 'price'?)" in complaint(capsys)
+
+
+def test_a_label_that_is_remembered_may_be_missing(tmp_path: Path) -> None:
+    csv, jsonl = write(tmp_path, "csv", "jsonl")
+    model = tmp_path / "m.skn"
+    assert main(["train", csv, "--label", "price", "--model", str(model), "--quiet"]) == 0
+    Path(csv).write_text("label,a\n1,2\n")
+    Path(jsonl).write_text(json.dumps({"label": 1, "a": 2}) + "\n")
+    assert main(["predict", str(model), csv, jsonl]) == 0
+
+
+def test_a_tag_of_two_lines_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "rows.csv"
+    data.write_text('label,a,_tag\n1,2,"one\ntwo\r\n"\n-1,1,three\n1,3,\n')
+    for _ in range(2):  # parsed, and from the cache
+        assert main(["train", str(data), "--passes", "2", "--quiet", "--predictions", "-"]) == 0
+        lines = capsys.readouterr().out.split("\n")
+        assert [line.partition(" ")[2] for line in lines] == ["one\\ntwo\\r\\n", "three", "", ""]
+
+
+def test_bits_and_exact_names_exclude_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (data,) = write(tmp_path, "vw")
+    model = tmp_path / "m.skn"
+    options = ["--model", str(model), "--quiet"]
+    assert main(["train", data, *options, "--exact-names", "--bits", "20"]) == 2
+    assert "--bits does not go with --exact-names" in complaint(capsys)
+    assert not model.exists()
+    assert main(["train", data, *options, "--exact-names"]) == 0

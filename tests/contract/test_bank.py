@@ -1,0 +1,287 @@
+"""What the bank that needs no tuning promises: its oracle, its bound, any scale, any label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from sketchnewton import NewtonBank
+from sketchnewton.learners.newton.bank import EXPERTS
+from tests.contract.learners import sparse_stream
+from tests.oracles.bank import bank
+
+ROUNDS = 5000
+K = len(EXPERTS)
+
+
+def regression_stream(rounds: int, seed: int = 0, **shape: Any) -> tuple[Any, Any]:
+    X, _ = sparse_stream(rounds, seed=seed, **shape)
+    rng = np.random.default_rng(seed)
+    y = X @ rng.standard_normal(X.shape[1]) + 0.3 * rng.standard_normal(rounds)
+    return X, y
+
+
+def compare(X: Any, y: Any, tolerance: dict[str, float], **options: Any) -> NewtonBank:
+    m, loss = options.pop("m"), options.get("loss", "squared")
+    importance = options.get("importance")
+    trace = bank(X, y, m=m, **options)
+    unit = 1.0 if loss == "logistic" else max(1.0, float(np.ptp(y)))
+    name = f"quantile:{options['tau']}" if loss == "quantile" else loss
+    for dtype, close in tolerance.items():
+        learner = NewtonBank(m, name, options.get("intercept", True), dtype)
+        learned = learner.learn(csr_array(X), y, importance)
+        np.testing.assert_allclose(learned, trace.played, rtol=0, atol=close * unit)
+        np.testing.assert_allclose(learner.expert_shares, trace.shares[-1], rtol=0, atol=10 * close)
+        scaled = np.vstack([learner.expert_weights.T * learner.scales[:, None], learner.expert_intercepts])
+        if options.get("intercept", True):
+            offset = learner._arrays["scalars"][3]
+            largest = max(1.0, float(abs(trace.W).max()))
+            scaled[-1] -= offset
+            np.testing.assert_allclose(scaled.T, trace.W, rtol=0, atol=10 * close * largest)
+        # Sums of squares in float32 lose a few digits over thousands of rows.
+        rounding = 1e-9 if dtype == "float64" else 2e-4
+        np.testing.assert_allclose(learner.scales, trace.scales[: X.shape[1]], rtol=rounding)
+    return learner
+
+
+@pytest.mark.parametrize("m", [0, 1, 7, 20])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_sparse_equals_dense(m: int, loss: str) -> None:
+    X, y = sparse_stream(ROUNDS if m == 7 else 1200)
+    compare(X, y, {"float64": 1e-6, "float32": 2e-3}, m=m, loss=loss)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "quantile"])
+def test_regression_equals_dense(loss: str) -> None:
+    X, y = regression_stream(3000, d=60, non_zeros=10)
+    y = 1e4 + 100 * y * np.linspace(0.1, 1, len(y))
+    compare(X, y, {"float64": 1e-6, "float32": 1e-3}, m=6, loss=loss, tau=0.8 if loss == "quantile" else 0.5)
+
+
+def test_signs_that_turn_out_to_be_numbers() -> None:
+    X, y = regression_stream(1500, d=40, non_zeros=8)
+    y[:300] = np.sign(y[:300])
+    compare(X, y, {"float64": 1e-6, "float32": 1e-3}, m=5)
+
+
+def test_importance_and_no_intercept_equal_dense() -> None:
+    X, y = sparse_stream(2000, d=60, non_zeros=10)
+    h = np.random.default_rng(3).choice([0.25, 1.0, 3.0], len(y))
+    compare(X, y, {"float64": 1e-6, "float32": 1e-3}, m=7, importance=h)
+    compare(X, y, {"float64": 1e-6, "float32": 1e-3}, m=7, importance=h, intercept=False)
+
+
+def test_dense_rows_that_the_sketch_spans() -> None:
+    """m > d and nearly collinear features: U must stay orthonormal, in float32 too."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 1)) + 0.05 * rng.standard_normal((4000, 7))
+    y = np.sign(X[:, 0] - X[:, 1] + 0.02 * rng.standard_normal(4000))
+    learner = compare(X, y, {"float64": 1e-6, "float32": 5e-3}, m=10)
+    assert (learner.spectrum[8:] < 1e-6 * learner.spectrum[0]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_scales_do_not_matter(dtype: str) -> None:
+    X, y = sparse_stream(2000, d=60, non_zeros=10)
+    factors = 10.0 ** np.random.default_rng(1).uniform(-15, 15, 60)
+    plain, scaled = NewtonBank(dtype=dtype), NewtonBank(dtype=dtype)
+    expected = plain.learn(X, y)
+    close = 1e-9 if dtype == "float64" else 1e-3
+    np.testing.assert_allclose(scaled.learn(X * factors, y), expected, rtol=0, atol=close)
+    np.testing.assert_allclose(scaled.scales, plain.scales * factors, rtol=1e-4)
+    np.testing.assert_allclose(scaled.predict(X * factors), plain.predict(X), rtol=0, atol=close)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_units_and_origins_of_labels_do_not_matter(unit: float) -> None:
+    X, y = regression_stream(1500, d=40, non_zeros=8)
+    expected = NewtonBank(dtype="float64").learn(X, y)
+    moved = NewtonBank(dtype="float64").learn(X, unit * y + 30 * unit)
+    np.testing.assert_allclose(moved[1:] / unit - 30, expected[1:], rtol=0, atol=1e-7)
+
+
+def adversaries(rng: np.random.Generator) -> tuple[Any, Any]:
+    """Rows and labels by one of several rules, all out to hurt."""
+    n, d = int(rng.integers(2, 120)), int(rng.integers(1, 6))
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-3, 3, d)
+    kind = rng.integers(6)
+    if kind == 0:
+        y = rng.choice([-1.0, 1.0], n)
+    elif kind == 1:  # flips in runs
+        y = np.where((np.arange(n) // rng.integers(1, 9)) % 2 == 0, 1.0, -1.0)
+    elif kind == 2:  # a rule that turns round
+        y = np.sign(X[:, 0] + 1e-12) * np.where(np.arange(n) < n // 2, 1, -1)
+    elif kind == 3:  # one row again and again, with any label
+        X[:] = X[0]
+        y = rng.choice([-1.0, 1.0], n)
+    elif kind == 4:  # always against the prediction
+        learner, y = NewtonBank(dtype="float64"), np.empty(n)
+        for i in range(n):
+            y[i] = -1.0 if learner.predict(X[i : i + 1])[0] >= 0 else 1.0
+            learner.learn(X[i : i + 1], y[i : i + 1])
+    else:  # against the leading expert
+        learner, y = NewtonBank(dtype="float64"), np.empty(n)
+        for i in range(n):
+            leader = learner.predict_experts(X[i : i + 1])[0, learner.expert_shares.argmax()]
+            y[i] = -1.0 if leader >= 0 else 1.0
+            learner.learn(X[i : i + 1], y[i : i + 1])
+    return X, y
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_regret_to_the_best_expert(part: int) -> None:
+    """2 ln K + 2 ln(T + 1) for the squared loss, ln K + ln(T + 1) for the logistic: 1,000 sequences of labels."""
+    rng = np.random.default_rng(part)
+    for _ in range(250):
+        X, y = adversaries(rng)
+        for loss, factor in (("squared", 2.0), ("logistic", 1.0)):
+            learner = NewtonBank(loss=loss, dtype="float64")
+            played, experts = np.empty(len(y)), np.empty((len(y), K))
+            for i in range(len(y)):
+                experts[i] = learner.predict_experts(X[i : i + 1])[0]
+                played[i] = learner.learn(X[i : i + 1], y[i : i + 1])[0]
+            losses = learner.loss.value(experts, y[:, None]).sum(axis=0)
+            regret = learner.loss.value(played, y).sum() - losses.min()
+            assert regret <= factor * (np.log(K) + np.log(len(y) + 1)) + 1e-9
+
+
+def test_played_is_the_aggregate_of_the_experts() -> None:
+    X, y = sparse_stream(600, d=40, non_zeros=8)
+    learner = NewtonBank(loss="logistic", dtype="float64")
+    learner.learn(X, y)
+    mixture = learner.loss.link(learner.predict_experts(X)) @ learner.expert_shares
+    np.testing.assert_allclose(learner.loss.link(learner.predict(X)), mixture, rtol=0, atol=1e-9)
+    assert learner.leading_expert == tuple(EXPERTS)[int(learner.expert_shares.argmax())]
+    assert learner.expert_shares.sum() == pytest.approx(1)
+
+
+def test_probabilities_are_calibrated() -> None:
+    """Among rows with a predicted probability near p, a share of p is +1."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20000, 12)) * np.geomspace(1e-3, 1e3, 12)
+    score = X @ (rng.standard_normal(12) / np.geomspace(1e-3, 1e3, 12)) - 1
+    y = np.where(rng.random(20000) < 1 / (1 + np.exp(-score)), 1.0, -1.0)
+    learner = NewtonBank(loss="logistic")
+    p = learner.loss.link(learner.learn(X, y))[2000:]
+    bins = np.minimum((10 * p).astype(int), 9)
+    for k in range(10):
+        inside = bins == k
+        assert abs(p[inside].mean() - (y[2000:][inside] > 0).mean()) < 0.04
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "quantile:0.1"])
+def test_predictions_stay_within_the_labels_seen(loss: str) -> None:
+    X, y = regression_stream(500, d=30, non_zeros=6)
+    y = y**3 * 1e5
+    played = NewtonBank(loss=loss).learn(X, y)
+    low, high = np.minimum.accumulate(y)[:-1], np.maximum.accumulate(y)[:-1]
+    slack = 1e-9 * (high - low)
+    assert (played[1:] >= low - slack).all()
+    assert (played[1:] <= high + slack).all()
+
+
+def test_one_wild_label_does_no_damage() -> None:
+    X, y = regression_stream(4000, d=30, non_zeros=6)
+    wild = y.copy()
+    wild[2000] = 1e6
+    tame, hurt = NewtonBank().learn(X, y), NewtonBank().learn(X, wild)
+    rest = slice(2001, None)
+    assert np.mean((hurt[rest] - y[rest]) ** 2) <= 1.1 * np.mean((tame[rest] - y[rest]) ** 2)
+
+
+def test_importance_is_many_small_steps() -> None:
+    """A row of weight 1 equals ten of weight 0.1 for the expert's path, as far as scales and sketch allow."""
+    X, y = sparse_stream(300, d=10, non_zeros=5)
+    for weight in (1e-3, 1.0, 1e3, 1e9):
+        learner = NewtonBank()
+        played = learner.learn(X, y, np.full(len(y), weight))
+        assert np.isfinite(played).all()
+        assert abs(played).max() <= 1
+    heavy = NewtonBank(0, dtype="float64")
+    heavy.learn(X[:1], y[:1], [1e9])
+    assert heavy.predict(X[:1])[0] == pytest.approx(y[0], abs=1e-6)
+
+
+def test_hostile_features() -> None:
+    """Constant, duplicate, all-zero, of wild and changing scale, and one that appears late."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 8))
+    X[:, 1], X[:, 2], X[:, 3] = 5.0, X[:, 0], 0.0
+    X[:, 4] *= 10.0 ** rng.uniform(-15, 15, 3000)
+    X[:2900, 5] = 0.0
+    X[:, 6] *= np.geomspace(1e-12, 1e12, 3000)
+    y = np.sign(X[:, 0] + 0.5 * X[:, 7])
+    for loss in ("squared", "logistic", "absolute"):
+        for dtype in ("float32", "float64"):
+            learner = NewtonBank(loss=loss, dtype=dtype)
+            played = learner.learn(X, y)
+            assert np.isfinite(played).all()
+            assert np.mean((played[1000:] > 0) != (y[1000:] > 0)) < 0.12
+            assert np.isfinite(learner.expert_weights).all()
+
+
+def text_like(rounds: int, seed: int = 0) -> tuple[Any, Any]:
+    """Counts of words: a few per row, of which some rows have very many."""
+    rng = np.random.default_rng(seed)
+    d = 400
+    common = 1 / (1 + np.arange(d)) ** 0.7
+    lean = rng.normal(0, 1.2, d)
+    y = rng.choice([-1.0, 1.0], rounds)
+    X = np.zeros((rounds, d))
+    for i in range(rounds):
+        p = common * np.exp(0.5 * y[i] * lean)
+        words = rng.choice(d, 15, p=p / p.sum())
+        np.add.at(X[i], words, rng.geometric(0.7, 15))
+        if rng.random() < 0.05:
+            X[i, words[0]] += 200
+    return X, y
+
+
+def test_wild_values_do_not_set_the_measure() -> None:
+    """One row in twenty has a count of hundreds: cut down to size, errors are hardly fewer."""
+    X, y = text_like(3000)
+    tame = np.minimum(X, 5)
+    wrong = [np.mean((NewtonBank().learn(csr_array(rows), y) >= 0) != (y > 0)) for rows in (X, tame)]
+    assert wrong[0] <= 1.15 * wrong[1]
+
+
+def test_the_restless_expert_follows_a_file_sorted_by_class() -> None:
+    X, y = text_like(2000, seed=1)
+    order = np.argsort(y, kind="stable")
+    learner = NewtonBank()
+    wrong = (learner.learn(csr_array(X[order]), y[order]) >= 0) != (y[order] > 0)
+    assert wrong.sum() <= 20
+    assert learner.leading_expert == "restless"
+
+
+def test_banks_do_not_merge() -> None:
+    X, y = sparse_stream(50)
+    learners = [NewtonBank() for _ in range(2)]
+    for learner in learners:
+        learner.learn(X, y)
+    with pytest.raises(ValueError, match="banks cannot be merged"):
+        learners[0].merge(learners[1])
+
+
+def test_labels_that_flip() -> None:
+    X, y = sparse_stream(6000, d=20, non_zeros=10)
+    y[3000:] *= -1
+    played = NewtonBank().learn(X, y)
+    wrong = (played > 0) != (y > 0)
+    assert wrong[5000:].mean() < 0.5
+
+
+def test_many_epochs_and_sweeps() -> None:
+    """A wide table that is swept rarely and a narrow one that is swept in each epoch agree with the oracle."""
+    X, y = sparse_stream(2500, d=1500, non_zeros=5)
+    compare(X, y, {"float64": 1e-6, "float32": 2e-3}, m=4)
+
+
+def test_labels_must_be_fit() -> None:
+    with pytest.raises(ValueError, match=r"label 1e\+31 at position 1 is beyond"):
+        NewtonBank().learn(np.ones((2, 1)), [1.0, 1e31])
+    with pytest.raises(ValueError, match="logistic loss needs labels -1 or"):
+        NewtonBank(loss="logistic").learn(np.ones((1, 1)), [0.5])

@@ -1,0 +1,122 @@
+"""`clip="auto"`: the range of targets is learned, in order, and no target is seen before its row is predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sketchnewton import AdaGrad, SketchedNewton
+from tests.contract.learners import assert_same_state
+
+LEARNERS: dict[str, dict[str, Any]] = {
+    "oja": {"sketch": "oja", "sketch_size": 4},
+    "oja, diagonal, absolute": {"sketch": "oja", "sketch_size": 4, "diagonal": True, "loss": "absolute"},
+    "rfd": {"sketch": "rfd", "sketch_size": 3},
+    "rp, huber": {"sketch": "rp", "sketch_size": 3, "loss": "huber:1e9"},
+    "none, no intercept": {"sketch": "none", "intercept": False},
+    "adagrad": {"eta": 0.3},
+}
+
+
+def learner(name: str) -> Any:
+    options = {"clip": "auto", "intercept": True, "dtype": "float64", **LEARNERS[name]}
+    return (SketchedNewton if "sketch" in options else AdaGrad)(**options)
+
+
+def stream(n: int = 400, scale: float = 1.0, shift: float = 0.0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((n, 6)) * np.geomspace(0.2, 5, 6)
+    return X, scale * (X @ rng.standard_normal(6) + rng.standard_normal(n) + shift)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_prediction_does_not_depend_on_its_own_target(name: str) -> None:
+    X, y = stream(120)
+    expected = learner(name).learn(X, y)
+    for row in (0, 1, 7, 119):
+        changed = y.copy()
+        changed[row] = 1e4
+        np.testing.assert_array_equal(learner(name).learn(X, changed)[: row + 1], expected[: row + 1])
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_predictions_stay_in_the_range_seen(name: str) -> None:
+    X, y = stream(300)
+    predictions = learner(name).learn(X, y)
+    first = y[0] if LEARNERS[name].get("intercept", True) else 0.0
+    reach = np.maximum.accumulate(np.abs(y - first))
+    assert predictions[0] == 0
+    assert (np.abs(predictions[1:] - first) <= reach[:-1] * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("scale", [2.0**-30, 2.0**30])
+def test_the_unit_of_targets_does_not_matter(name: str, scale: float) -> None:
+    if "huber" in name:
+        pytest.skip("delta has the targets' unit")
+    X, y = stream()
+    plain, scaled = learner(name), learner(name)
+    np.testing.assert_allclose(scaled.learn(X, scale * y) / scale, plain.learn(X, y), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(scaled.weights / scale, plain.weights, rtol=1e-9, atol=1e-9)
+    assert scaled.intercept_ / scale == pytest.approx(plain.intercept_, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_weights_and_scores_are_those_of_predictions(name: str) -> None:
+    X, y = stream(scale=1e3, shift=50.0)
+    model = learner(name)
+    model.learn(X, y)
+    linear = X @ model.weights + model.intercept_
+    np.testing.assert_allclose(model.score(X), linear, rtol=1e-6, atol=1e-3)
+    np.testing.assert_allclose(
+        model.predict(X), np.clip(linear, *model.prediction_bounds), rtol=1e-6, atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_batches_and_single_rows_give_the_same_bits(name: str, tmp_path: Any) -> None:
+    X, y = stream(200, scale=1e-3)
+    y[50] = 100.0  # a record in the middle of a batch
+    weights = np.where(np.arange(200) % 7 == 0, 0.0, 1.0)
+    whole, parts = learner(name), learner(name)
+    expected = whole.learn(X, y, weights)
+    kept = weights > 0
+    for begin, end in [(0, 3), (3, 60), (60, 61), (61, 200)]:
+        np.testing.assert_array_equal(
+            parts.learn(X[begin:end], y[begin:end], weights[begin:end]), expected[begin:end]
+        )
+    assert_same_state(whole, parts)
+    without = learner(name)
+    np.testing.assert_array_equal(without.learn(X[kept], y[kept]), expected[kept])
+    parts.save(tmp_path / "m.skn")
+    loaded = type(parts).load(tmp_path / "m.skn")
+    np.testing.assert_array_equal(loaded.learn(X, y), parts.learn(X, y))
+    assert_same_state(loaded, parts)
+
+
+def test_a_wild_target_does_no_lasting_damage() -> None:
+    X, y = stream(2000)
+    wild = y.copy()
+    wild[1000] = 1e6
+    clean, hit = learner("oja").learn(X, y), learner("oja").learn(X, wild)
+    later = slice(1500, 2000)
+    assert np.mean((hit[later] - y[later]) ** 2) < 1e3 * np.mean((clean[later] - y[later]) ** 2)
+
+
+def test_what_auto_cannot_mean() -> None:
+    with pytest.raises(ValueError, match="logistic loss has no targets to learn a range from"):
+        SketchedNewton(loss="logistic", clip="auto")
+    with pytest.raises(ValueError, match="clip='wide' is invalid: must be a number, 'auto' or None"):
+        SketchedNewton(clip="wide")
+
+
+def test_counts() -> None:
+    rng = np.random.default_rng(0)
+    X = 0.3 * rng.standard_normal((3000, 4))
+    rate = np.exp(X @ np.array([1.0, -1.0, 0.5, 0.0]) + 1.0)
+    y = rng.poisson(rate).astype(float)
+    model = SketchedNewton(loss="poisson", clip="auto", intercept=True, diagonal=True)
+    predictions = model.loss.link(model.learn(X, y))
+    assert np.mean((predictions[1500:] - rate[1500:]) ** 2) < 0.6 * np.var(rate)

@@ -1,0 +1,152 @@
+"""`skn reproduce`: one experiment of each paper at toy size, the cache of results, missing data, the report."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import lzma
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.theory.experiment_support import BY_NAME, ROOT, TOY, toy
+
+from experiments import catalogue, data, report, runner  # isort: skip
+from sketchnewton.cli.main import main
+
+
+def run(folder: Path, *experiments: runner.Experiment) -> tuple[list[runner.Outcome], list[str]]:
+    said: list[str] = []
+    outcomes = runner.Runner(folder / "cache", 1, said.append).run(
+        experiments, folder / "no data", quick=True
+    )
+    return outcomes, said
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("toy")
+
+
+@pytest.fixture(scope="module")
+def outcomes(folder: Path) -> dict[str, runner.Outcome]:
+    found, _ = run(folder, *(toy(name) for name in TOY))
+    return dict(zip(TOY, found, strict=True))
+
+
+def test_every_paper_has_a_toy() -> None:
+    assert {BY_NAME[name].paper for name in TOY} == {experiment.paper for experiment in BY_NAME.values()}
+
+
+def test_toy_figures(outcomes: dict[str, runner.Outcome]) -> None:
+    errors = {name: line[1] for name, line in outcomes["son-figure1"].figures[0].curves.items()}
+    assert errors["m = 0"][-1] > errors["m = 0"][0]
+    assert errors["Oja, m = 10"][-1] < errors["m = 0"][-1]
+    for row in outcomes["rfd-figure1"].tables[0].rows:
+        assert 0.45 < float(row[-1]) < 0.7
+    regrets = {row[0]: float(row[4]) for row in outcomes["ada-figure1"].tables[0].rows}
+    assert regrets["ADA-FULL"] < 1.0
+    assert set(outcomes["eig-table1"].tables[0].verdicts) == {"ok"}
+    assert all(outcome.figures and outcome.seconds > 0 for outcome in outcomes.values())
+
+
+@pytest.mark.usefixtures("outcomes")  # whose results are kept in the folder
+def test_all_without_data(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The synthetic parts run, and every set of the others is listed with the place to get it."""
+    everything = [toy(name) if name in TOY else experiment for name, experiment in BY_NAME.items()]
+    monkeypatch.setattr(catalogue, "EXPERIMENTS", tuple(everything))
+    monkeypatch.chdir(ROOT)
+    data_folder = folder / "no data"
+    options = ["--quick", "--quiet", "--workers", "1", "--data", str(data_folder), "--output", str(folder)]
+    assert main(["reproduce", "--all", *options]) == 0
+    said = capsys.readouterr().out
+    verdicts = {name: line for name in BY_NAME for line in said.splitlines() if line.startswith(f"{name} ")}
+    assert verdicts.keys() == BY_NAME.keys()
+    synthetic = {name for name, line in verdicts.items() if "not run: data missing" not in line}
+    assert synthetic == {*TOY, "son-figure2"}
+    assert "failed" not in said
+    page = (folder / "report.html").read_text()
+    assert page.count("<section") == len(BY_NAME)
+    assert page.count("<svg") >= len(synthetic)
+    assert "no data folder: synthetic parts only" in page
+    for experiment in everything:
+        missing = experiment.jobs(data_folder, True)[1]
+        assert missing or experiment.name in synthetic
+        for line in missing:
+            assert str(data_folder) in line
+            assert f": {line}" in said
+            assert html.escape(line) in page
+
+
+def test_results_are_kept_and_reported(tmp_path: Path) -> None:
+    small = replace(toy("rfd-figure1"), title="Toy <figure>")
+    (first,), said = run(tmp_path, small)
+    assert said
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "cache").glob("*.json")}
+    assert len(kept) == first.jobs
+    next((tmp_path / "cache").glob("*.json")).write_text("{")  # as if the power had failed
+    (again,), said = run(tmp_path, small)
+    assert len([line for line in said if "of 1 jobs" in line]) == 1
+    assert again.tables == first.tables
+    page = report.write(tmp_path, [(small, first)], {"run": "quick"}).read_text()
+    assert "Toy &lt;figure&gt;" in page
+    assert "<svg" in page
+    assert "<script" not in page
+    assert "http://" not in page.replace("http://www.w3.org", "")  # nothing is fetched
+    assert first.missing[0] in (tmp_path / "report.md").read_text()
+
+
+def test_a_failure_leaves_the_others(tmp_path: Path) -> None:
+    job = runner.Job("experiments.eig.measure:regret", {"method": "none", "n": 2, "rounds": 2, "seeds": 1})
+    bad = replace(BY_NAME["eig-table1"], jobs=lambda folder, quick: ([job], []))
+    (failed, good), _ = run(tmp_path, bad, toy("rfd-figure1"))
+    assert failed.failed
+    assert failed.verdict.startswith("failed: ")
+    assert good.verdict.startswith("RFD / FD")
+
+
+def test_a_set_is_fetched_if_its_checksum_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"+1 1:1 3:2\n-1 2:0.5\n"
+    (tmp_path / "official").write_bytes(text)
+    address, digest = (tmp_path / "official").as_uri(), hashlib.sha256(text).hexdigest()
+    for name, checksum in (("right", digest), ("wrong", "0" * 64), ("unknown", "")):
+        file = data.File(f"{name}/{name}.xz", address, checksum)
+        monkeypatch.setitem(data.DATA_SETS, name, data.DataSet((file,)))
+        assert data.present(name, tmp_path) == (name == "right")
+    assert lzma.decompress((tmp_path / "right" / "right.xz").read_bytes()) == text
+    X, y = data.load("right", tmp_path)
+    np.testing.assert_array_equal(X.toarray(), [[0, 1, 0, 2], [0, 0, 0.5, 0]])  # column 0 is not used
+    np.testing.assert_array_equal(y, [1, -1])
+    with pytest.raises(data.MissingData, match=f"wrong is not in .*: {address}"):
+        data.load("wrong", tmp_path)
+
+
+def test_a_table_is_read_without_its_heading_and_unknown_values(tmp_path: Path) -> None:
+    path = tmp_path / "some.csv.xz"
+    path.write_bytes(lzma.compress(b"height,width,class\n1,0,2\n?,5,1\n-2.5,3e2,1\n"))
+    X, y = data.read(path)
+    np.testing.assert_array_equal(X.toarray(), [[1, 0], [-2.5, 300]])
+    assert X.nnz == 3
+    np.testing.assert_array_equal(y, [2, 1])
+
+
+def test_the_command_lists_and_refuses(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["reproduce"]) == 0
+    assert "son-table3" in capsys.readouterr().out
+    assert main(["reproduce", "nothing"]) == 2
+    assert "'nothing' is no experiment" in capsys.readouterr().err
+
+
+def test_outside_of_a_checkout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "--list"]) == 1
+    assert "run it in a source checkout" in capsys.readouterr().err
