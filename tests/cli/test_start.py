@@ -13,22 +13,10 @@ import pytest
 
 import sketchnewton
 from sketchnewton.cli import reference
+from sketchnewton.cli.commands import COMMANDS
 from sketchnewton.cli.main import main
 from sketchnewton.losses import LOSSES
 from tests.cli.support import SKN, skn, write_rows
-
-COMMANDS = (
-    "train",
-    "predict",
-    "inspect",
-    "convert",
-    "bench",
-    "sketch",
-    "merge",
-    "demo",
-    "eigen",
-    "completion",
-)
 
 
 def modules_after(*args: str) -> set[str]:
@@ -49,6 +37,32 @@ def modules_after(*args: str) -> set[str]:
 @pytest.mark.parametrize("args", [["--version"], ["--help"], ["train", "--help"], ["trian"]])
 def test_no_numpy_for_a_word_of_help(args: list[str]) -> None:
     assert not modules_after(*args) & {"numpy", "scipy", "sklearn", "matplotlib"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_imports_the_module_of_one_command_and_nothing_that_takes_long(command: str) -> None:
+    room = "sketchnewton.cli.commands."
+    modules = modules_after(command, "--help")
+    assert {name for name in modules if name.startswith(room)} == {room + command}
+    heavy = {
+        "numpy",
+        "sketchnewton._native",
+        "sketchnewton.learners",
+        "sketchnewton.streams",
+        "json",
+        "inspect",
+    }
+    assert not modules & heavy
+
+
+@pytest.mark.parametrize("args", [["--version"], ["--help"], ["trian"]])
+def test_no_command_no_module(args: list[str]) -> None:
+    assert not any(name.startswith("sketchnewton.cli.commands.") for name in modules_after(*args))
+
+
+def test_every_module_of_a_command_is_in_the_table() -> None:
+    folder = Path(sketchnewton.__file__).parent / "cli" / "commands"
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(COMMANDS)
 
 
 def test_training_imports_no_more_than_numpy(tmp_path: Path) -> None:
@@ -148,7 +162,7 @@ def test_data_is_read_before_numpy_is_there(tmp_path: Path, name: str) -> None:
     code = (
         "import sys\n"
         "from sketchnewton.cli.train.prefetch import begin\n"
-        "from sketchnewton.cli.options.commands import parse\n"
+        "from sketchnewton.cli.options.command_line import parse\n"
         f"ahead = begin(parse(['train', {str(data)!r}]))\n"
         "step = ahead.reader._steps.next()\n"
         "assert 'numpy' not in sys.modules\n"

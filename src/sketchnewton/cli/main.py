@@ -5,14 +5,14 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
-import importlib
 import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from sketchnewton.cli.commands import command
 from sketchnewton.cli.io.errors import CommandError
-from sketchnewton.cli.options.commands import parse
+from sketchnewton.cli.options.command_line import parse
 
 __all__ = ["main", "run"]
 
@@ -48,12 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         args = parse(sys.argv[1:] if argv is None else argv)
-        if args.command == "train":
-            from sketchnewton.cli.train.prefetch import begin
-
-            args.ahead = begin(args)
-        command = importlib.import_module(f"sketchnewton.cli.commands.{args.command}")
-        code = int(command.run(args))
+        code = command(args.command).run(args)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:

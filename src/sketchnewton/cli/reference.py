@@ -1,6 +1,6 @@
 """The page of all commands and options, made from the options themselves.
 
-`python -m sketchnewton.cli.reference > docs/command-line.md` writes it anew.
+`python -m sketchnewton.cli.reference > docs/command-line.md` writes it again.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from sketchnewton.cli.options import help_pages
-from sketchnewton.cli.options.commands import parsers
+from sketchnewton.cli.commands import COMMANDS
+from sketchnewton.cli.options.command_line import help_page, parser_of
 
 __all__ = ["page"]
 
@@ -23,8 +23,9 @@ introduction.
 
 def page() -> str:
     """The page, as Markdown."""
-    lines = [_START, "```text", help_pages.HELP.rstrip(), "```"]
-    for name, parser in parsers().items():
+    lines = [_START, "```text", help_page().rstrip(), "```"]
+    for name in COMMANDS:
+        parser = parser_of(name)
         lines += ["", f"## skn {name}", "", f"    {parser.usage}", "", (parser.description or "").strip(), ""]
         lines += list(_options(parser))
         lines += ["```text", (parser.epilog or "").rstrip(), "```"]

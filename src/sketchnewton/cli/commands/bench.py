@@ -3,32 +3,60 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from sketchnewton.cli.io.console import Console, amount, counted, number, percent
-from sketchnewton.cli.io.data_source import Data, fit, shown_paths
 from sketchnewton.cli.io.errors import CommandError, usage_error
-from sketchnewton.cli.io.files import check_writable
 from sketchnewton.cli.io.signals import GracefulStop
-from sketchnewton.cli.options.commands import parsers
-from sketchnewton.cli.options.parser import nearest
-from sketchnewton.cli.train.labels import Labels, LabelWatch
-from sketchnewton.cli.train.learner import build
-from sketchnewton.cli.train.passes import Passes
-from sketchnewton.cli.train.rows import cut
-from sketchnewton.evaluation import ProgressiveScore
-from sketchnewton.learners import Learner
-from sketchnewton.losses import get_loss
-from sketchnewton.streams import Batch
+from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_feature_options
+from sketchnewton.cli.options.learner import add_learner_options
+from sketchnewton.cli.options.parser import Parser, nearest
+from sketchnewton.cli.options.types import at_least_one, finite, names
 
-__all__ = ["Contender", "run"]
+if TYPE_CHECKING:
+    from sketchnewton.cli.io.data_source import Data
+    from sketchnewton.cli.train.labels import Labels
+    from sketchnewton.cli.train.passes import Passes
+    from sketchnewton.evaluation import ProgressiveScore
+    from sketchnewton.learners import Learner
+    from sketchnewton.streams import Batch
+
+__all__ = ["EXAMPLES", "SUMMARY", "USAGE", "Contender", "add_options", "run"]
+
+USAGE = "skn bench DATA ... [--learners LIST] [--rows N] [--output FILE] [options]"
+SUMMARY = "Compare learners on your data: one pass each, the best of a small grid."
+EXAMPLES = """\
+examples:
+  skn bench clicks.vw                                  every learner, a small grid each, one pass
+  skn bench clicks.vw --rows 20000 --output bench.png  on the first rows alone, with a picture
+
+Each learner is run with each value of its grid; the best progressive loss is shown, with the time of one run.
+The picture needs matplotlib: pip install 'sketchnewton[plot]'
+"""
+
+
+def add_options(parser: Parser) -> None:
+    """Define the options."""
+    parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
+    parser.add_argument(
+        "--learners", type=names, metavar="LIST", help="only these, between commas: newton-oja,adagrad"
+    )
+    parser.add_argument("--rows", type=at_least_one, metavar="N", help="the first N rows alone")
+    parser.add_argument(
+        "--positive", type=finite, metavar="LABEL", help="LABEL becomes +1, every other label -1"
+    )
+    add_learner_options(parser, ("loss", "clip", "sketch_size", "seed"))
+    add_data_options(parser)
+    add_feature_options(parser)
+    parser.add_argument("--output", metavar="FILE", help="picture to write, .png .svg or .pdf")
+    parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
 
 _ALPHAS = (None, 0.1, 1.0, 10.0, 100.0)
 _ETAS = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -36,18 +64,25 @@ _PICTURES = (".png", ".svg", ".pdf")
 _WIDEST_FULL = 2_000  # features, beyond which a full matrix takes too long
 
 
-@dataclass
 class Contender:
     """A learner and the values of the one option that is tried; None is the learner's own choice."""
 
-    name: str
-    kind: str
-    options: dict[str, Any]
-    tried: str | None = None
-    grid: tuple[float | None, ...] = (None,)
-    scores: dict[float | None, ProgressiveScore] = field(default_factory=dict)
-    seconds: dict[float | None, float] = field(default_factory=dict)
-    skipped: str | None = None  # why it was not run
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        options: Mapping[str, str],
+        tried: str | None = None,
+        grid: tuple[float | None, ...] = (None,),
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.options = dict(options)
+        self.tried = tried
+        self.grid = grid
+        self.scores: dict[float | None, ProgressiveScore] = {}
+        self.seconds: dict[float | None, float] = {}
+        self.skipped: str | None = None  # why it was not run
 
     @property
     def best(self) -> float | None:
@@ -65,7 +100,7 @@ class Contender:
 
 
 # One line per contender.
-_CONTENDERS: tuple[tuple[str, str, dict[str, Any], str | None, tuple[float | None, ...]], ...] = (
+_CONTENDERS: tuple[tuple[str, str, dict[str, str], str | None, tuple[float | None, ...]], ...] = (
     ("bank", "bank", {}, None, (None,)),
     ("newton-oja", "newton", {"sketch": "oja"}, "alpha", _ALPHAS),
     ("newton-rfd", "newton", {"sketch": "rfd"}, "alpha", _ALPHAS),
@@ -81,6 +116,9 @@ _CONTENDERS: tuple[tuple[str, str, dict[str, Any], str | None, tuple[float | Non
 
 def run(args: argparse.Namespace) -> int:
     """Compare, print, draw."""
+    from sketchnewton.cli.io.data_source import Data
+    from sketchnewton.cli.io.files import check_writable
+
     if args.output is not None:
         check_writable(args.output)
         if not args.output.endswith(_PICTURES):
@@ -138,10 +176,7 @@ def _drawing() -> Any:
 
 
 def _chosen(names: list[str] | None) -> list[Contender]:
-    known = {
-        name: Contender(name, kind, dict(options), tried, grid)
-        for name, kind, options, tried, grid in _CONTENDERS
-    }
+    known = {line[0]: Contender(*line) for line in _CONTENDERS}
     for name in names or ():
         if name not in known:
             hint = nearest(name, known) or f": choose from {', '.join(known)}"
@@ -150,7 +185,9 @@ def _chosen(names: list[str] | None) -> list[Contender]:
 
 
 def _learner(contender: Contender, value: float | None, given: Mapping[str, Any]) -> Learner:
-    options = {**contender.options, **given}
+    from sketchnewton.cli.train.learner import build
+
+    options: dict[str, Any] = {**contender.options, **given}
     if not contender.takes_size:
         options.pop("sketch_size", None)
     if value is not None and contender.tried is not None:
@@ -167,7 +204,12 @@ def _compare(
     stop: GracefulStop,
 ) -> tuple[int, str | None]:
     """Run all; the rows are parsed once and kept in a temporary cache. Returns how many there are, and a hint."""
-    import tempfile  # only here
+    import tempfile
+
+    from sketchnewton.cli.train.labels import Labels, LabelWatch
+    from sketchnewton.cli.train.passes import Passes
+    from sketchnewton.evaluation import ProgressiveScore
+    from sketchnewton.losses import get_loss
 
     watch, widest, rows = LabelWatch(), 0, 0
     labels = Labels(get_loss(given.get("loss", "squared")), args.positive)
@@ -204,6 +246,9 @@ def _compare(
 
 
 def _rows(passes: Passes, data: Data, labels: Labels, most: int | None) -> Iterator[Batch]:
+    from sketchnewton.cli.io.data_source import fit
+    from sketchnewton.cli.train.rows import cut
+
     seen = 0
     for batch in fit(passes.batches(), data, labels):
         if most is not None and seen + len(batch) > most:
@@ -216,7 +261,7 @@ def _rows(passes: Passes, data: Data, labels: Labels, most: int | None) -> Itera
 
 
 def _finite_loss(score: ProgressiveScore) -> float:
-    return score.mean_loss if np.isfinite(score.mean_loss) else np.inf
+    return score.mean_loss if math.isfinite(score.mean_loss) else math.inf
 
 
 def _facts(contender: Contender) -> dict[str, Any]:
@@ -228,14 +273,14 @@ def _facts(contender: Contender) -> dict[str, Any]:
         "learner": contender.name,
         "options": contender.options,
         "best": None if best is None else {contender.tried: best},
-        "loss": score.mean_loss if np.isfinite(score.mean_loss) else None,
+        "loss": score.mean_loss if math.isfinite(score.mean_loss) else None,
         "error_rate": score.error_rate,
         "seconds": contender.seconds[best],
         "rows_per_second": score.rows / contender.seconds[best] if contender.seconds[best] else None,
         "grid": [
             {
                 "value": value,
-                "loss": s.mean_loss if np.isfinite(s.mean_loss) else None,
+                "loss": s.mean_loss if math.isfinite(s.mean_loss) else None,
                 "error_rate": s.error_rate,
             }
             for value, s in contender.scores.items()
@@ -244,6 +289,8 @@ def _facts(contender: Contender) -> dict[str, Any]:
 
 
 def _page(args: argparse.Namespace, rows: int, contenders: list[Contender]) -> list[str]:
+    from sketchnewton.cli.io.data_source import shown_paths
+
     ran = sorted((c for c in contenders if c.skipped is None), key=lambda c: _finite_loss(c.scores[c.best]))
     lines = [
         f"{shown_paths(args.data)}: one pass over {counted(rows, 'row')}, progressive loss, "
@@ -257,8 +304,8 @@ def _page(args: argparse.Namespace, rows: int, contenders: list[Contender]) -> l
         best = contender.best
         score, seconds = contender.scores[best], contender.seconds[best]
         worst = max(_finite_loss(s) for s in contender.scores.values())
-        shown = "diverged" if not np.isfinite(worst) else number(worst)
-        loss = "diverged" if not np.isfinite(_finite_loss(score)) else number(score.mean_loss)
+        shown = "diverged" if not math.isfinite(worst) else number(worst)
+        loss = "diverged" if not math.isfinite(_finite_loss(score)) else number(score.mean_loss)
         lines.append(
             f"{contender.name:<14}{contender.setting(best):<16}{loss:>10}{percent(score.error_rate):>9}"
             f"{amount(score.rows / seconds) if seconds else '-':>12}"
@@ -275,11 +322,13 @@ def _options(args: argparse.Namespace, best: Contender) -> str:
     here = {"help", "learners", "rows", "output", "json", "quiet", "threads"}
     if not best.takes_size:
         here.add("sketch_size")
+    parser = Parser()
+    add_options(parser)
     words = ["--learner", best.kind]
     for key, value in best.options.items():
         words += [f"--{key}", value]
     words += best.setting(best.best).split()
-    for action in parsers()["bench"]._actions:
+    for action in parser._actions:
         value = getattr(args, action.dest, action.default)
         if not action.option_strings or action.dest in here or value == action.default:
             continue

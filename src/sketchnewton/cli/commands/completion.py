@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import argparse
 
-from sketchnewton.cli.options.commands import parsers
+from sketchnewton.cli.commands import COMMANDS
+from sketchnewton.cli.options.parser import Parser
 
-__all__ = ["run"]
+__all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
+
+USAGE = "skn completion bash|zsh|fish"
+SUMMARY = "Print a script that completes commands and options in your shell."
+EXAMPLES = """\
+examples:
+  skn completion bash > ~/.local/share/bash-completion/completions/skn
+  skn completion zsh > "${fpath[1]}/_skn"
+  skn completion fish > ~/.config/fish/completions/skn.fish
+"""
+
+
+def add_options(parser: Parser) -> None:
+    """Define the options."""
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="your shell")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the script for the shell."""
     print({"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]())
     return 0
+
+
+def _parsers() -> dict[str, Parser]:
+    from sketchnewton.cli.options.command_line import parser_of
+
+    return {name: parser_of(name) for name in COMMANDS}
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
@@ -39,7 +60,7 @@ def _choices(parser: argparse.ArgumentParser) -> dict[str, list[str]]:
 
 
 def _bash() -> str:
-    commands = parsers()
+    commands = _parsers()
     lines = [
         "# completion of skn for bash",
         "_skn() {",
@@ -67,7 +88,7 @@ def _bash() -> str:
 
 
 def _zsh() -> str:
-    commands = parsers()
+    commands = _parsers()
     lines = ["#compdef skn", "# completion of skn for zsh", "if (( CURRENT == 2 )); then"]
     lines += [f"  compadd -- {' '.join(commands)}", "else"]
     lines.append('  case "${words[2]} ${words[CURRENT-1]}" in')
@@ -82,7 +103,7 @@ def _zsh() -> str:
 
 
 def _fish() -> str:
-    commands = parsers()
+    commands = _parsers()
     lines = ["# completion of skn for fish"]
     for command, parser in commands.items():
         about = (parser.description or "").split(".")[0].replace("\n", " ").replace("'", "")

@@ -5,17 +5,44 @@ from __future__ import annotations
 import argparse
 import contextlib
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sketchnewton.cli.io.console import Console, counted
-from sketchnewton.cli.io.data_source import Data
 from sketchnewton.cli.io.errors import CommandError, usage_error
-from sketchnewton.cli.io.files import check_distinct, check_writable
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
+from sketchnewton.cli.options.data import DATA_HELP, WRITABLE, add_data_options, add_feature_options
+from sketchnewton.cli.options.parser import Parser
 from sketchnewton.core.types import np
-from sketchnewton.streams import Batch, Names, format_of_name, open_writer
 
-__all__ = ["run"]
+if TYPE_CHECKING:
+    from sketchnewton.cli.io.data_source import Data
+    from sketchnewton.streams import Batch
+
+__all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
+
+USAGE = "skn convert DATA ... OUT [--to FORMAT] [options]"
+SUMMARY = "Write the rows of DATA in another format."
+EXAMPLES = """\
+examples:
+  skn convert clicks.vw.gz clicks.svm          names become the numbers that training would use
+  skn convert table.csv --label y table.vw
+  skn convert day*.svm - --to jsonl | head
+
+The format of OUT is told by its name or by --to; OUT appears when it is whole.
+"""
+
+
+def add_options(parser: Parser) -> None:
+    """Define the options."""
+    parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
+    parser.add_argument("output", metavar="OUT", help="file to write; - is stdout")
+    parser.add_argument(
+        "--to", choices=WRITABLE, help="format of OUT, if its name does not tell: " + ", ".join(WRITABLE)
+    )
+    add_data_options(parser)
+    add_feature_options(parser)
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
 
 _DENSE = ("csv", "tsv")  # their first line has all columns
 _NAMED = ("vw", "jsonl", *_DENSE)  # they have names for features
@@ -24,6 +51,10 @@ _NUMBERED = ("svmlight", "npz")  # they have none to give
 
 def run(args: argparse.Namespace) -> int:
     """Convert as `args` say. A run that is stopped or fails leaves no output file."""
+    from sketchnewton.cli.io.data_source import Data
+    from sketchnewton.cli.io.files import check_distinct, check_writable
+    from sketchnewton.streams import Names, format_of_name, open_writer
+
     to = args.to or format_of_name(args.output)
     if to is None:
         raise usage_error(f"{args.output}: the name does not tell the format to write: give --to")
@@ -57,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _numbered(data: Data) -> bool:
     """Whether all features are numbers already."""
+    from sketchnewton.streams import format_of_name
+
     formats = {data.format or format_of_name(path) for path in data.paths}
     return formats <= set(_NUMBERED) and not data.features.expands
 

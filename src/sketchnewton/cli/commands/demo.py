@@ -6,34 +6,53 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import numpy as np
-
+import sketchnewton
 from sketchnewton.cli.io.console import Console
 from sketchnewton.cli.io.errors import CommandError, usage_error
-from sketchnewton.cli.io.files import check_writable
-from sketchnewton.cli.pictures.demo_data import (
-    Data,
-    Floats,
-    breast_cancer,
-    ill_conditioned,
-    progressive_error,
-    standardised,
-)
-from sketchnewton.learners import AdaGrad, FullNewton, Learner, OnlineGradient, SketchedNewton
+from sketchnewton.cli.options.parser import Parser
+from sketchnewton.core.types import Floats, np
 
-__all__ = ["METHODS", "Best", "Method", "compare", "run"]
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from sketchnewton.cli.pictures.demo_data import Data
+    from sketchnewton.learners import Learner
+
+__all__ = ["EXAMPLES", "METHODS", "SUMMARY", "USAGE", "Best", "Method", "add_options", "compare", "run"]
+
+USAGE = "skn demo [--output demo.png] [--quick]"
+SUMMARY = (
+    "Compare online gradient, AdaGrad, sketched and full Newton on data of growing condition number\n"
+    "and on a real data set, and draw the result."
+)
+EXAMPLES = """\
+examples:
+  skn demo                              the full comparison, half a minute or so
+  skn demo --quick --output small.png   smaller data, a few seconds
+
+The picture needs matplotlib: pip install 'sketchnewton[plot]'
+"""
+
+
+def add_options(parser: Parser) -> None:
+    """Define the options."""
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        default="demo.png",
+        help="picture to write, .png .svg or .pdf (default demo.png)",
+    )
+    parser.add_argument("--quick", action="store_true", help="smaller data, a few seconds")
+
 
 _PICTURES = (".png", ".svg", ".pdf")
 
 Name = TypeVar("Name", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Method:
+class Method(NamedTuple):
     """A learner of one parameter, and the values to try for it."""
 
     name: str
@@ -42,8 +61,7 @@ class Method:
     grid: Sequence[float]
 
 
-@dataclass(frozen=True)
-class Best:
+class Best(NamedTuple):
     """The least error over a grid, and where it was."""
 
     error: float
@@ -56,14 +74,20 @@ def _powers(first: int, last: int, step: int = 2) -> tuple[float, ...]:
 
 # The right α grows with the scale of the data, so the grids are wide: the best value should lie inside.
 METHODS = (
-    Method("online gradient", lambda a, b: OnlineGradient(alpha=a, intercept=b), _powers(-2, 16)),
-    Method("AdaGrad", lambda e, b: AdaGrad(eta=e, intercept=b), _powers(-10, 2)),
+    Method(
+        "online gradient", lambda a, b: sketchnewton.OnlineGradient(alpha=a, intercept=b), _powers(-2, 16)
+    ),
+    Method("AdaGrad", lambda e, b: sketchnewton.AdaGrad(eta=e, intercept=b), _powers(-10, 2)),
     Method(
         "sketched Newton",
-        lambda a, b: SketchedNewton(sketch="oja", sketch_size=10, alpha=a, intercept=b),
+        lambda a, b: sketchnewton.SketchedNewton(sketch="oja", sketch_size=10, alpha=a, intercept=b),
         _powers(-2, 16),
     ),
-    Method("full Newton", lambda a, b: FullNewton(alpha=a, intercept=b), _powers(-4, 8, 4) + _powers(10, 16)),
+    Method(
+        "full Newton",
+        lambda a, b: sketchnewton.FullNewton(alpha=a, intercept=b),
+        _powers(-4, 8, 4) + _powers(10, 16),
+    ),
 )
 
 
@@ -75,6 +99,8 @@ def compare(
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[Name, dict[str, Best]]:
     """The progressive error of one pass over each data set with each method's best parameter, by its name."""
+    from concurrent.futures import ThreadPoolExecutor, as_completed
+
     results: dict[Name, dict[str, Best]] = {name: {} for name in data}
     pool = ThreadPoolExecutor(os.cpu_count())
     try:
@@ -96,11 +122,16 @@ def compare(
 
 
 def _error(method: Method, setting: float, intercept: bool, rows: Floats, labels: Floats) -> float:
+    from sketchnewton.cli.pictures.demo_data import progressive_error
+
     return progressive_error(method.make(setting, intercept), rows, labels)
 
 
 def run(args: argparse.Namespace) -> int:
     """Compare, print, draw."""
+    from sketchnewton.cli.io.files import check_writable
+    from sketchnewton.cli.pictures.demo_data import breast_cancer, ill_conditioned, standardised
+
     check_writable(args.output)
     if not args.output.endswith(_PICTURES):
         raise usage_error(f"--output {args.output}: the picture can be one of {' '.join(_PICTURES)}")

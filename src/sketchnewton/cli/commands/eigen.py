@@ -3,24 +3,64 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
-from typing import Any
-
-from threadpoolctl import threadpool_limits
+from typing import TYPE_CHECKING, Any
 
 from sketchnewton.cli.io.console import Console
 from sketchnewton.cli.io.errors import CommandError, usage_error
-from sketchnewton.cli.io.files import check_writable
-from sketchnewton.cli.pictures.eigen_games import METHODS, Growth, Score, compare, growths_of_table_1
+from sketchnewton.cli.options.parser import Parser
+from sketchnewton.cli.options.types import at_least_one
 
-__all__ = ["run"]
+if TYPE_CHECKING:
+    from sketchnewton.cli.pictures.eigen_games import Growth, Score
+
+__all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
+
+USAGE = "skn eigen COMPARISON [--n N] [--rounds T] [--seeds S] [--output FILE] [--json]"
+SUMMARY = "Play unit vectors against symmetric matrices with every method of online learning of eigenvectors."
+EXAMPLES = """\
+examples:
+  skn eigen alternating                          the sequence that defeats following the leader
+  skn eigen stochastic --n 40 --rounds 4000      independent matrices, larger
+  skn eigen table1 --output table1.png           growth of every method's regret, as table and picture
+
+Regret is what the best fixed unit vector would have gained more. The picture needs matplotlib:
+pip install 'sketchnewton[plot]'
+"""
+
+
+def add_options(parser: Parser) -> None:
+    """Define the options."""
+    parser.add_argument(
+        "comparison",
+        metavar="COMPARISON",
+        choices=("stochastic", "alternating", "rotating", "fixed", "axes", "table1"),
+        help="stochastic, alternating, rotating or fixed direction, random axes, or table1: growth in T and in n",
+    )
+    parser.add_argument(
+        "--n", type=at_least_one, metavar="N", help="dimension (default 10; table1: at most N, default 32)"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=at_least_one,
+        metavar="T",
+        help="rounds (default 1,000; table1: at most T, default 16,000)",
+    )
+    parser.add_argument(
+        "--seeds", type=at_least_one, metavar="S", help="games per method (default 3; table1: 10)"
+    )
+    parser.add_argument("--quick", action="store_true", help="table1 with small sizes, a few seconds")
+    parser.add_argument("--output", metavar="FILE", help="picture to write, .png .svg or .pdf")
+    parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
+
 
 _PICTURES = (".png", ".svg", ".pdf")
 
 
 def run(args: argparse.Namespace) -> int:
     """Play, print, draw."""
+    from threadpoolctl import threadpool_limits
+
     draw = _drawing(args.output) if args.output else None
     console = Console(args.json)
     # The matrices are small: threads of BLAS would only wait for each other.
@@ -35,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _drawing(path: str) -> Any:
+    from sketchnewton.cli.io.files import check_writable
+
     check_writable(path)
     if not path.endswith(_PICTURES):
         raise usage_error(f"--output {path}: the picture can be one of {' '.join(_PICTURES)}")
@@ -48,6 +90,8 @@ def _drawing(path: str) -> Any:
 
 
 def _one_sequence(args: argparse.Namespace, console: Console, draw: Any) -> None:
+    from sketchnewton.cli.pictures.eigen_games import METHODS, compare
+
     n, rounds, seeds = args.n or 10, args.rounds or 1000, args.seeds or 3
     played, total = 0, len(METHODS) * seeds
 
@@ -59,6 +103,8 @@ def _one_sequence(args: argparse.Namespace, console: Console, draw: Any) -> None
     scores = compare(args.comparison, n, rounds, seeds, on_game=on_game)
     console.clear()
     if args.json:
+        import json
+
         print(
             json.dumps({"sequence": args.comparison, "n": n, "rounds": rounds, "methods": _facts(scores, n)})
         )
@@ -90,6 +136,8 @@ def _facts(scores: list[Score], n: int) -> list[dict[str, Any]]:
 
 
 def _table_1(args: argparse.Namespace, console: Console, draw: Any) -> None:
+    from sketchnewton.cli.pictures.eigen_games import growths_of_table_1
+
     last = args.rounds or (2000 if args.quick else 16_000)
     if last < 64:
         raise usage_error(f"--rounds {last}: table1 needs room to grow, at least 64")
@@ -103,6 +151,8 @@ def _table_1(args: argparse.Namespace, console: Console, draw: Any) -> None:
     )
     console.clear()
     if args.json:
+        import json
+
         both = {"rounds": in_rounds, "n": in_n}
         print(json.dumps({by: [_growth_facts(growth) for growth in growths] for by, growths in both.items()}))
     else:

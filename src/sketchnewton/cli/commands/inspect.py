@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from sketchnewton import model_file
 from sketchnewton.cli.io.console import amount, number
 from sketchnewton.cli.io.errors import CommandError
-from sketchnewton.cli.io.files import check_readable
-from sketchnewton.cli.pictures.spectrum import show
-from sketchnewton.cli.train.learner import (
-    alpha_in_force,
-    automatic_alpha,
-    class_count,
-    constants,
-    label_coding,
-    labels_of,
-    positive_label,
-)
-from sketchnewton.learners import Learner, NewtonBank
-from sketchnewton.sketches import Sketch
-from sketchnewton.streams import Names
+from sketchnewton.cli.options.parser import Parser
+from sketchnewton.cli.options.types import at_least_zero
+from sketchnewton.core.types import np
 
-__all__ = ["run"]
+if TYPE_CHECKING:
+    from sketchnewton.learners import Learner
+
+__all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
+
+USAGE = "skn inspect MODEL [--top N] [--json]"
+SUMMARY = "Show what a model is: parameters, rows seen, sketch spectrum, largest weights."
+EXAMPLES = """\
+examples:
+  skn inspect clicks.skn
+  skn inspect clicks.skn --json | jq .spectrum
+"""
+
+
+def add_options(parser: Parser) -> None:
+    """Define the options."""
+    parser.add_argument("model", metavar="MODEL", help="model file written by skn train --model")
+    parser.add_argument(
+        "--top", type=at_least_zero, default=10, metavar="N", help="show N weights (default 10)"
+    )
+    parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
+
 
 _SPECTRUM = 20  # eigenvalues shown
 _BAR = 30  # cells of the longest bar
@@ -38,6 +44,13 @@ _ENDS = 3  # features with the smallest and with the largest scales
 
 def run(args: argparse.Namespace) -> int:
     """Print the model at `args.model`."""
+    import json
+
+    from sketchnewton import model_file
+    from sketchnewton.cli.io.files import check_readable
+    from sketchnewton.cli.pictures.spectrum import show
+    from sketchnewton.sketches import Sketch
+
     check_readable(args.model)
     model = model_file.load(args.model)
     if isinstance(model, Sketch):
@@ -49,6 +62,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _facts(learner: Learner, top: int) -> dict[str, Any]:
+    from sketchnewton.cli.train.learner import (
+        alpha_in_force,
+        class_count,
+        constants,
+        labels_of,
+        positive_label,
+    )
+
     features, weights = learner.largest_weights()
     if weights.ndim > 1:  # of each feature, the class in which it weighs most
         weights = np.take_along_axis(weights, np.abs(weights).argmax(axis=1)[:, None], axis=1)[:, 0]
@@ -81,6 +102,8 @@ def _facts(learner: Learner, top: int) -> dict[str, Any]:
 
 def _experts(learner: Learner) -> dict[str, float]:
     """Of a bank: how much each expert has to say."""
+    from sketchnewton.learners import NewtonBank
+
     if not isinstance(learner, NewtonBank):
         return {}
     return dict(zip(learner.expert_names, learner.expert_shares.tolist(), strict=True))
@@ -88,6 +111,8 @@ def _experts(learner: Learner) -> dict[str, float]:
 
 def _scales(learner: Learner, names: dict[int, str]) -> dict[str, Any]:
     """Of a bank: what features are divided by. Quantiles, and the features at either end."""
+    from sketchnewton.learners import NewtonBank
+
     if not isinstance(learner, NewtonBank):
         return {}
     features, scales = learner.sorted_scales()
@@ -120,6 +145,8 @@ def _names(learner: Learner) -> dict[int, str]:
     """The names of features, if the model knows them."""
     if not learner.attached:
         return {}
+    from sketchnewton.streams import Names
+
     try:
         return Names.from_state(learner.attached, exact=True).readable()
     except (KeyError, ValueError) as error:
@@ -127,6 +154,8 @@ def _names(learner: Learner) -> dict[int, str]:
 
 
 def _page(path: str, facts: dict[str, Any]) -> list[str]:
+    from sketchnewton.cli.train.learner import label_coding
+
     lines = [
         f"{path}: {facts['class']}",
         f"  learned        {label_coding(facts['positive'], facts['classes'])}",
@@ -183,6 +212,8 @@ def _absent(name: str, facts: dict[str, Any]) -> str:
     if name == "clip":
         return "none"
     if name == "alpha":
+        from sketchnewton.cli.train.learner import automatic_alpha
+
         return automatic_alpha(facts["alpha"], facts["parameters"])
     return "decided by the loss and the sketch"
 

@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 import argparse
-import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sketchnewton import model_file
-from sketchnewton.cli.commands.sketch import deliver
 from sketchnewton.cli.io.console import Console, amount
 from sketchnewton.cli.io.errors import CommandError, usage_error
-from sketchnewton.cli.io.files import check_model_place, check_readable
-from sketchnewton.cli.pictures.spectrum import check_plot
-from sketchnewton.cli.train.learner import describe, label_coding, positive_label
-from sketchnewton.learners import Learner
-from sketchnewton.sketches import Sketch
+from sketchnewton.cli.options.output import add_sketch_output_options
+from sketchnewton.cli.options.parser import Parser
 
-__all__ = ["run"]
+if TYPE_CHECKING:
+    from sketchnewton.learners import Learner
+
+__all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
+
+USAGE = "skn merge FILE FILE ... -o OUT [--plot FILE] [--json] [--quiet]"
+SUMMARY = "Merge sketches or models of the same kind into one of all their rows."
+EXAMPLES = """\
+examples:
+  skn merge monday.skn tuesday.skn -o both.skn
+
+Sketches give a sketch of all rows, with a certified error that is as good as that of one sketch of them all.
+Models trained on different rows with the same options give one model: its weights are the mean, weighted by
+what each model knows in each direction.
+"""
+
+
+def add_options(parser: Parser) -> None:
+    """Define the options."""
+    parser.add_argument(
+        "sketches", metavar="FILE", nargs="+", help="file written by skn sketch -o or skn train --model"
+    )
+    add_sketch_output_options(parser, required=True)
 
 
 def run(args: argparse.Namespace) -> int:
     """Merge the files that `args` name, in their order."""
+    from sketchnewton import model_file
+    from sketchnewton.cli.io.files import check_model_place, check_readable
+    from sketchnewton.cli.pictures.spectrum import check_plot, deliver
+    from sketchnewton.learners import Learner
+    from sketchnewton.sketches import Sketch
+
     for path in args.sketches:
         check_readable(path)
     check_model_place(args.output)
@@ -47,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_labels(mine: Learner, theirs: Learner) -> None:
+    from sketchnewton.cli.train.learner import label_coding, positive_label
+
     codings = [label_coding(positive_label(learner)) for learner in (mine, theirs)]
     if codings[0] != codings[1] and theirs.rows_seen:
         if mine.rows_seen:
@@ -57,11 +81,15 @@ def _check_labels(mine: Learner, theirs: Learner) -> None:
 def _deliver(args: argparse.Namespace, learner: Learner) -> None:
     if args.plot is not None:
         raise usage_error("--plot draws sketches, not models")
+    from sketchnewton.cli.train.learner import describe
+
     learner.save(args.output)
     console = Console(args.quiet)
     console.line(describe(learner))
     console.line(f"{amount(learner.rows_seen)} rows, {amount(learner.features_seen)} features")
     console.line(f"model saved to {args.output}")
     if args.json:
+        import json
+
         facts = {"model": args.output, "rows_seen": learner.rows_seen, "features": learner.features_seen}
         print(json.dumps(facts))

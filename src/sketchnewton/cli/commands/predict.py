@@ -7,20 +7,44 @@ import contextlib
 import sys
 import time
 
-from sketchnewton import model_file
 from sketchnewton.cli.io.console import Console, counted
-from sketchnewton.cli.io.data_source import Data, fit
-from sketchnewton.cli.io.files import check_distinct, check_readable, check_writable, open_output
-from sketchnewton.cli.io.predictions import PredictionFormat
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
-from sketchnewton.cli.train.learner import labels_of
-from sketchnewton.learners import OneVsAll
+from sketchnewton.cli.options.data import DATA_HELP, add_data_options
+from sketchnewton.cli.options.output import add_scale_options
+from sketchnewton.cli.options.parser import Parser
 
-__all__ = ["run"]
+__all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
+
+USAGE = "skn predict MODEL DATA ... [--output FILE] [--link] [--raw] [--quiet]"
+SUMMARY = "Write the predictions of a trained model, one per line."
+EXAMPLES = """\
+examples:
+  skn predict clicks.skn today.svm > scores.txt
+  skn predict clicks.skn today.svm.gz --link --output probabilities.txt
+
+The labels in DATA are read and ignored.
+"""
+
+
+def add_options(parser: Parser) -> None:
+    """Define the options."""
+    parser.add_argument("model", metavar="MODEL", help="model file written by skn train --model")
+    parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
+    parser.add_argument("--output", metavar="FILE", default="-", help="write here instead of stdout")
+    add_scale_options(parser)
+    add_data_options(parser)
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors and predictions")
 
 
 def run(args: argparse.Namespace) -> int:
     """Predict as `args` say. A run that is stopped or fails leaves no output file."""
+    from sketchnewton import model_file
+    from sketchnewton.cli.io.data_source import Data, fit
+    from sketchnewton.cli.io.files import check_distinct, check_readable, check_writable, open_output
+    from sketchnewton.cli.io.predictions import PredictionFormat
+    from sketchnewton.cli.train.learner import labels_of
+    from sketchnewton.learners import OneVsAll
+
     check_readable(args.model)
     check_distinct(
         {"--output": args.output}, {"MODEL": args.model, **{f"DATA {path}": path for path in args.data}}

@@ -11,8 +11,36 @@ from pathlib import Path
 from typing import Any
 
 from sketchnewton.cli.io.errors import CommandError, usage_error
+from sketchnewton.cli.options.parser import Parser
+from sketchnewton.cli.options.types import at_least_one
 
-__all__ = ["run"]
+__all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
+
+USAGE = "skn reproduce NAME ... | --all [--quick] [--data DIR] [--output DIR] [--workers N]"
+SUMMARY = "Recompute tables and figures of the papers, in a source checkout, and write a report."
+EXAMPLES = """\
+examples:
+  skn reproduce                        the list of experiments
+  skn reproduce son-figure1 --quick    one of them, small
+  skn reproduce --all --output report  all of them, hours; report/report.html opens in a browser
+
+Results are kept by content in OUTPUT/cache: a run that was interrupted goes on where it stopped. Data sets that
+are missing are listed with the place to get them. The report needs matplotlib: pip install 'sketchnewton[plot]'
+"""
+
+
+def add_options(parser: Parser) -> None:
+    """Define the options."""
+    parser.add_argument("names", metavar="NAME", nargs="*", help="experiment; none: list them")
+    parser.add_argument("--all", action="store_true", help="every experiment")
+    parser.add_argument("--list", action="store_true", help="list the experiments and stop")
+    parser.add_argument("--quick", action="store_true", help="fewer rows, seeds and parameters: minutes")
+    parser.add_argument("--data", metavar="DIR", help="folder of data sets (default ../shared/data)")
+    parser.add_argument(
+        "--output", metavar="DIR", default="report", help="where the report goes (default report)"
+    )
+    parser.add_argument("--workers", type=at_least_one, metavar="N", help="processes (default: all cores)")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def run(args: argparse.Namespace) -> int:

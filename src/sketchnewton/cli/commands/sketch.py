@@ -3,30 +3,80 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sketchnewton import sketches
+import sketchnewton
 from sketchnewton.cli.io.console import Console, amount
-from sketchnewton.cli.io.data_source import Data
 from sketchnewton.cli.io.errors import usage_error
-from sketchnewton.cli.io.files import check_model_place
 from sketchnewton.cli.io.signals import GracefulStop
-from sketchnewton.cli.pictures.spectrum import check_plot, draw, show
+from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_feature_options
+from sketchnewton.cli.options.output import add_sketch_output_options
+from sketchnewton.cli.options.parser import Parser
+from sketchnewton.cli.options.types import at_least_one, at_least_zero, finite
 
-__all__ = ["run"]
+if TYPE_CHECKING:
+    from sketchnewton.sketches import Sketch
 
-_KINDS: dict[str, type[sketches.Sketch]] = {
-    "fd": sketches.FrequentDirections,
-    "rfd": sketches.RobustFrequentDirections,
-    "pfd": sketches.ParameterizedFrequentDirections,
-    "cfd": sketches.CompensativeFrequentDirections,
-    "greedy": sketches.GreedyDirections,
-    "rp": sketches.RandomProjection,
-    "oja": sketches.OjaSketch,
-    "exact": sketches.ExactCovariance,
+__all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
+
+# --kind: the classes' names.
+_KINDS = {
+    "fd": "FrequentDirections",
+    "rfd": "RobustFrequentDirections",
+    "pfd": "ParameterizedFrequentDirections",
+    "cfd": "CompensativeFrequentDirections",
+    "greedy": "GreedyDirections",
+    "rp": "RandomProjection",
+    "oja": "OjaSketch",
+    "exact": "ExactCovariance",
 }
+
+USAGE = "skn sketch DATA [--kind KIND] [--size M] [-o OUT] [options]"
+SUMMARY = "Sketch the rows of DATA in one pass and print the spectrum."
+EXAMPLES = """\
+examples:
+  skn sketch clicks.svm.gz --kind rfd --size 50 -o clicks.skn    sketch, save, print the spectrum
+  skn sketch clicks.svm --target-error 0.01 -o clicks.skn        as large as a certified error of 1% needs
+  skn sketch clicks.svm --plot spectrum.png                      and draw it
+
+A sketch B of the rows A stands for the matrix A'A; the error bound is certified for ||A'A - (B'B + ridge I)||.
+The labels in DATA are read and ignored. --plot needs matplotlib: pip install 'sketchnewton[plot]'
+"""
+
+
+def add_options(parser: Parser) -> None:
+    """Define the options."""
+    parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
+    parser.add_argument(
+        "--kind",
+        choices=tuple(_KINDS),
+        default="rfd",
+        help="frequent directions: plain, robust (default), parameterized, compensative; truncated SVD; random "
+        "projection; Oja; all of A'A",
+    )
+
+    def add(name: str, **settings: object) -> None:
+        parser.add_argument(name, default=argparse.SUPPRESS, **settings)  # type: ignore[arg-type]
+
+    add("--size", dest="sketch_size", type=at_least_one, metavar="M", help="rows of the sketch (default 50)")
+    add(
+        "--target-error",
+        type=finite,
+        metavar="E",
+        help="instead of a size: error at most E times ||A||_F^2",
+    )
+    add("--beta", type=finite, metavar="B", help="share of the rows that pfd shrinks (default 0.2)")
+    add("--decay", type=finite, metavar="G", help="every row multiplies the weight of all earlier ones by G")
+    add("--window", type=at_least_one, metavar="W", help="forget all but about the last W rows")
+    add("--buffer-size", type=at_least_one, metavar="N", help="rows that wait for a shrink (default 3M)")
+    add("--seed", dest="random_state", type=at_least_zero, metavar="S", help="seed of rp (default 0)")
+    add("--dtype", choices=("float32", "float64"), help="precision (default float64)")
+    add_data_options(parser)
+    add_feature_options(parser)
+    add_sketch_output_options(parser, required=False)
+
+
 _OPTIONS = {
     "sketch_size": "--size",
     "target_error": "--target-error",
@@ -41,6 +91,10 @@ _OPTIONS = {
 
 def run(args: argparse.Namespace) -> int:
     """Sketch as `args` say; a signal ends the reading, and what was read is sketched and saved."""
+    from sketchnewton.cli.io.data_source import Data
+    from sketchnewton.cli.io.files import check_model_place
+    from sketchnewton.cli.pictures.spectrum import check_plot, deliver
+
     sketch = _make(args)
     data = Data(args.data, args)
     data.check()
@@ -62,20 +116,10 @@ def run(args: argparse.Namespace) -> int:
     return stop.exit_code
 
 
-def deliver(args: argparse.Namespace, name: str, sketch: sketches.Sketch, console: Console) -> None:
-    """Save, draw and print, as `args` say."""
-    if args.output is not None:
-        sketch.save(args.output)
-        console.line(f"sketch saved to {args.output}")
-    if args.plot is not None:
-        draw(args.plot, name, sketch)
-        console.line(f"spectrum drawn in {args.plot}")
-    if args.json or not args.quiet:
-        show(name, sketch, args.json)
+def _make(args: argparse.Namespace) -> Sketch:
+    import inspect
 
-
-def _make(args: argparse.Namespace) -> sketches.Sketch:
-    kind = _KINDS[args.kind]
+    kind: type[Sketch] = getattr(sketchnewton, _KINDS[args.kind])
     given: dict[str, Any] = {name: getattr(args, name) for name in _OPTIONS if hasattr(args, name)}
     known = {name for base in kind.__mro__[:-1] for name in inspect.signature(base).parameters}
     for name in given:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
 import sys
 from typing import Any
 
-from sketchnewton.cli.io.console import amount, number
+from sketchnewton.cli.io.console import Console, amount, number
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.cli.io.files import check_writable
 from sketchnewton.sketches import Sketch
 
-__all__ = ["check_plot", "draw", "show"]
+__all__ = ["check_plot", "deliver", "show"]
 
 _SHOWN = 20  # singular values printed
 _BAR = 30  # cells of the longest bar
 _FORMATS = (".png", ".svg", ".pdf")
+
+
+def deliver(args: argparse.Namespace, name: str, sketch: Sketch, console: Console) -> None:
+    """Save, draw and print, as `args` say."""
+    if args.output is not None:
+        sketch.save(args.output)
+        console.line(f"sketch saved to {args.output}")
+    if args.plot is not None:
+        _draw(args.plot, name, sketch)
+        console.line(f"spectrum drawn in {args.plot}")
+    if args.json or not args.quiet:
+        show(name, sketch, args.json)
 
 
 def show(path: str, sketch: Sketch, as_json: bool) -> None:
@@ -35,7 +48,7 @@ def check_plot(path: str | None) -> None:
     _pyplot()
 
 
-def draw(path: str, name: str, sketch: Sketch) -> None:
+def _draw(path: str, name: str, sketch: Sketch) -> None:
     """Draw the singular values and the share of ‖A‖²_F that they explain."""
     plt = _pyplot()
     values, explained = sketch.singular_values_, sketch.explained_variance_ratio_.cumsum()

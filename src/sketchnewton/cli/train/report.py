@@ -13,7 +13,7 @@ from sketchnewton.cli.train.learner import alpha_in_force, class_count, describe
 from sketchnewton.evaluation import ProgressiveScore
 
 if TYPE_CHECKING:
-    from sketchnewton.cli.commands.train import Training
+    from sketchnewton.cli.train.training import Training
 
 __all__ = ["dry_run", "report", "scored"]
 
