@@ -164,9 +164,9 @@ def test_data_is_read_before_numpy_is_there(tmp_path: Path, name: str) -> None:
         "from sketchnewton.cli.train.prefetch import begin\n"
         "from sketchnewton.cli.options.command_line import parse\n"
         f"ahead = begin(parse(['train', {str(data)!r}]))\n"
-        "step = ahead.reader._steps.next()\n"
+        "batch = next(ahead.reader)\n"
         "assert 'numpy' not in sys.modules\n"
-        "print(len(step.batch), step.batch().indices.tolist())"
+        "print(len(batch), batch.indices.tolist())"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "2 [3, 7, 0]\n"

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sketchnewton._native import checksum
-from sketchnewton.core.batch import Delayed
 from sketchnewton.streams import Batch, ParseError, open_stream
 from sketchnewton.streams.cache import CacheWriter, open_cache
 
@@ -57,6 +56,7 @@ def assert_same(a: Batch, b: Batch) -> None:
 
 BATCHES = {
     "plain": some_batch(),
+    "a part": some_batch(9, tags=[b"t%d" % i for i in range(9)], weights=np.arange(9.0))[3:7],
     "with everything": some_batch(
         3,
         weights=np.array([1.0, 0.5, 2.0]),
@@ -116,16 +116,16 @@ def test_streams_and_kernels_hand_over_views(tmp_path: Path) -> None:
     data = tmp_path / "rows.vw"
     data.write_text("1 2 tag| a:0.5 b c:-3\n-1 0.5 | d:1e-40 a:1e40\n")
     with open_stream(str(data)) as reader, CacheWriter(str(tmp_path / "c"), KEY) as writer:
-        first = reader.take()
+        first = next(reader)
         writer.write(first)
         writer.commit()
     opened = open_cache(str(tmp_path / "c"), KEY)
     assert opened is not None
-    again = opened[0].take()
-    assert isinstance(first, Delayed)
-    assert isinstance(again, Delayed)
-    assert isinstance(again.views.indices, memoryview)
-    assert_same(first(), again())
+    again = next(opened[0])
+    for batch in (first, again):
+        assert isinstance(batch.views.indices, memoryview)
+        assert isinstance(batch.views.weights, memoryview)
+    assert_same(first, again)
 
 
 def test_another_key_is_stale(tmp_path: Path) -> None:

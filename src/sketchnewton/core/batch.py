@@ -2,151 +2,221 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from sketchnewton import _native
+from sketchnewton.core.types import Floats, Integers, NDArray, np
 
-if TYPE_CHECKING:  # a command parses ahead while NumPy is still being imported
-    import numpy as np
-    import numpy.typing as npt
+View = memoryview | NDArray[Any]
+"""Numbers one after another: memory of a parser, or a NumPy array."""
+
+
+class Views(NamedTuple):
+    """The buffers of a batch as they are: what is read from here does not take NumPy.
+
+    Row i has the entries ``indptr[i]`` to ``indptr[i + 1]`` of ``indices`` and ``data``; in a part of a larger
+    batch ``indptr`` does not begin with 0.
+    """
+
+    indptr: View
+    indices: View
+    data: View
+    labels: View
+    weights: View | None = None
+    base: View | None = None
 
 
 class Batch:
     """Rows and their labels: the one currency between streams and learners.
 
-    A batch looks like a SciPy CSR matrix to whoever reads ``indptr``, ``indices``, ``data`` and ``shape``.
-    Indices are as the input has them: neither sorted nor free of duplicates, which mean their sum.
+    A batch looks like a SciPy CSR matrix to whoever reads ``indptr``, ``indices``, ``data`` and ``shape``:
+    read-only NumPy arrays, made without a copy when they are first asked for. Indices are as the input has them:
+    neither sorted nor free of duplicates, which mean their sum. ``batch[begin:end]`` is a part, without a copy.
+    A batch does not change, nor may the arrays that it was made of: `rows` are checked once.
 
     >>> import numpy as np
-    >>> batch = Batch(np.array([0, 2]), np.array([4, 1]), np.array([0.5, 2.0]), np.array([1.0]))
-    >>> len(batch), batch.shape
-    (1, (1, 5))
+    >>> batch = Batch(np.array([0, 2, 3]), np.array([4, 1, 7]), np.array([0.5, 2.0, 1.0]), np.array([1.0, -1.0]))
+    >>> len(batch), batch.shape, batch[1:].indices
+    (2, (2, 8), array([7]))
     """
 
-    indptr: npt.NDArray[np.int64]
-    """Row i has the entries ``indptr[i]`` to ``indptr[i + 1]``."""
-    indices: npt.NDArray[np.int64]
-    data: npt.NDArray[np.float64] | npt.NDArray[np.float32]
-    labels: npt.NDArray[np.float64]
-    """NaN for a row that has none."""
-    weights: npt.NDArray[np.float64] | None
-    """Importance of each row; None when all are 1."""
+    views: Views
+    """The same numbers for those who do without NumPy."""
     columns: int | None
     """1 + the largest index, where the stream knows it already."""
     first_line: int | None
     """The line of the input at which the batch's text begins."""
     tags: list[bytes] | None
     """What the input calls each row; None when no row is called anything."""
-    base: npt.NDArray[np.float64] | None
-    """What is to be added to each row's prediction; None when nothing is."""
-    rows: _native.Rows | None
-    """The same in the kernels' form, looked over already; for those who do not write to the arrays."""
 
     format: ClassVar[str] = "csr"
 
     # Not a dataclass: importing what makes them would hold up a command that reads ahead.
-    __slots__ = (
-        "base",
-        "columns",
-        "data",
-        "first_line",
-        "indices",
-        "indptr",
-        "labels",
-        "rows",
-        "tags",
-        "weights",
-    )
+    __slots__ = ("_arrays", "_rows", "columns", "first_line", "tags", "views")
 
     def __init__(
         self,
-        indptr: npt.NDArray[np.int64],
-        indices: npt.NDArray[np.int64],
-        data: npt.NDArray[np.float64] | npt.NDArray[np.float32],
-        labels: npt.NDArray[np.float64],
-        weights: npt.NDArray[np.float64] | None = None,
+        indptr: View,
+        indices: View,
+        data: View,
+        labels: View,
+        weights: View | None = None,
         columns: int | None = None,
         first_line: int | None = None,
         tags: list[bytes] | None = None,
-        base: npt.NDArray[np.float64] | None = None,
-        rows: _native.Rows | None = None,
+        base: View | None = None,
     ) -> None:
-        values = (base, columns, data, first_line, indices, indptr, labels, rows, tags, weights)
-        for name, value in zip(self.__slots__, values, strict=True):
-            object.__setattr__(self, name, value)
+        self.views = Views(indptr, indices, data, labels, weights, base)
+        self.columns = columns
+        self.first_line = first_line
+        self.tags = tags
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._rows: _native.Rows | None = None
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a batch is not changed: use replace({name}=…)")
+    @property
+    def indptr(self) -> Integers:
+        """Row i has the entries ``indptr[i]`` to ``indptr[i + 1]``."""
+        return self._array("indptr")
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, ({name: getattr(self, name) for name in self.__slots__ if name != "rows"},)
+    @property
+    def indices(self) -> Integers:
+        """The feature of each entry."""
+        return self._array("indices")
 
-    def replace(self, **changes: Any) -> Batch:
-        """The same but for these fields."""
-        kept = {name: getattr(self, name) for name in self.__slots__}
-        if not changes.keys().isdisjoint(("indptr", "indices", "data")):
-            kept["rows"] = None
-        return Batch(**kept | changes)
+    @property
+    def data(self) -> NDArray[Any]:
+        """The value of each entry, float64 or float32."""
+        return self._array("data")
 
-    def looked_over(self) -> Batch:
-        """The same with `rows`, which takes about a tenth of the time of learning them."""
-        if self.rows is not None:
-            return self
-        try:
-            rows = _native.csr_rows(self.indptr, self.indices, self.data)
-        except (
-            TypeError,
-            ValueError,
-        ):  # of other types, or unfit: a learner will tell
-            return self
-        rows.scan()
-        return self.replace(rows=rows)
+    @property
+    def labels(self) -> Floats:
+        """NaN for a row that has none."""
+        return self._array("labels")
 
-    def __repr__(self) -> str:
-        shown = (f"{name}={getattr(self, name)!r}" for name in self.__slots__ if name != "rows")
-        return f"Batch({', '.join(shown)})"
+    @property
+    def weights(self) -> Floats | None:
+        """Importance of each row; None when all are 1."""
+        return None if self.views.weights is None else self._array("weights")
 
-    def __len__(self) -> int:
-        return len(self.labels)
+    @property
+    def base(self) -> Floats | None:
+        """What is to be added to each row's prediction; None when nothing is."""
+        return None if self.views.base is None else self._array("base")
+
+    @property
+    def rows(self) -> _native.Rows:
+        """The rows in the kernels' form, scanned, which takes about a tenth of the time of learning them."""
+        if self._rows is None:
+            views = self.views
+            self._rows = csr_rows(views.indptr, views.indices, views.data)
+            self._rows.scan()
+        return self._rows
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows, and 1 + the largest index of this batch: later batches may have more columns."""
         if self.columns is not None:
-            return len(self.labels), self.columns
-        return len(self.labels), int(self.indices.max(initial=-1)) + 1
-
-
-def _restored(fields: dict[str, Any]) -> Batch:
-    return Batch(**fields)
-
-
-class Delayed:
-    """A batch whose arrays are memoryviews still; calling it makes it one of NumPy's arrays, which takes NumPy."""
-
-    __slots__ = ("views",)
-
-    def __init__(self, *views: Any, **others: Any) -> None:
-        self.views = Batch(*views, **others)
+            return len(self), self.columns
+        return len(self), int(self.indices.max(initial=-1)) + 1
 
     def __len__(self) -> int:
-        return len(self.views)
+        return len(self.views.labels)
 
-    def __call__(self) -> Batch:
-        """The batch."""
-        import numpy as np  # not before it is needed
+    def __getitem__(self, which: slice) -> Batch:
+        """Some rows that follow one another."""
+        begin, end, step = which.indices(len(self))
+        if step != 1:
+            raise ValueError("a part of a batch has rows that follow one another: leave out the step")
+        if begin == 0 and end == len(self):
+            return self
+        end = max(begin, end)
+        views = self.views
+        part = Batch(
+            views.indptr[begin : end + 1],
+            views.indices,
+            views.data,
+            views.labels[begin:end],
+            None if views.weights is None else views.weights[begin:end],
+            tags=None if self.tags is None else self.tags[begin:end],
+            base=None if views.base is None else views.base[begin:end],
+        )
+        if self._rows is not None:
+            part._rows = self._rows.part(begin, end)
+            part._rows.scan()  # which is known already, unless some row of the batch is bad
+        return part
 
-        its = self.views
-        arrays = {
-            name: getattr(its, name) for name in ("indptr", "indices", "data", "labels", "weights", "base")
-        }
-        made = {name: np.asarray(view) for name, view in arrays.items() if view is not None}
-        return its.replace(**made, rows=its.rows)
+    def keep(self, mask: NDArray[np.bool_]) -> Batch:
+        """The rows where ``mask`` is true."""
+        lengths = np.diff(self.indptr)
+        entries = np.repeat(mask, lengths)
+        return Batch(
+            np.concatenate(([0], np.cumsum(lengths[mask]))),
+            self.indices[entries],
+            self.data[entries],
+            self.labels[mask],
+            None if self.weights is None else self.weights[mask],
+            tags=None
+            if self.tags is None
+            else [tag for tag, stays in zip(self.tags, mask, strict=True) if stays],
+            base=None if self.base is None else self.base[mask],
+        )
 
-    def looked_over(self) -> Delayed:
-        """The same with `rows`."""
-        self.views = self.views.looked_over()
-        return self
+    def replace(self, **changes: Any) -> Batch:
+        """The same but for these fields."""
+        others = changes.keys().isdisjoint(("indptr", "indices", "data"))
+        fields = self.views._asdict() if others else {name: getattr(self, name) for name in Views._fields}
+        for name in ("columns", "first_line", "tags"):
+            fields[name] = getattr(self, name)
+        made = Batch(**fields | changes)
+        if others:
+            made._rows = self._rows
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arrays = (self.indptr, self.indices, self.data, self.labels, self.weights)
+        return Batch, (*arrays, self.columns, self.first_line, self.tags, self.base)
+
+    def __repr__(self) -> str:
+        names = (*Views._fields, "columns", "first_line", "tags")
+        return f"Batch({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+    def _array(self, name: str) -> NDArray[Any]:
+        array = self._arrays.get(name)
+        if array is None:
+            array = np.asarray(getattr(self.views, name))
+            if name in ("indptr", "indices", "data"):
+                array = self._own_part(name, array)
+            if array.flags.writeable:
+                array = array.view()
+                array.flags.writeable = False
+            self._arrays[name] = array
+        return array
+
+    def _own_part(self, name: str, array: NDArray[Any]) -> NDArray[Any]:
+        """Without what the batch that this is a part of has before and behind it."""
+        first, last = int(self.views.indptr[0]), int(self.views.indptr[-1])
+        if name == "indptr":
+            return array - first if first else array
+        return array[first:last]
+
+
+def csr_rows(indptr: View, indices: View, data: View) -> _native.Rows:
+    """CSR arrays in the kernels' form; they are converted if kernels do not know their types."""
+    if _fits(indptr, "lq") and _fits(indices, "lqi") and _fits(data, "df"):
+        return _native.csr_rows(indptr, indices, data)
+    numbers, values = np.ascontiguousarray(indices), np.ascontiguousarray(data)
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X has dtype {values.dtype}")
+    return _native.csr_rows(
+        np.ascontiguousarray(indptr, np.int64),
+        numbers if numbers.dtype == np.int32 else numbers.astype(np.int64, copy=False),
+        values if values.dtype == np.float32 else values.astype(np.float64, copy=False),
+    )
+
+
+def _fits(view: View, kinds: str) -> bool:
+    """Is it memory of a parser, of one of these kinds?"""
+    return isinstance(view, memoryview) and view.c_contiguous and view.format in kinds
 
 
 class ParseError(ValueError):

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.types import Integers, NDArray, np
 from sketchnewton.features.names import DEFAULT_BITS, MAX_BITS, Names, mask_of
-
-if TYPE_CHECKING:  # as in `batch`
-    import numpy as np
-    import numpy.typing as npt
 
 MAX_NGRAM = 16
 
@@ -101,8 +98,8 @@ class Features(_Options):
     def expanded(
         self,
         batch: Batch,
-        spaces: npt.NDArray[np.uint8] | memoryview | None = None,
-        entries: npt.NDArray[np.int64] | memoryview | None = None,
+        spaces: NDArray[np.uint8] | memoryview | None = None,
+        entries: Integers | memoryview | None = None,
         names: Names | None = None,
     ) -> Batch:
         """The batch with namespaces dropped, n-grams and interactions added.
@@ -110,8 +107,6 @@ class Features(_Options):
         ``spaces`` has the first byte of each feature's namespace; None means the default. ``entries`` are those
         in ``names``.
         """
-        import numpy as np
-
         exact = names is not None and names.exact
         try:
             indptr, indices, data = _native.expand_rows(
@@ -131,14 +126,8 @@ class Features(_Options):
             raise ParseError("", None, None, message) from None
         return batch.replace(indptr=indptr, indices=indices, data=data, columns=None)
 
-    def as_they_are(self, names: Names | None) -> bool:
-        """Whether `indexed` changes nothing."""
-        return names is None and self.bits is None and not self.expands
-
     def indexed(self, batch: Batch, names: Names | None) -> Batch:
         """A batch of numbered features, all in the default namespace, made as the options say."""
-        import numpy as np
-
         entries = None
         if names is not None:
             unique, first, inverse = np.unique(batch.indices, return_index=True, return_inverse=True)

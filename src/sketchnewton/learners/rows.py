@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.batch import Batch, csr_rows
 from sketchnewton.core.types import ArrayLike, Floats, np
 
 LARGEST_VALUE = _native.LARGEST_VALUE
@@ -15,11 +16,13 @@ def as_rows(X: Any) -> _native.Rows:
     """View `X` as rows: a 2-D array, a CSR matrix, a `Batch`, or whatever numpy or `tocsr` makes into one."""
     if isinstance(X, _native.Rows):
         return X
+    if isinstance(X, Batch):
+        return X.rows
     if not isinstance(X, np.ndarray):
         if getattr(X, "format", "csr") != "csr" or (hasattr(X, "tocsr") and not hasattr(X, "indptr")):
             X = X.tocsr()
         if hasattr(X, "indptr"):
-            return _csr_rows(X.indptr, X.indices, X.data)
+            return csr_rows(X.indptr, X.indices, X.data)
     X = np.asarray(X)
     if X.dtype not in (np.float64, np.float32):
         if X.dtype.kind == "c":
@@ -28,19 +31,6 @@ def as_rows(X: Any) -> _native.Rows:
     if X.ndim != 2:
         raise ValueError(f"X has shape {X.shape}: expected two dimensions, one row per example")
     return _native.dense_rows(np.ascontiguousarray(X))
-
-
-def _csr_rows(indptr: Any, indices: Any, data: Any) -> _native.Rows:
-    indptr = np.ascontiguousarray(indptr, np.int64)
-    indices = np.ascontiguousarray(indices)
-    data = np.ascontiguousarray(data)
-    if indices.dtype != np.int32:
-        indices = indices.astype(np.int64, copy=False)
-    if data.dtype != np.float32:
-        if data.dtype.kind == "c":
-            raise ValueError(f"Complex data not supported: X has dtype {data.dtype}")
-        data = data.astype(np.float64, copy=False)
-    return _native.csr_rows(indptr, indices, data)
 
 
 def checked_scan(rows: _native.Rows) -> tuple[int, int]:

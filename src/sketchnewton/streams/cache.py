@@ -34,7 +34,7 @@ from typing import Any, BinaryIO
 
 from sketchnewton import _native
 from sketchnewton.core import archive
-from sketchnewton.core.batch import Batch, Delayed, ParseError
+from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.core.types import np
 from sketchnewton.streams.reader import BatchReader
 from sketchnewton.streams.source import Source
@@ -65,17 +65,16 @@ class CacheWriter:
         text = _key_bytes(key)
         self._file.write(_MARK + _LENGTH.pack(len(text)) + text)
 
-    def write(self, batch: Batch | Delayed) -> None:
+    def write(self, batch: Batch) -> None:
         """Append a batch."""
         if self._file is None:
             raise ValueError("the cache is closed")
-        if isinstance(batch, Delayed):
-            batch = batch.views
         flags, arrays = _packed(batch)
         tags = b"".join(batch.tags) if batch.tags else b""
         columns = -1 if batch.columns is None else batch.columns
         line = -1 if batch.first_line is None else batch.first_line
-        facts = (len(batch), len(batch.indices), columns, line, len(tags), flags)
+        entries = int(batch.views.indptr[-1]) - int(batch.views.indptr[0])
+        facts = (len(batch), entries, columns, line, len(tags), flags)
         check = _native.checksum(_BLOCK.pack(*facts, 0))
         for numbers in arrays:
             check = _native.checksum(numbers, check)
@@ -139,12 +138,12 @@ class _Blocks:
         self._begin = begin
         self._left = end
 
-    def batches(self) -> Iterator[Delayed]:
+    def batches(self) -> Iterator[Batch]:
         self._take(self._begin)
         while self._left:
             yield self._batch()
 
-    def _batch(self) -> Delayed:
+    def _batch(self) -> Batch:
         *facts, check = _BLOCK.unpack(self._take(_BLOCK.size))
         rows, entries, columns, line, tag_bytes, flags = facts
         if min(rows, entries, tag_bytes) < 0:
@@ -163,7 +162,7 @@ class _Blocks:
         if _native.checksum(tags, found) != check:
             raise self._damaged()
         indptr, indices, data, labels, *rest = arrays
-        return Delayed(
+        return Batch(
             indptr,
             # Kernels' own types: this thread has the time, the learner's has not.
             _native.widened(indices) if flags & _INT32 else indices,
@@ -241,16 +240,19 @@ def _key_bytes(key: Key) -> bytes:
 def _packed(batch: Batch) -> tuple[int, list[memoryview]]:
     """The bytes of the arrays as they are stored, as few as hold them exactly, and which they are."""
     flags = 0
-    indices, data = _numbers(batch.indices, "q"), _numbers(batch.data, "d")
+    views = batch.views
+    if views.indptr[0] != 0 or views.indptr[-1] != len(views.indices):  # a part of another batch
+        views = views._replace(indptr=batch.indptr, indices=batch.indices, data=batch.data)
+    indices, data = _numbers(views.indices, "q"), _numbers(views.data, "d")
     if (narrow := _native.narrowed(indices)) is not None:
         indices, flags = narrow, flags | _INT32
     if (narrow := _native.narrowed(data)) is not None:
         data, flags = narrow, flags | _FLOAT32
-    arrays = [_numbers(batch.indptr, "q"), indices, data, _numbers(batch.labels, "d")]
-    if batch.weights is not None:
-        arrays, flags = [*arrays, _numbers(batch.weights, "d")], flags | _WEIGHTS
-    if batch.base is not None:
-        arrays, flags = [*arrays, _numbers(batch.base, "d")], flags | _BASE
+    arrays = [_numbers(views.indptr, "q"), indices, data, _numbers(views.labels, "d")]
+    if views.weights is not None:
+        arrays, flags = [*arrays, _numbers(views.weights, "d")], flags | _WEIGHTS
+    if views.base is not None:
+        arrays, flags = [*arrays, _numbers(views.base, "d")], flags | _BASE
     if batch.tags:  # any byte may be in one
         arrays, flags = [*arrays, memoryview(array("q", map(len, batch.tags)))], flags | _TAGS
     return flags, [_cast(numbers, "B") for numbers in arrays]

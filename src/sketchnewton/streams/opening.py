@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from sketchnewton.core.batch import Batch, Delayed
+from sketchnewton.core.batch import Batch
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
@@ -190,7 +190,7 @@ class _Opener:
         self.types: dict[str, str] = {}
         self.parsers: dict[str, Parse] = {}
 
-    def parse(self, source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
+    def parse(self, source: Source, problems: Problems) -> Iterator[Batch]:
         """The batches of one input."""
         format = self.format or format_of_name(source.name) or format_of_content(source.first_line(_LOOK))
         if format not in self.parsers:

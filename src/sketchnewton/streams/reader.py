@@ -10,13 +10,13 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from sketchnewton.core.batch import Batch, Delayed, ParseError
+from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.streams.error_policy import Problems
 from sketchnewton.streams.source import Cancelled, Source, open_source
 
 AHEAD = 2  # batches waiting: one is enough to keep both threads busy, two absorb their unevenness
 
-Parse = Callable[[Source, Problems], Iterator[Batch | Delayed]]
+Parse = Callable[[Source, Problems], Iterator[Batch]]
 """The batches of an open input, in one format or another."""
 
 
@@ -57,11 +57,6 @@ class BatchReader(Iterator[Batch]):
         self._finalizer = weakref.finalize(self, self._steps.close)
 
     def __next__(self) -> Batch:
-        batch = self.take()
-        return batch() if isinstance(batch, Delayed) else batch
-
-    def take(self) -> Batch | Delayed:
-        """The same as `next`, for those who can do without NumPy's arrays."""
         if not self._finalizer.alive:
             raise StopIteration
         try:
@@ -89,7 +84,7 @@ class BatchReader(Iterator[Batch]):
 class _Step(NamedTuple):
     """A batch, and how far the reader was when it was made."""
 
-    batch: Batch | Delayed
+    batch: Batch
     path: str
     position: int
     skipped: int
@@ -186,8 +181,8 @@ class _Prefetched:
         last: BaseException | None = None
         try:
             for step in steps:
-                # Learners ask for that, and this thread has the time.
-                self._queue.put(step._replace(batch=step.batch.looked_over()))
+                _ = step.batch.rows  # learners ask for them, and this thread has the time
+                self._queue.put(step)
                 del step  # the learner may be done with it before the next is parsed
                 if self._stop.is_set():
                     return

@@ -247,13 +247,12 @@ def _compare(
 
 def _rows(passes: Passes, data: Data, labels: Labels, most: int | None) -> Iterator[Batch]:
     from sketchnewton.cli.io.data_source import fit
-    from sketchnewton.cli.train.rows import cut
 
     seen = 0
     for batch in fit(passes.batches(), data, labels):
         if most is not None and seen + len(batch) > most:
             if most > seen:
-                yield cut(batch, 0, most - seen)
+                yield batch[: most - seen]
             seen = most
             continue  # to the end, so that the cache becomes whole
         seen += len(batch)

@@ -15,8 +15,6 @@ from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import COLUMN_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.cli.train.labels import Labels
 from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
-from sketchnewton.cli.train.rows import kept
-from sketchnewton.core.batch import Delayed
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners import Learner
 from sketchnewton.learners.rows import LARGEST_VALUE
@@ -30,7 +28,6 @@ __all__ = [
     "labelled",
     "shown_paths",
     "watched",
-    "whole",
 ]
 
 _OURS = re.compile(r"\.skn(-cache|\.run)?$")
@@ -164,10 +161,6 @@ class Data:
 
     def read(self, console: Console, stop: GracefulStop) -> Iterator[Batch]:
         """The batches, up to the moment when a signal comes; `stop.signal` tells whether one came."""
-        return map(whole, self.read_views(console, stop))
-
-    def read_views(self, console: Console, stop: GracefulStop) -> Generator[Batch | Delayed]:
-        """The same, without taking NumPy."""
         try:
             reader = stop.wait(self.open)
         except Stopped:
@@ -196,12 +189,12 @@ def expand_data(typed: list[str]) -> list[str]:
     return [path for path in expand_paths(typed) if path in typed or not _OURS.search(path)]
 
 
-def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch | Delayed]:
+def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch]:
     """The batches of a reader, with a progress bar, up to the moment when a signal comes."""
     try:
         while True:
             try:
-                batch = stop.wait(reader.take)
+                batch = stop.wait(reader.__next__)
             except StopIteration:
                 return
             yield batch
@@ -215,11 +208,6 @@ def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch
     finally:
         console.clear()
         reader.close()
-
-
-def whole(batch: Batch | Delayed) -> Batch:
-    """The batch with NumPy's arrays."""
-    return batch() if isinstance(batch, Delayed) else batch
 
 
 def shown_paths(paths: list[str]) -> str:
@@ -256,7 +244,7 @@ def fit(batches: Iterable[Batch], data: Data, labels: Labels | None, rows: int =
             data.first_error = data.first_error or why
         rows += len(batch)
         if not bad.all():
-            yield kept(learnable, ~bad) if bad.any() else learnable
+            yield learnable.keep(~bad) if bad.any() else learnable
 
 
 Fault = tuple["NDArray[np.bool_]", Callable[[int], str]]
@@ -271,7 +259,7 @@ def _not_learnable(batch: Batch, coded: Floats, labels: Labels) -> Iterator[Faul
 
 def _far(batch: Batch) -> Iterator[Fault]:
     """Rows with a number that no learner takes."""
-    if batch.rows is not None and batch.rows.scan()[2] < 0:  # the first bad row
+    if batch.rows.scan()[2] < 0:  # the first bad row
         return
     entries = np.flatnonzero(np.abs(batch.data) > LARGEST_VALUE)
     if not len(entries):

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 from sketchnewton import _native
 from sketchnewton.cli.train.learner import make_learner, positive_label
-from sketchnewton.core.batch import Delayed
+from sketchnewton.core.batch import Batch, View, Views
 from sketchnewton.core.state import before_numpy, zeros
 from sketchnewton.core.types import Floats
 from sketchnewton.learners import Learner
 from sketchnewton.learners.rows import LARGEST_VALUE
 from sketchnewton.learners.table import TableLearner
-from sketchnewton.streams import Batch
 
 __all__ = ["Early", "Learned", "Plain", "make_early_learner"]
 
@@ -38,7 +37,6 @@ class Plain(NamedTuple):
     """Rows that a learner has room for, and their labels as it wants them."""
 
     batch: Batch
-    rows: _native.Rows
     labels: Floats
 
 
@@ -56,36 +54,37 @@ class Early:
         self._positive = positive_label(learner)
         self._rows = 0
 
-    def plain(self, batch: Batch | Delayed) -> Plain | None:
+    def plain(self, batch: Batch) -> Plain | None:
         """The rows, ready to be learned; None if anything about them needs a closer look: nothing has happened."""
-        views = batch.views if isinstance(batch, Delayed) else batch
-        labels = self._coded(views)
-        if labels is None or not _weights_are_sound(views.weights):
+        labels = self._coded(batch.views)
+        if labels is None or not _weights_are_sound(batch.views.weights):
             return None
         try:
-            rows = views.rows or _native.csr_rows(views.indptr, views.indices, views.data)
             with before_numpy():
-                self._learner.reserve(rows)
+                self._learner.reserve(batch.rows)
         except (ValueError, MemoryError):
             return None
-        return Plain(views, rows, labels)
+        return Plain(batch, labels)
 
     def learn(self, plain: Plain, *, in_steps: bool) -> Iterator[Learned]:
         """Learn the rows; with `in_steps`, part after part up to the first 1, 2, 4, 8, … rows of all."""
-        batch, rows, labels = plain
-        begin, n = 0, len(rows)
+        batch, labels = plain
+        all_weights: Any = batch.views.weights
+        begin, n = 0, len(batch)
         while begin < n:
             end = min(n, begin + (1 << self._rows.bit_length()) - self._rows) if in_steps else n
-            weights = None if batch.weights is None else batch.weights[begin:end]
+            weights = None if all_weights is None else all_weights[begin:end]
             tags = None if batch.tags is None else batch.tags[begin:end]
             with before_numpy():
                 learned = Learned(labels[begin:end], weights, tags, zeros(end - begin))
-                self._learner.learn_into(learned.predictions, rows.part(begin, end), learned.labels, weights)
+                self._learner.learn_into(
+                    learned.predictions, batch.rows.part(begin, end), learned.labels, weights
+                )
             self._rows += end - begin
             begin = end
             yield learned
 
-    def _coded(self, batch: Batch) -> Any:
+    def _coded(self, batch: Views) -> Any:
         if batch.base is not None:
             return None
         few, least, largest, finite = _native.look(batch.labels)
@@ -99,7 +98,7 @@ class Early:
         return batch.labels if all(map(self._learner.takes, (*few, least, largest))) else None
 
 
-def _weights_are_sound(weights: Floats | None) -> bool:
+def _weights_are_sound(weights: View | None) -> bool:
     if weights is None:
         return True
     _, least, _, finite = _native.look(weights)

@@ -64,7 +64,7 @@ class Pupil:
             # A row of no weight is predicted and leaves no trace.
             learned_weights = np.where(held, 0.0, 1.0 if weights is None else weights)
         try:
-            predictions = self.learner.learn(batch.rows or batch, labels, learned_weights)
+            predictions = self.learner.learn(batch, labels, learned_weights)
         except MemoryError as error:
             raise _too_large(self.learner, batch.shape[1] - 1, error) from None
         if held is not None:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from sketchnewton import __version__
 from sketchnewton.cli.io.console import Console
-from sketchnewton.cli.io.data_source import Data, watched, whole
+from sketchnewton.cli.io.data_source import Data, watched
 from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import CACHE_SUFFIX
-from sketchnewton.core.batch import Delayed
 from sketchnewton.streams import Batch
 
 if TYPE_CHECKING:
@@ -52,13 +51,9 @@ class Passes:
 
     def batches(self) -> Iterator[Batch]:
         """One pass; a signal ends it early."""
-        return map(whole, self.views())
-
-    def views(self) -> Iterator[Batch | Delayed]:
-        """The same, for those who can do without NumPy."""
         self.from_cache = False
         if self.cache is None:
-            yield from self._data.read_views(self._console, self._stop)
+            yield from self._data.read(self._console, self._stop)
             return
         from sketchnewton.streams.cache import open_cache  # only where there is one
 
@@ -79,11 +74,11 @@ class Passes:
                 return
         yield from self._parse(self.cache)
 
-    def _parse(self, cache: str) -> Iterator[Batch | Delayed]:
+    def _parse(self, cache: str) -> Iterator[Batch]:
         """Parse the data and keep its rows; a cache that cannot be written is done without."""
         writer = self._writer(cache)
         try:
-            for batch in self._data.read_views(self._console, self._stop):
+            for batch in self._data.read(self._console, self._stop):
                 if writer is not None:
                     try:
                         writer.write(batch)

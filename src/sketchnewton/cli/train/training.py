@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sketchnewton.cli.io.console import Console, amount
-from sketchnewton.cli.io.data_source import Data, fit, labelled, whole
+from sketchnewton.cli.io.data_source import Data, fit, labelled
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.files import (
     check_distinct,
@@ -35,7 +35,7 @@ from sketchnewton.cli.train.learner import (
 from sketchnewton.cli.train.observed_learner import Pupil, new_score
 from sketchnewton.cli.train.passes import Passes, cache_place
 from sketchnewton.cli.train.report import dry_run, report, scored
-from sketchnewton.cli.train.rows import cut, cut_for_reports
+from sketchnewton.cli.train.rows import cut_for_reports
 from sketchnewton.core import archive
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
 from sketchnewton.learners import Learner, NewtonBank, OneVsAll
@@ -295,8 +295,8 @@ class Training:
         if self._early is None:
             rest = self._unlearned(at, self.passes.batches())
         else:
-            views = self.passes.views()
-            for batch in views:
+            batches = self.passes.batches()
+            for batch in batches:
                 if (plain := self._early.plain(batch)) is None:
                     break
                 yield from self._early.learn(plain, in_steps=steps is not None)
@@ -304,7 +304,7 @@ class Training:
             else:
                 return
             self._settle()
-            rest = self._unlearned(at, map(whole, itertools.chain([batch], views)), self.pupil.row)
+            rest = self._unlearned(at, itertools.chain([batch], batches), self.pupil.row)
             del batch  # as above
         yield from rest if steps is None else cut_for_reports(rest, steps)
 
@@ -318,7 +318,7 @@ class Training:
                 end = begin + (
                     room if self.every is None else min(room, self.every - self.pupil.row % self.every)
                 )
-                yield cut(batch, begin, end)  # when asked for the next, it is learned and scored
+                yield batch[begin:end]  # when asked for the next, it is learned and scored
                 begin = end
                 if self._checkpoints is not None and self.every and self.pupil.row % self.every == 0:
                     self._checkpoint(at)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchnewton import _native
-from sketchnewton.core.batch import Batch, Delayed
+from sketchnewton.core.batch import Batch
 from sketchnewton.features.columns import Columns, meant
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
@@ -61,7 +61,7 @@ def jsonl_parser(
             start = end + 1
         return rows.batch(line), lines, error
 
-    def parse(source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
+    def parse(source: Source, problems: Problems) -> Iterator[Batch]:
         return parse_lines(source, parse_text, problems, batch_bytes, max_line_bytes)
 
     return parse

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from sketchnewton.core.batch import Batch, Delayed, ParseError
+from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.streams.error_policy import Problems
 from sketchnewton.streams.source import Source
 
@@ -16,13 +16,13 @@ _SHOWN = 20  # characters of an offending token in a message
 
 LineError = tuple[int, str, bytes | None, int]
 """Column, message, token, and where the line behind begins."""
-ParseText = Callable[[memoryview, int], tuple[Batch | Delayed, int, LineError | None]]
+ParseText = Callable[[memoryview, int], tuple[Batch, int, LineError | None]]
 """Whole lines and the number of the first; gives rows, the number of good lines, and what stopped them."""
 
 
 def parse_lines(
     source: Source, parse: ParseText, problems: Problems, batch_bytes: int, max_line_bytes: int
-) -> Iterator[Batch | Delayed]:
+) -> Iterator[Batch]:
     """Parse chunk after chunk; errors come after the rows that precede them."""
     line = 1
     try:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from sketchnewton import _native
-from sketchnewton.core.batch import Batch, Delayed
+from sketchnewton.core.batch import Batch
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
 from sketchnewton.streams.error_policy import Problems
@@ -51,12 +51,12 @@ def svmlight_parser(
     if names is not None:
         names.join(made.joins)
 
-    def parse_text(text: memoryview, line: int) -> tuple[Batch | Delayed, int, LineError | None]:
-        *arrays, columns, lines, error = _native.parse_svmlight(text, max_line_bytes)
-        batch = Delayed(*arrays, columns=columns, first_line=line)
-        return batch if made.as_they_are(names) else made.indexed(batch(), names), lines, error
+    def parse_text(text: memoryview, line: int) -> tuple[Batch, int, LineError | None]:
+        indptr, indices, data, labels, columns, lines, error = _native.parse_svmlight(text, max_line_bytes)
+        batch = Batch(indptr, indices, data, labels, columns=columns, first_line=line)
+        return made.indexed(batch, names), lines, error
 
-    def parse(source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
+    def parse(source: Source, problems: Problems) -> Iterator[Batch]:
         return parse_lines(source, parse_text, problems, batch_bytes, max_line_bytes)
 
     return parse

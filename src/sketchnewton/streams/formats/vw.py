@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from sketchnewton import _native
-from sketchnewton.core.batch import Batch, Delayed
+from sketchnewton.core.batch import Batch
 from sketchnewton.features.names import Names, mask_of
 from sketchnewton.features.options import Features
 from sketchnewton.streams.error_policy import Problems
@@ -57,14 +57,14 @@ def vw_parser(
     if names is not None:
         names.join(made.joins)
 
-    def parse_text(text: memoryview, line: int) -> tuple[Batch | Delayed, int, LineError | None]:
-        *rows, columns, lines, error, weights, base, tags, spaces, entries = _native.parse_vw(
-            text, max_line_bytes, mask, made.string_values, made.expands, table
+    def parse_text(text: memoryview, line: int) -> tuple[Batch, int, LineError | None]:
+        indptr, indices, data, labels, columns, lines, error, weights, base, tags, spaces, entries = (
+            _native.parse_vw(text, max_line_bytes, mask, made.string_values, made.expands, table)
         )
-        batch = Delayed(*rows, weights, columns, line, tags, base)
-        return made.expanded(batch(), spaces, entries, names) if made.expands else batch, lines, error
+        batch = Batch(indptr, indices, data, labels, weights, columns, line, tags, base)
+        return made.expanded(batch, spaces, entries, names) if made.expands else batch, lines, error
 
-    def parse(source: Source, problems: Problems) -> Iterator[Batch | Delayed]:
+    def parse(source: Source, problems: Problems) -> Iterator[Batch]:
         return parse_lines(source, parse_text, problems, batch_bytes, max_line_bytes)
 
     return parse
