@@ -50,6 +50,11 @@ def test_what_is_typed_wins(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
         ("alpha = true", "alpha = True is invalid: must be text or a number"),
         ('sketch = "ojaa"', "--sketch: unknown value 'ojaa': did you mean oja?"),
         ("[train]\nalpha = 1", "unknown option train"),
+        ("alpha = " + "[" * 100_000, "nested too deeply"),
+        ("alpha = " + "1" * 5_000, "run.toml: Exceeds the limit"),
+        ('model = "a\\u0000b"', "must have no null character"),
+        ('data = "--help"', "data = '--help' is invalid: write ./--help"),
+        ('"a\\n\\u001b[2Jb" = 1', "unknown option a \\x1b[2Jb"),
     ],
 )
 def test_mistakes_are_one_line(

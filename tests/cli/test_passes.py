@@ -119,6 +119,17 @@ def test_a_folder_of_files_does_not_take_its_cache_for_data(
         assert summary(capsys, tmp_path, "--passes", 2)["rows"] == 200
 
 
+@pytest.mark.parametrize("name", ["pipe", "pipe.svm", "pipe.vw"])
+def test_a_pipe_can_be_read_only_once(name: str, data: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+    for paths in ([pipe], [data, pipe]):
+        refused = skn("train", *paths, "--passes", 2)  # at once, although nobody writes to it
+        assert refused.returncode == 2
+        assert b"--passes 2 needs a file: " in refused.stderr
+        assert refused.stderr.count(b"\n") == 1
+
+
 def test_stdin_needs_a_place_for_its_cache(data: Path, tmp_path: Path) -> None:
     refused = skn("train", "-", "--passes", 3, stdin=data.read_bytes())
     assert refused.returncode == 2

@@ -103,11 +103,49 @@ def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, unbuffered: s
     assert (ended.returncode, ended.stderr) == (1, b"skn: No space left on device\n")
 
 
-def test_standard_output_may_be_closed(tmp_path: Path) -> None:
-    data = write_rows(tmp_path / "rows.svm")
-    command = " ".join(map(shlex.quote, [*SKN, "train", str(data), "--quiet"]))
-    ended = subprocess.run(["sh", "-c", f"{command} >&-"], stderr=subprocess.PIPE, check=False)
-    assert (ended.returncode, ended.stderr) == (0, b"")
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_that_cannot_be_written_is_one_line(option: str) -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run([*SKN, option], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, ended.stderr) == (1, b"skn: No space left on device\n")
+
+
+def closed(streams: str, *args: object) -> tuple[int, bytes, bytes]:
+    """Exit code, stdout and stderr of a command started with closed streams."""
+    command = shlex.join([*SKN, *map(str, args)])
+    ended = subprocess.run(["sh", "-c", f"{command} {streams}"], capture_output=True, check=False, timeout=60)
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+@pytest.mark.parametrize("streams", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_not_needed_may_be_closed(streams: str, tmp_path: Path) -> None:
+    data, model, scores = write_rows(tmp_path / "rows.svm"), tmp_path / "m.skn", tmp_path / "scores.txt"
+    code, out, err = closed(streams, "train", data, "--model", model)
+    assert (code, out) == (0, b"")
+    assert (b"progressive loss" in err) == (streams == ">&-")
+    learned = sketchnewton.load(model)
+    assert learned.rows_seen == 400
+    assert closed(streams, "predict", model, data, "--output", scores, "--quiet") == (0, b"", b"")
+    assert len(scores.read_text().splitlines()) == 400
+
+
+@pytest.mark.parametrize("command", ["inspect", "predict", "convert", "sketch", "--help", "train --help"])
+def test_output_that_nobody_can_receive_is_an_error(command: str, tmp_path: Path) -> None:
+    data, model = write_rows(tmp_path / "rows.svm"), tmp_path / "m.skn"
+    sketchnewton.AdaGrad().save(model)
+    args = {
+        "inspect": ["inspect", model],
+        "predict": ["predict", model, data],
+        "convert": ["convert", data, "-", "--to", "vw", "--quiet"],
+        "sketch": ["sketch", data, "--json", "--quiet"],
+    }.get(command, command.split())
+    code, _, err = closed(">&-", *args)
+    assert code == 1
+    assert err in (b"skn: Bad file descriptor\n", b"skn: <stdout>: Bad file descriptor\n")
+    assert closed(">&- 2>&-", *args) == (1, b"", b"")
+    code, out, err = closed("2>&-", *args)
+    assert code == 0
+    assert out
 
 
 def test_version() -> None:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import html
+import json
 import lzma
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import sketchnewton
 from tests.theory.experiment_support import BY_NAME, ROOT, TOY, toy
 
 from experiments import catalogue, data, report, runner  # isort: skip
+from sketchnewton.cli.commands import reproduce
 from sketchnewton.cli.main import main
+
+HERE = ["--experiments", str(ROOT / "experiments")]
 
 
 def run(folder: Path, *experiments: runner.Experiment) -> tuple[list[runner.Outcome], list[str]]:
@@ -59,9 +67,18 @@ def test_all_without_data(
     """The synthetic parts run, and every set of the others is listed with the place to get it."""
     everything = [toy(name) if name in TOY else experiment for name, experiment in BY_NAME.items()]
     monkeypatch.setattr(catalogue, "EXPERIMENTS", tuple(everything))
-    monkeypatch.chdir(ROOT)
     data_folder = folder / "no data"
-    options = ["--quick", "--quiet", "--workers", "1", "--data", str(data_folder), "--output", str(folder)]
+    options = [
+        *HERE,
+        "--quick",
+        "--quiet",
+        "--workers",
+        "1",
+        "--data",
+        str(data_folder),
+        "--output",
+        str(folder),
+    ]
     assert main(["reproduce", "--all", *options]) == 0
     said = capsys.readouterr().out
     verdicts = {name: line for name in BY_NAME for line in said.splitlines() if line.startswith(f"{name} ")}
@@ -134,19 +151,58 @@ def test_a_table_is_read_without_its_heading_and_unknown_values(tmp_path: Path) 
     np.testing.assert_array_equal(y, [2, 1])
 
 
-def test_the_command_lists_and_refuses(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
-    assert main(["reproduce"]) == 0
+def test_the_command_lists_and_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", *HERE]) == 0
     assert "son-table3" in capsys.readouterr().out
-    assert main(["reproduce", "nothing"]) == 2
+    assert main(["reproduce", "nothing", *HERE]) == 2
     assert "'nothing' is no experiment" in capsys.readouterr().err
 
 
-def test_outside_of_a_checkout(
+def hostile(folder: Path) -> Path:
+    """Experiments that leave a mark when they are imported."""
+    experiments = folder / "experiments"
+    experiments.mkdir(parents=True)
+    for name in ("__init__.py", "catalogue.py"):
+        (experiments / name).write_text("EXPERIMENTS = ()\nopen(__file__ + '.ran', 'w').close()\n")
+    return experiments
+
+
+def test_code_of_the_current_or_a_parent_directory_is_not_run(tmp_path: Path) -> None:
+    experiments, below = hostile(tmp_path), tmp_path / "below"
+    below.mkdir()
+    package = Path(sketchnewton.__file__).parents[1]
+    for place in (tmp_path, below):
+        subprocess.run(
+            [sys.executable, "-P", "-m", "sketchnewton", "reproduce", "--list"],
+            cwd=place,
+            env={**os.environ, "PYTHONPATH": str(package)},
+            capture_output=True,
+            check=False,
+        )
+        assert not list(experiments.glob("*.ran"))
+
+
+def test_experiments_belong_to_the_checkout_that_was_installed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    library, checkout = tmp_path / "site-packages", tmp_path / "a checkout"
+    (library / "sketchnewton").mkdir(parents=True)
+    monkeypatch.setattr(sketchnewton, "__file__", str(library / "sketchnewton" / "__init__.py"))
+    hostile(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "--list"]) == 1
-    assert "run it in a source checkout" in capsys.readouterr().err
+    assert "install from a source checkout, or give --experiments DIR" in capsys.readouterr().err
+    note = library / "sketchnewton-0.1.0.dist-info"
+    note.mkdir()
+    (note / "METADATA").write_text("Metadata-Version: 2.1\nName: sketchnewton\nVersion: 0.1.0\n")
+    (note / "direct_url.json").write_text(json.dumps({"url": checkout.as_uri(), "dir_info": {}}))
+    assert reproduce.checkout() == checkout
+
+
+@pytest.mark.parametrize("folder", ["elsewhere", "experiments"])
+def test_a_folder_without_experiments(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / folder).mkdir()
+    assert main(["reproduce", "--experiments", str(tmp_path / folder)]) == 1
+    assert "must be the folder experiments of a source checkout" in capsys.readouterr().err

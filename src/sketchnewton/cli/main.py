@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from sketchnewton.cli.commands import command
+from sketchnewton.cli.io.console import printable
 from sketchnewton.cli.io.errors import CommandError
+from sketchnewton.cli.io.standard_streams import replace_closed
 from sketchnewton.cli.options.command_line import parse
 
 __all__ = ["main", "run"]
@@ -30,11 +32,14 @@ def run() -> NoReturn:
     sys.setswitchinterval(0.0005)  # a thread that parses waits for the GIL only between two batches
     if sys.argv[1:] and sys.argv[1] in _WITHOUT_THREADS:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    code = main()
+    replace_closed()
+    try:
+        code = main()
+    except SystemExit:  # after --help and --version
+        code = 0
     with contextlib.suppress(OSError):  # what could not be written before, which `main` has told and counted
         for stream in (sys.stdout, sys.stderr):
-            if stream is not None:  # None: closed by whoever started us
-                stream.flush()
+            stream.flush()
     # All files are closed, all output is out: taking the interpreter apart would only cost time.
     atexit._run_exitfuncs()
     os._exit(code)
@@ -47,10 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     one line on stderr.
     """
     try:
-        args = parse(sys.argv[1:] if argv is None else argv)
-        code = command(args.command).run(args)
-        if sys.stdout is not None:
+        try:
+            args = parse(sys.argv[1:] if argv is None else argv)
+        except SystemExit:  # after --help and --version
             sys.stdout.flush()
+            raise
+        code = command(args.command).run(args)
+        sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output went away, as `head` does: nobody is left to tell. What is still buffered
         # must not be flushed at exit, where it would fail again.
@@ -70,6 +78,5 @@ def _message(error: Exception) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    line = " ".join(message.split("\n"))
-    sys.stderr.write(f"skn: {line}\n")
+    sys.stderr.write(f"skn: {printable(' '.join(message.splitlines()))}\n")
     return code

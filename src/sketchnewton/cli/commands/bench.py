@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sketchnewton.cli.io.console import Console, amount, counted, number, percent
+from sketchnewton.cli.io.console import Console, amount, counted, number, percent, print_page
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.signals import GracefulStop
 from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_feature_options
@@ -144,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
 
         print(json.dumps({"data": args.data, "rows": rows, "learners": [_facts(c) for c in contenders]}))
     else:
-        print("\n".join(_page(args, rows, contenders)))
+        print_page(_page(args, rows, contenders))
     if args.output is not None:
         draw(args.output, data.name, rows, contenders)
         console.line(f"picture in {args.output}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import sketchnewton
-from sketchnewton.cli.io.console import Console
+from sketchnewton.cli.io.console import Console, print_page
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.core.types import Floats, np
@@ -162,7 +162,7 @@ def run(args: argparse.Namespace) -> int:
     console.clear()
     _print_real(real, {name: float(np.linalg.cond(values) ** 2) for name, (values, _) in real_data.items()})
     draw(args.output, synthetic, real)
-    print(f"\npicture in {args.output}, {time.perf_counter() - start:.0f} s in all")
+    print_page(["", f"picture in {args.output}, {time.perf_counter() - start:.0f} s in all"])
     return 0
 
 

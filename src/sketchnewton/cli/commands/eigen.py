@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
-from sketchnewton.cli.io.console import Console
+from sketchnewton.cli.io.console import Console, print_page
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_one
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             _one_sequence(args, console, draw)
     if args.output and not args.json:
-        print(f"\npicture in {args.output}")
+        print_page(["", f"picture in {args.output}"])
     return 0
 
 

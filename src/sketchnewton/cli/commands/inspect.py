@@ -7,7 +7,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sketchnewton.cli.io.console import amount, number
+from sketchnewton.cli.io.console import amount, number, print_page
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_zero
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         show(args.model, model, args.json)
         return 0
     facts = _facts(model, args.top)
-    print(json.dumps(facts) if args.json else "\n".join(_page(args.model, facts)))
+    print_page([json.dumps(facts)] if args.json else _page(args.model, facts))
     return 0
 
 

@@ -10,11 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sketchnewton.cli.io.console import print_page
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_one
 
-__all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
+__all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "checkout", "run"]
 
 USAGE = "skn reproduce NAME ... | --all [--quick] [--data DIR] [--output DIR] [--workers N]"
 SUMMARY = "Recompute tables and figures of the papers, in a source checkout, and write a report."
@@ -35,6 +36,11 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", help="every experiment")
     parser.add_argument("--list", action="store_true", help="list the experiments and stop")
     parser.add_argument("--quick", action="store_true", help="fewer rows, seeds and parameters: minutes")
+    parser.add_argument(
+        "--experiments",
+        metavar="DIR",
+        help="folder of the experiments, whose code is run (default: that of the checkout skn was installed from)",
+    )
     parser.add_argument("--data", metavar="DIR", help="folder of data sets (default ../shared/data)")
     parser.add_argument(
         "--output", metavar="DIR", default="report", help="where the report goes (default report)"
@@ -45,7 +51,7 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the experiments asked for and write the report."""
-    root = _checkout(Path.cwd())
+    root = _folder(args.experiments).parent
     sys.path.insert(0, str(root))
     catalogue = _part("catalogue").EXPERIMENTS
     if args.list or not (args.names or args.all):
@@ -72,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
         for line in outcome.missing:
             missing.setdefault(line, []).append(experiment.name)
     for line, names in missing.items():
-        print(f"missing for {', '.join(names)}: {line}")
-    print(f"report written to {page}")
+        print_page([f"missing for {', '.join(names)}: {line}"])
+    print_page([f"report written to {page}"])
     return 1 if any(outcome.failed for _, outcome in outcomes) else 0
 
 
@@ -91,11 +97,38 @@ def _chosen(args: argparse.Namespace, catalogue: tuple[Any, ...]) -> list[Any]:
     return [known[name] for name in args.names]
 
 
-def _checkout(start: Path) -> Path:
-    for folder in (start, *start.parents):
-        if (folder / "experiments" / "catalogue.py").is_file():
-            return folder
-    raise CommandError("experiments/ not found here or above: run it in a source checkout")
+def _folder(typed: str | None) -> Path:
+    """The experiments, which are code: those of this package's own checkout, or those that were asked for."""
+    if typed is not None:
+        folder = Path(typed).resolve()
+        if folder.name != "experiments" or not (folder / "catalogue.py").is_file():
+            raise CommandError(f"{typed}: must be the folder experiments of a source checkout")
+        return folder
+    root = checkout()
+    if root is None or not (root / "experiments" / "catalogue.py").is_file():
+        raise CommandError(
+            "the experiments are not installed: install from a source checkout, or give --experiments DIR"
+        )
+    return root / "experiments"
+
+
+def checkout() -> Path | None:
+    """The checkout that this package runs from, or that it was installed from; never a mere parent directory."""
+    import json
+    from importlib import metadata
+    from urllib.parse import unquote, urlsplit
+
+    import sketchnewton
+
+    package = Path(sketchnewton.__file__).resolve().parent
+    if package.parent.name == "src":
+        return package.parents[1]
+    # pip's note on where it installed from, beside the package.
+    for distribution in metadata.distributions(name="sketchnewton", path=[str(package.parent)]):
+        if (note := distribution.read_text("direct_url.json")) is not None:
+            url = urlsplit(json.loads(note)["url"])
+            return Path(unquote(url.path)) if url.scheme == "file" else None
+    return None
 
 
 def _progress(quiet: bool) -> Any:

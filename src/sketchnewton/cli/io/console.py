@@ -6,11 +6,20 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Iterable
 from typing import TextIO
 
-__all__ = ["Console", "amount", "counted", "number", "percent", "terminal_width"]
+__all__ = ["Console", "amount", "counted", "number", "percent", "print_page", "printable", "terminal_width"]
 
 _BAR_EVERY = 0.1  # seconds
+
+_ESCAPES = {
+    **{code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\t")},
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    **{code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))},
+    **{0xDC00 + byte: f"\\x{byte:02x}" for byte in range(128, 256)},  # bytes of a path that are not UTF-8
+}
 
 
 def number(value: float) -> str:
@@ -44,6 +53,19 @@ def terminal_width(stream: TextIO | None) -> int:
     return 80
 
 
+def printable(text: str) -> str:
+    """`text` with every character escaped that could steer a terminal, break the line or change its direction.
+
+    Names and paths come from files and may hold anything. Whatever shows them to people passes here.
+    """
+    return text if text.isprintable() else text.translate(_ESCAPES)
+
+
+def print_page(lines: Iterable[str]) -> None:
+    """Print lines for people on stdout."""
+    sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
+
+
 class Console:
     """Lines on stderr, and below them a progress bar if stderr is a terminal. Silent if `quiet`."""
 
@@ -57,7 +79,7 @@ class Console:
         """Print a line, above the bar if there is one."""
         if not self._quiet:
             self.clear()
-            sys.stderr.write(f"{text}\n")
+            sys.stderr.write(f"{printable(text)}\n")
             sys.stderr.flush()
 
     def progress(self, fraction: float | None, note: str = "") -> None:
@@ -68,11 +90,11 @@ class Console:
         self._next = now + _BAR_EVERY
         width = terminal_width(sys.stderr) - 1
         if fraction is None:
-            text = note
+            text = printable(note)
         else:
             cells = max(4, min(40, width - len(note) - 8))
             full = round(cells * min(max(fraction, 0.0), 1.0))
-            text = f"{'━' * full}{'╌' * (cells - full)} {fraction:4.0%}  {note}"
+            text = f"{'━' * full}{'╌' * (cells - full)} {fraction:4.0%}  {printable(note)}"
         sys.stderr.write(f"\r{text[:width]}\x1b[K")
         sys.stderr.flush()
         self._drawn = True

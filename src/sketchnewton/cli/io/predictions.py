@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from sketchnewton.cli.io.console import printable
 from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.io.files import write_numbers
 from sketchnewton.cli.train.early import Learned
@@ -60,5 +61,4 @@ class PredictionFormat:
 
 
 def _in_line(tag: bytes) -> str:
-    text = tag.decode("utf-8", "backslashreplace")
-    return text.replace("\r", "\\r").replace("\n", "\\n")  # which a cell of a table may have
+    return printable(tag.decode("utf-8", "backslashreplace"))  # a cell of a table may have line breaks

@@ -65,6 +65,10 @@ def _arguments(path: str, parser: Parser) -> tuple[list[str], list[str]]:
         raise CommandError(f"{path}: not a TOML file: {error}", code=2) from None
     except UnicodeDecodeError:
         raise CommandError(f"{path}: not a TOML file: not UTF-8 text", code=2) from None
+    except RecursionError:
+        raise CommandError(f"{path}: not a file of options: nested too deeply", code=2) from None
+    except ValueError as error:  # a number of thousands of digits
+        raise CommandError(f"{path}: {error}", code=2) from None
     except FileNotFoundError:
         raise CommandError(f"{path}: no such file") from None
     actions = [action for action in parser._actions if action.dest not in ("help", "config")]
@@ -74,7 +78,9 @@ def _arguments(path: str, parser: Parser) -> tuple[list[str], list[str]]:
     positionals: list[str] = []
     for key, value in settings.items():
         if _key(key) in unnamed:
-            positionals = [_text(path, key, item) for item in (value if isinstance(value, list) else [value])]
+            positionals = [
+                _operand(path, key, item) for item in (value if isinstance(value, list) else [value])
+            ]
         elif _key(key) in spelled:
             options += _option(path, key, value, spelled[_key(key)])
         else:
@@ -107,4 +113,13 @@ def _option(path: str, key: str, value: Any, action: argparse.Action) -> list[st
 def _text(path: str, key: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise CommandError(f"{path}: {key} = {value!r} is invalid: must be text or a number", code=2)
-    return str(value)
+    if "\0" in (text := str(value)):
+        raise CommandError(f"{path}: {key} = {value!r} is invalid: must have no null character", code=2)
+    return text
+
+
+def _operand(path: str, key: str, value: Any) -> str:
+    text = _text(path, key, value)
+    if text.startswith("-") and text != "-":  # it would be taken for an option
+        raise CommandError(f"{path}: {key} = {value!r} is invalid: write ./{text}", code=2)
+    return text

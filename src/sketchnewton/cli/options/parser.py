@@ -61,6 +61,9 @@ class Parser(argparse.ArgumentParser):
         )
         raise usage_error(f"{message} (see {self.prog} --help)")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        (file or sys.stdout).write(message)  # argparse would keep to itself that it cannot be written
+
     def _wrong_choice(self, where: str, value: str) -> str:
         choices: list[str] = []
         for action in self._actions:

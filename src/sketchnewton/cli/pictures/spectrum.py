@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any
 
-from sketchnewton.cli.io.console import Console, amount, number
+from sketchnewton.cli.io.console import Console, amount, number, print_page
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.cli.io.files import check_writable
 from sketchnewton.sketches import Sketch
@@ -35,7 +35,7 @@ def deliver(args: argparse.Namespace, name: str, sketch: Sketch, console: Consol
 
 def show(path: str, sketch: Sketch, as_json: bool) -> None:
     """Print the sketch that is called `path`."""
-    print(json.dumps(_facts(sketch)) if as_json else "\n".join(_page(path, sketch)))
+    print_page([json.dumps(_facts(sketch))] if as_json else _page(path, sketch))
 
 
 def check_plot(path: str | None) -> None:

@@ -45,6 +45,9 @@ def begin(args: argparse.Namespace) -> Ahead | None:
         and format_of_name(args.data[0]) in ("svmlight", "vw")
         and (args.resume, args.readable, args.cache) == (None, None, None)
         and not _cached(args)
+        and (
+            args.passes in (None, 1) or os.path.isfile(args.data[0])
+        )  # else it is refused, before it is opened
         and not args.dry_run
         and not given(args, ("format", "exact_names"))
     )

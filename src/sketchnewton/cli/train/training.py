@@ -171,9 +171,10 @@ class Training:
         self.pass_count: int = args.passes or begun.get("passes", 1)
         self.holdout: int | None = args.holdout or begun.get("holdout")
         self.every: int | None = args.checkpoint_every or (begun.get("every") if args.model else None)
-        if self.data.typed == ["-"] and self.pass_count > 1 and args.cache is None:
+        if self.pass_count > 1 and args.cache is None and self.data.identity() is None:
             raise usage_error(
-                f"--passes {self.pass_count} needs a file: stdin can be read only once (or --cache FILE)"
+                f"--passes {self.pass_count} needs a file: {self.data.name} can be read only once "
+                "(or --cache FILE)"
             )
         if self.every is not None and self.holdout is not None and self.pass_count > 1:
             raise usage_error(
