@@ -19,6 +19,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bindings_array.hpp"
 #include "losses.hpp"
 
 namespace nb = nanobind;
@@ -50,8 +51,8 @@ nb::object zeros(const std::vector<std::size_t>& shape, const std::string& dtype
 }
 
 using Rows = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Integers = skn::Array<const std::int64_t, 1>;
+using Doubles = skn::Array<const double, 1>;
 
 // Calls visit(i, source's row of the i-th feature, the length of a row in bytes) for `count` features.
 template <class Visit>
@@ -151,8 +152,8 @@ std::tuple<double, double, double, bool> add_losses(int code, double parameter, 
 
 void bind_arrays(nb::module_& m) {
   m.def("zeros", &zeros, "shape"_a, "dtype"_a);
-  m.def("copy_rows", &copy_rows, "source"_a, "target"_a.noconvert(), "features"_a, "count"_a);
-  m.def("gather_rows", &gather_rows, "source"_a, "target"_a.noconvert(), "features"_a, "count"_a);
+  m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
+  m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("not_finite", &not_finite, "values"_a, "Where the first one is; -1 if there is none.");
   m.def("negative", &negative, "values"_a, "Where the first one is, or the first NaN; -1 if there is none.");
   m.def("look", &look, "values"_a, "(the first three that differ, least, largest, all finite)");

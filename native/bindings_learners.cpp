@@ -14,6 +14,7 @@
 
 #include "adagrad.hpp"
 #include "bank.hpp"
+#include "bindings_array.hpp"
 #include "bindings_rows.hpp"
 #include "frequent.hpp"
 #include "full_newton.hpp"
@@ -30,9 +31,9 @@ using namespace skn;
 namespace {
 
 template <class S>
-using Array1 = nb::ndarray<S, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Array1 = Array<S, 1>;
 template <class S>
-using Array2 = nb::ndarray<S, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Array2 = Array<S, 2>;
 using Doubles = Array1<double>;
 using ConstDoubles = Array1<const double>;
 
@@ -132,14 +133,20 @@ void bind_newton(nb::module_& m, const std::string& name) {
           "Copies of the rows of all active features, with all work done that was put off.");
 }
 
-// The arrays of a learner by name, with their shapes checked; -1 stands for any length.
+// The arrays of a learner by name, checked to be what the kernel reads; -1 stands for any length.
 class State {
  public:
   explicit State(nb::dict arrays) : arrays_(arrays) {}
 
+  // Nothing is converted (see `Array`): the kernel keeps the pointer, and writes through it.
   template <class S>
   S* get(const char* name, std::initializer_list<std::int64_t> shape) const {
-    const auto array = nb::cast<nb::ndarray<S, nb::c_contig, nb::device::cpu>>(arrays_[name]);
+    const nb::object held = arrays_[name];
+    nb::ndarray<S, nb::c_contig, nb::device::cpu> array;
+    if (!nb::try_cast(held, array, false) || !aligned(array))
+      throw std::invalid_argument(std::string("array ") + name +
+                                  " must be writable, in C order, aligned and of the kernel's dtype");
+    held_.append(held);
     bool fits = array.ndim() == shape.size();
     std::size_t axis = 0;
     for (std::int64_t n : shape) {
@@ -157,10 +164,12 @@ class State {
     return nb::cast<std::int64_t>(nb::object(arrays_[name]).attr("shape")[1]);
   }
   bool has(const char* name) const { return arrays_.contains(name); }
-  nb::object owner() const { return arrays_; }
+  // Keeps alive what was got, whatever becomes of the dictionary.
+  nb::object owner() const { return held_; }
 
  private:
   nb::dict arrays_;
+  mutable nb::list held_;
 };
 
 template <class T>

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings_array.hpp"
 #include "householder.hpp"
 #include "tridiagonal.hpp"
 
@@ -19,7 +20,7 @@ using namespace skn;
 namespace {
 
 template <class S>
-using Array1 = nb::ndarray<const S, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Array1 = Array<const S, 1>;
 
 template <class S>
 Tridiagonal<S> tridiagonal(const Array1<S>& diagonal, const Array1<S>& beside) {
@@ -75,8 +76,8 @@ nb::ndarray<nb::numpy, S, nb::ndim<1>> copied(const std::vector<S>& values) {
 
 template <class S>
 void bind_for(nb::module_& m, const char* form) {
-  using Square = nb::ndarray<const S, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-  using Columns = nb::ndarray<S, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+  using Square = Array<const S, 2>;
+  using Columns = Array<S, 2>;
   nb::class_<Householder<S>>(m, form, "A symmetric matrix as QTQᵀ with T tridiagonal.")
       .def_prop_ro(
           "diagonal", [](const Householder<S>& self) { return copied(self.diagonal); }, nb::rv_policy::move)
@@ -89,7 +90,7 @@ void bind_for(nb::module_& m, const char* form) {
             nb::gil_scoped_release release;
             self.apply(X.data(), static_cast<std::int64_t>(X.shape(1)));
           },
-          "X"_a.noconvert(), "X becomes QX.");
+          "X"_a, "X becomes QX.");
   m.def(
       "tridiagonal_form",
       [](Square matrix) {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings_array.hpp"
 #include "checksum.hpp"
 #include "csv_records.hpp"
 #include "hashing.hpp"
@@ -35,7 +36,7 @@ using sketchnewton::recycled;
 
 namespace {
 
-using Text = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Text = skn::Array<const std::uint8_t, 1>;
 
 // Hands the first `size` elements over as a memoryview. That takes no NumPy, so a command can parse ahead
 // while it is still importing it.
@@ -55,7 +56,7 @@ nb::object to_numpy(std::vector<T> values) {
 }
 
 template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Vector = skn::Array<const T, 1>;
 
 template <class T>
 std::span<const T> view(const Vector<T>& array) {

@@ -56,7 +56,7 @@ class Recycler {
   Recycler() { kept_.reserve(kCount); }
 
  private:
-  struct alignas(64) Block {
+  struct alignas(std::max_align_t) Block {  // as aligned as what `operator new` gives
     std::size_t capacity;
   };
 

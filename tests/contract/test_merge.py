@@ -90,6 +90,36 @@ def test_a_merged_learner_is_a_learner(kind: str, tmp_path: Path) -> None:
     assert np.isfinite(first.weights).all()
 
 
+def test_a_merged_learner_keeps_what_it_learns(kind: str) -> None:
+    """Its kernel works on the learner's own arrays, even where the merge needs no more room for features.
+
+    A kernel over a converted copy would leave the learner as it was, and write into memory that is gone.
+    """
+    first, second = halves(MERGEABLE[kind])
+    first.merge(second)
+    twin = copy.deepcopy(first)
+    before = first.weights
+    X, y = sparse_stream(100, d=80, non_zeros=12, seed=9)
+    np.testing.assert_array_equal(first.learn(X, y), twin.learn(X, y))
+    assert_same_state(first, twin)
+    assert first.rows_seen == 700
+    assert np.abs(first.weights - before).max() > 0
+
+
+def test_a_merged_learner_of_many_classes_keeps_what_it_learns() -> None:
+    X = np.random.default_rng(0).standard_normal((90, 4))
+    labels = np.arange(90) % 3
+    first, second = OneVsAll(FullNewton, 3), OneVsAll(FullNewton, 3)
+    for learner in (first, second):
+        learner.learn(X, labels)
+    first.merge(second)
+    before = first.weights
+    twin = copy.deepcopy(first)
+    np.testing.assert_array_equal(first.learn(X, labels), twin.learn(X, labels))
+    np.testing.assert_array_equal(first.weights, twin.weights)
+    assert np.abs(first.weights - before).max() > 0
+
+
 def test_agreement_is_kept(kind: str) -> None:
     """Two learners that have learned the same rows predict as each of them does."""
     X, y = sparse_stream(400, d=80, non_zeros=12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 from sketchnewton import _native
-from sketchnewton.core.types import Floats, Integers, NDArray, np
+from sketchnewton.core.types import ArrayLike, Floats, Integers, NDArray, np
 
 View = memoryview | NDArray[Any]
 """Numbers one after another: memory of a parser, or a NumPy array."""
@@ -204,14 +204,20 @@ def csr_rows(indptr: View, indices: View, data: View) -> _native.Rows:
     """CSR arrays in the kernels' form; they are converted if kernels do not know their types."""
     if _fits(indptr, "lq") and _fits(indices, "lqi") and _fits(data, "df"):
         return _native.csr_rows(indptr, indices, data)
-    numbers, values = np.ascontiguousarray(indices), np.ascontiguousarray(data)
+    numbers, values = contiguous(indices), contiguous(data)
     if values.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has dtype {values.dtype}")
     return _native.csr_rows(
-        np.ascontiguousarray(indptr, np.int64),
+        contiguous(indptr, np.int64),
         numbers if numbers.dtype == np.int32 else numbers.astype(np.int64, copy=False),
         values if values.dtype == np.float32 else values.astype(np.float64, copy=False),
     )
+
+
+def contiguous(values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
+    """The values in C order and aligned, as kernels read them: the array itself where it is so already."""
+    array = np.ascontiguousarray(values, dtype)
+    return array if array.flags.aligned else array.copy()
 
 
 def _fits(view: View, kinds: str) -> bool:

@@ -180,7 +180,7 @@ class Learner(ABC):
                 return self
             arrays = self._merged(other) if self.rows_seen else other._all_arrays()
             whole = type(self)(**self._params)
-            whole._restore({name: np.array(array) for name, array in arrays.items()})
+            whole._restore({name: np.array(array, order="C") for name, array in arrays.items()})
             mine = ("_lock", "notes")
             self.__dict__.update({name: value for name, value in vars(whole).items() if name not in mine})
         return self

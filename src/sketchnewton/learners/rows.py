@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from sketchnewton import _native
-from sketchnewton.core.batch import Batch, csr_rows
+from sketchnewton.core.batch import Batch, contiguous, csr_rows
 from sketchnewton.core.types import ArrayLike, Floats, np
 
 LARGEST_VALUE = _native.LARGEST_VALUE
@@ -30,7 +30,7 @@ def as_rows(X: Any) -> _native.Rows:
         X = X.astype(np.float64)
     if X.ndim != 2:
         raise ValueError(f"X has shape {X.shape}: expected two dimensions, one row per example")
-    return _native.dense_rows(np.ascontiguousarray(X))
+    return _native.dense_rows(contiguous(X))
 
 
 def checked_scan(rows: _native.Rows) -> tuple[int, int]:
@@ -50,7 +50,7 @@ def checked_scan(rows: _native.Rows) -> tuple[int, int]:
 
 def as_vector(values: ArrayLike, name: str, length: int) -> Floats:
     """View `values` as `length` float64 numbers."""
-    vector = np.ascontiguousarray(values, np.float64)
+    vector: Floats = contiguous(values, np.float64)
     if vector.ndim == 0:
         vector = vector.reshape(1)
     if vector.shape != (length,):
