@@ -12,7 +12,6 @@ import pytest
 
 from sketchnewton.cli.main import main
 from sketchnewton.cli.train.early import Early
-from sketchnewton.core.state import before_numpy, first, numbers, zeros
 
 ROWS = 6_000  # more than one batch
 LEARNERS = [
@@ -162,38 +161,3 @@ def test_numpy_is_not_imported(name: str, options: list[str], tmp_path: Path) ->
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert main(["predict", str(model), str(data)]) == 0
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
-@pytest.mark.parametrize("shape", [3, (3,), (4, 2), (5, 2, 3), (0, 4)])
-def test_arrays_before_numpy_become_its_own(shape: int | tuple[int, ...], dtype: str) -> None:
-    with before_numpy():
-        view = zeros(shape, dtype)
-    assert isinstance(view, memoryview)
-    array = np.asarray(view)
-    assert array.dtype == dtype
-    assert array.shape == (shape if isinstance(shape, tuple) else (shape,))
-    assert not array.any()
-    array += 1  # the same memory
-    for n in range(len(view) + 1):
-        np.testing.assert_array_equal(np.asarray(first(view, n)), array[:n])
-        np.testing.assert_array_equal(first(array, n), array[:n])
-    assert array.ctypes.data % 64 == 0
-
-
-def test_numbers_are_arrays() -> None:
-    assert numbers([1.0, -2.5]).tolist() == [1.0, -2.5]
-    assert isinstance(zeros(2), np.ndarray)
-
-
-def test_memoryviews_within_memoryviews() -> None:
-    with before_numpy():
-        with before_numpy():
-            pass
-        assert isinstance(zeros(1), memoryview)
-    assert isinstance(zeros(1), np.ndarray)
-
-
-def test_memory_that_there_is_not() -> None:
-    with pytest.raises(MemoryError):
-        zeros((1 << 40, 1 << 40), "float32")

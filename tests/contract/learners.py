@@ -92,7 +92,7 @@ def sparse_stream(
 
 def state(learner: Learner) -> dict[str, NDArray[Any]]:
     """All arrays of a learner, as a model file would hold them."""
-    return learner._all_arrays()
+    return {name: np.asarray(array) for name, array in learner._all_arrays().items()}
 
 
 def assert_same_state(a: Learner, b: Learner) -> None:

@@ -160,7 +160,7 @@ def test_what_is_kept_beside_the_table_does_not_drift(options: dict[str, Any], d
     S = learner.sketch
     values = np.linalg.eigvalsh(S @ S.T)[::-1]
     np.testing.assert_allclose(values, learner.spectrum, rtol=tolerance, atol=tolerance * values[0])
-    rows, arrays = learner._settled(), learner._arrays
+    rows, arrays = learner._settled(), learner._state
     columns = rows[:, learner._basis_columns(0)]
     if options["sketch"] == "rp":
         B = columns.T

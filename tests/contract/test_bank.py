@@ -37,7 +37,7 @@ def compare(X: Any, y: Any, tolerance: dict[str, float], **options: Any) -> Newt
         np.testing.assert_allclose(learner.expert_shares, trace.shares[-1], rtol=0, atol=10 * close)
         scaled = np.vstack([learner.expert_weights.T * learner.scales[:, None], learner.expert_intercepts])
         if options.get("intercept", True):
-            offset = learner._arrays["scalars"][3]
+            offset = learner._state["scalars"][3]
             largest = max(1.0, float(abs(trace.W).max()))
             scaled[-1] -= offset
             np.testing.assert_allclose(scaled.T, trace.W, rtol=0, atol=10 * close * largest)

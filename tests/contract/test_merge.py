@@ -195,7 +195,7 @@ def test_full_newton_adds_its_matrices() -> None:
         A.append(U.T @ U - 2.5 * np.eye(80))  # each has half of α
         w.append(np.pad(learner.weights, (0, 80 - learner.dimension)))
     first.merge(second)
-    U = np.triu(first._arrays["U"])[1:81, 1:81]
+    U = np.triu(first._state["U"])[1:81, 1:81]
     np.testing.assert_allclose(U.T @ U, A[0] + A[1], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(
         first.weights, np.linalg.solve(A[0] + A[1], A[0] @ w[0] + A[1] @ w[1]), atol=1e-9

@@ -76,7 +76,7 @@ def compare_oja(
         diagonal=diagonal,
         rate=options.get("oja_rate", "adaptive"),
         block=options.get("block", 1),
-        intercept_ridge=float(reference._arrays["intercept"][1]) or None,
+        intercept_ridge=float(reference._state["intercept"][1]) or None,
     )
     for dtype, tolerance in TOLERANCE.items():
         learner = SketchedNewton("oja", m, alpha, loss, clip=clip, diagonal=diagonal, dtype=dtype, **options)

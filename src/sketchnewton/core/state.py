@@ -1,58 +1,165 @@
-"""Memory for a learner's state: NumPy arrays, or what becomes one without a copy once NumPy is there."""
+"""Memory for a learner's state: native, with NumPy arrays over it for those who ask for them."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from sketchnewton import _native
 from sketchnewton.core.types import NDArray, np
 
-_here = threading.local()
+if TYPE_CHECKING:
+    View = memoryview[float]
+    Vector = NDArray[np.float64] | View
+    Buffers = Mapping[str, NDArray[Any] | View]
+else:
+    Buffers = Vector = View = Any
+
+__all__ = ["Buffers", "State", "Vector", "View", "filled", "reshaped", "zeros"]
+
 _DTYPES = {"f": "float32", "d": "float64", "l": "int64", "q": "int64"}  # of memoryviews
 
 
-class before_numpy:
-    """Within, this thread makes memoryviews: they have items, slices and a shape, which is all that kernels need.
+class State:
+    """Arrays by name, all of them float32, float64 or int64 in C order: what kernels work on.
 
-    `np.asarray` turns one into an array over the same memory.
+    `state[name]` is a NumPy array and `state.view(name)` a memoryview, both over the same memory. Views never
+    import NumPy, and reading a single number from one is faster. An assigned array replaces the one of that name
+    and must have its type and number of dimensions; it is copied only if kernels cannot work on it as it is.
+
+    >>> state = State({"counts": zeros(2, "int64")})
+    >>> state["counts"][0] = 3
+    >>> state.view("counts")[0]
+    3
+    >>> state["counts"] = np.arange(10)[::2]
+    >>> state.view("counts").tolist()
+    [0, 2, 4, 6, 8]
+    >>> state["counts"] = np.zeros(2)
+    Traceback (most recent call last):
+        ...
+    ValueError: array 'counts' has the wrong type or shape
     """
 
-    def __enter__(self) -> None:
-        self._outer = getattr(_here, "early", False)
-        _here.early = True
+    __slots__ = ("_arrays", "_views")
 
-    def __exit__(self, *_: object) -> None:
-        _here.early = self._outer
+    def __init__(self, arrays: Buffers | None = None) -> None:
+        self._views: dict[str, View] = {}
+        self._arrays: dict[str, NDArray[Any]] = {}  # those that somebody has asked for
+        self.update(arrays or {})
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        array = self._arrays.get(name)
+        if array is None:
+            array = self._arrays[name] = np.asarray(self._views[name])
+        return array
+
+    def __setitem__(self, name: str, values: View | NDArray[Any]) -> None:
+        view = _usable(values)
+        old = self._views.get(name)
+        if view is None or (old is not None and _kind(old) != _kind(view)):
+            raise ValueError(f"array {name!r} has the wrong type or shape")
+        self._views[name] = view
+        self._arrays.pop(name, None)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._views
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def update(self, arrays: Buffers) -> None:
+        """Assign all of these."""
+        for name, values in arrays.items():
+            self[name] = values
+
+    def view(self, name: str) -> View:
+        """The array as a memoryview."""
+        return self._views[name]
+
+    def views(self) -> dict[str, View]:
+        """All arrays as memoryviews; a new dictionary."""
+        return dict(self._views)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of them as NumPy's; a new dictionary."""
+        return {name: self[name] for name in self._views}
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The array's shape."""
+        return _shape(self._views[name])
+
+    def dtype(self, name: str) -> str:
+        """The name of the array's type."""
+        return _DTYPES[self._views[name].format]
+
+    def resize(self, name: str, length: int, used: int) -> None:
+        """Replace the array by one of so many rows, zero but for the first `used`, which it keeps."""
+        old = self._views[name]
+        new = zeros((length, *_shape(old)[1:]), self.dtype(name))
+        if used and new.nbytes:
+            size = used * (old.nbytes // len(old))
+            new.cast("B")[:size] = old.cast("B")[:size]
+        self[name] = new
+
+    def head(self, name: str, length: int) -> View:
+        """The first rows of the array: the same memory, unless there are none."""
+        view = self._views[name]
+        shape = (length, *_shape(view)[1:])
+        if 0 in shape:  # of which there are no views
+            return zeros(shape, self.dtype(name))
+        part: View = view.cast("B")[: length * (view.nbytes // len(view))].cast(view.format, shape)  # type: ignore[call-overload]
+        return part
+
+    def heads(self, name: str, lengths: Sequence[int], room: int) -> View:
+        """A copy in which row i has the first `lengths[i]` of its entries, and zeros up to `room` of them."""
+        view = self._views[name]
+        made = zeros((len(view), room, *_shape(view)[2:]), self.dtype(name))
+        if made.nbytes and any(lengths):
+            source, target = view.cast("B"), made.cast("B")
+            entry = made.nbytes // (len(view) * room)
+            for row, length in enumerate(lengths):
+                begin, place = row * _shape(view)[1] * entry, row * room * entry
+                target[place : place + length * entry] = source[begin : begin + length * entry]
+        return made
 
 
-def zeros(shape: int | tuple[int, ...], dtype: str = "float64") -> NDArray[Any]:
+def zeros(shape: int | tuple[int, ...], dtype: str = "float64") -> View:
     """Zeros that start at a cache line. Pages that nobody has touched are not committed."""
-    view: Any = _native.zeros((shape,) if isinstance(shape, int) else shape, dtype)
-    return view if getattr(_here, "early", False) else np.asarray(view)
+    return _native.zeros((shape,) if isinstance(shape, int) else shape, dtype)
 
 
-def first(array: Any, n: int) -> NDArray[Any]:
-    """The first `n` rows: `array[:n]`, which a memoryview does not have for more than one dimension."""
-    part: Any
-    if not isinstance(array, memoryview) or array.ndim == 1:
-        part = array[:n]
-    else:
-        shape: Any = (n, *array.shape[1:])  # type: ignore[index]
-        kind: Any = array.format
-        # Nor does it have views of no rows.
-        part = (
-            array.cast("B")[: n * (array.nbytes // len(array))].cast(kind, shape)
-            if n
-            else zeros(shape, _DTYPES[kind])
-        )
-    return part  # type: ignore[no-any-return]
-
-
-def numbers(values: Sequence[float]) -> NDArray[Any]:
-    """These numbers, one after the other."""
-    made = zeros(len(values))
-    for at, value in enumerate(values):
+def filled(values: Iterable[float]) -> View:
+    """These numbers, one after the other, as float64."""
+    numbers = list(values)
+    made = zeros(len(numbers))
+    for at, value in enumerate(numbers):
         made[at] = value
     return made
+
+
+def reshaped(values: Vector, shape: tuple[int, ...]) -> View:
+    """The same float64 numbers in another shape, of which no side is 0."""
+    view = values if isinstance(values, memoryview) else values.data
+    return view.cast("B").cast("d", shape)
+
+
+def _usable(values: NDArray[Any] | View) -> View | None:
+    """The values as kernels want them; None if they are of another type."""
+    if isinstance(values, memoryview):
+        return values if values.format in _DTYPES and values.c_contiguous and not values.readonly else None
+    if not (values.dtype.isnative and values.dtype.name in _DTYPES.values()):
+        return None
+    if values.flags.carray:
+        view: memoryview[Any] = values.data
+        return view
+    copied = zeros(values.shape, values.dtype.name)
+    np.asarray(copied)[...] = values
+    return copied
+
+
+def _kind(view: View) -> tuple[str, int]:
+    return _DTYPES[view.format], view.ndim
+
+
+def _shape(view: View) -> tuple[int, ...]:
+    return view.shape or ()

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from sketchnewton import _native
 from sketchnewton.core import archive
-from sketchnewton.core.state import before_numpy
+from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
 from sketchnewton.core.types import ArrayLike, Floats, NDArray, np
 from sketchnewton.learners.rows import as_rows, as_vector, as_weights, checked_scan
 from sketchnewton.losses import Loss, get_loss
@@ -28,8 +28,8 @@ class Learner(ABC):
 
     `learn` returns the prediction made *before* each row was learned from, so its loss is an honest estimate of
     the error on new rows. Rows are processed in order and one by one: a batch of 1,000 gives the same bits as
-    1,000 batches of 1. All state is in NumPy arrays; a saved learner continues bit for bit. Several threads may
-    use one learner: it does one thing at a time.
+    1,000 batches of 1. All state is arrays in native memory; a saved learner continues bit for bit. Several
+    threads may use one learner: it does one thing at a time.
     """
 
     loss: Loss
@@ -37,13 +37,13 @@ class Learner(ABC):
     """What the owner wants to remember with the model, such as how labels were coded; anything JSON can hold."""
     attached: Arrays
     """Arrays that the owner wants to remember with the model, such as the names of features."""
-    _arrays: Arrays  # everything but the feature table
+    _state: State  # everything but the feature table
 
     def __init__(self, **parameters: Any) -> None:
         self.loss = get_loss(parameters["loss"])
         self._params = {**parameters, "loss": self.loss.spec}
         self._lock = threading.RLock()  # kernels release the GIL; a learner does one thing at a time
-        self._arrays = {}
+        self._state = State()
         self.notes = {}
         self.attached = {}
 
@@ -60,25 +60,33 @@ class Learner(ABC):
         labels = as_vector(y, "y", n)
         weights = as_weights(sample_weight, n)
         self._check_labels(labels)
-        predictions = self._empty(n)
+        predictions = self.new_predictions(n)
         with self._lock:
             self.reserve(rows)
             self.learn_into(predictions, rows, labels, weights)
-        return predictions
+        return np.asarray(predictions)
 
     def predict(self, X: Any) -> Floats:
         """Predict each row as it stands; features never seen count as zero."""
         rows = as_rows(X)
         checked_scan(rows)
-        predictions = self._empty(len(rows))
+        predictions = self.new_predictions(len(rows))
         with self._lock:
             self._predict(rows, predictions)
-        return predictions
+        return np.asarray(predictions)
+
+    def new_predictions(self, n: int) -> View:
+        """Room for the predictions of n rows, for `learn_into`; `np.asarray` makes it an array without a copy."""
+        return zeros(n)
 
     def learn_into(
-        self, predictions: Floats, rows: _native.Rows, labels: Floats, weights: Floats | None = None
+        self, predictions: Vector, rows: _native.Rows, labels: Vector, weights: Vector | None = None
     ) -> None:
-        """`learn` for rows that there is room for, and labels and weights that were checked."""
+        """`learn` for rows that there is room for, and labels and weights that were checked.
+
+        None of these has to be an array: any buffer of float64 numbers will do. Learners with a feature table do
+        not import NumPy here, but for `clip="auto"`.
+        """
         with self._lock:
             self._learn(rows, labels, weights, predictions)
 
@@ -122,7 +130,7 @@ class Learner(ABC):
     @property
     def rows_seen(self) -> int:
         """How many rows have been learned from."""
-        return int(self._arrays["counts"][0])
+        return int(self._state.view("counts")[0])
 
     @property
     @abstractmethod
@@ -153,7 +161,7 @@ class Learner(ABC):
     @property
     def intercept_(self) -> float:
         """The constant that is added to every score; 0 without an intercept."""
-        return float(self._arrays["intercept"][0])
+        return float(self._state.view("intercept")[0])
 
     @property
     def prediction_bounds(self) -> tuple[float, float]:
@@ -188,9 +196,9 @@ class Learner(ABC):
     def save(self, path: Path) -> None:
         """Write the learner to a `.skn` file, whole or not at all."""
         header = {"class": type(self).__name__, "parameters": self._params, "notes": self.notes}
-        with self._lock, before_numpy():  # which a file does not need
+        with self._lock:
             attached = {_ATTACHED + name: array for name, array in self.attached.items()}
-            archive.write(path, header, self._all_arrays() | attached)
+            archive.write(path, header, {**self._all_arrays(), **attached})
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -222,7 +230,7 @@ class Learner(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            arrays = {name: array.copy() for name, array in self._all_arrays().items()}
+            arrays = {name: np.array(array) for name, array in self._all_arrays().items()}
         return {"parameters": self._params, "arrays": arrays, "notes": self.notes, "attached": self.attached}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -236,24 +244,20 @@ class Learner(ABC):
     def _check_labels(self, labels: Floats) -> None:
         self.loss.check_labels(labels)
 
-    def _empty(self, n: int) -> Floats:
-        """Room for the predictions of n rows."""
-        return np.empty(n)
-
     @abstractmethod
     def _reserve(self, largest: int, widest: int) -> None:
         """Make room for features up to `largest` and rows of `widest` non-zeros."""
 
     @abstractmethod
-    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None: ...
+    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None: ...
 
     def _learn_one(self, row: _native.Rows, label: float) -> float:
-        prediction = np.empty(1)
-        self._learn(row, np.array([label]), None, prediction)
+        prediction = zeros(1)
+        self._learn(row, filled([label]), None, prediction)
         return float(prediction[0])
 
     @abstractmethod
-    def _predict(self, rows: _native.Rows, out: Floats) -> None: ...
+    def _predict(self, rows: _native.Rows, out: Vector) -> None: ...
 
     def _check_mergeable(self, other: Self) -> None:
         if type(other) is not type(self):
@@ -274,16 +278,16 @@ class Learner(ABC):
         features = np.flatnonzero(weights)
         return features, weights[features]
 
-    def _all_arrays(self) -> Arrays:
-        return dict(self._arrays)
+    def _all_arrays(self) -> Buffers:
+        """What a model file keeps, without importing NumPy if possible."""
+        return self._state.views()
 
     def _restore(self, arrays: Arrays) -> None:
         """Take over arrays of a file, each like the fresh one that it replaces."""
-        for name, fresh in self._arrays.items():
-            array = arrays[name]
-            if array.dtype != fresh.dtype or array.shape != fresh.shape:
+        for name in list(self._state):
+            if arrays[name].shape != self._state.shape(name):
                 raise ValueError(f"array {name!r} has the wrong type or shape")
-            self._arrays[name] = array
+            self._state[name] = arrays[name]
 
 
 def checked(name: str, value: float, *, positive: bool = False) -> float:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.base import Learner, checked_clip
 from sketchnewton.learners.rows import as_rows, checked_scan
@@ -40,7 +41,7 @@ class RangedLearner(TableLearner):
                 raise ValueError(
                     f"clip='auto' is invalid: {self.loss.name} loss has no targets to learn a range from"
                 )
-            self._arrays["range"] = np.zeros(4)  # y₁, C, whether a row was learned from, unit
+            self._state["range"] = zeros(4)  # y₁, C, whether a row was learned from, unit
         else:
             self._clip = checked_clip(clip)
 
@@ -48,13 +49,13 @@ class RangedLearner(TableLearner):
     def bound(self) -> float:
         """The bound C on predictions that is in force."""
         if self._ranged:
-            return float(self._arrays["range"][1]) or 1.0  # nothing but one target seen: any unit will do
+            return float(self._state.view("range")[1]) or 1.0  # nothing but one target seen: any unit will do
         return self._clip
 
     @property
     def prediction_bounds(self) -> tuple[float, float]:
         """The least and the largest prediction that can be made now."""
-        if self._ranged and not self._arrays["range"][1]:
+        if self._ranged and not self._state.view("range")[1]:
             return self._offset, self._offset
         return self._offset - self.bound, self._offset + self.bound
 
@@ -65,12 +66,12 @@ class RangedLearner(TableLearner):
 
     @property
     def _offset(self) -> float:
-        return float(self._arrays["range"][0]) if self._ranged else 0.0
+        return float(self._state.view("range")[0]) if self._ranged else 0.0
 
     @property
     def _unit(self) -> float:
         """The kernel sees targets divided by this: the first bound, so that scales do not matter to it."""
-        return (float(self._arrays["range"][3]) or 1.0) if self._ranged else 1.0
+        return (float(self._state.view("range")[3]) or 1.0) if self._ranged else 1.0
 
     @property
     def _kernel_loss(self) -> Loss:
@@ -101,23 +102,31 @@ class RangedLearner(TableLearner):
 
     def _widen(self, bound: float) -> None:
         """Let predictions reach `bound`, and whatever else follows from it."""
-        state = self._arrays["range"]
+        state = self._state["range"]
         if state[1] == 0 and _centred(self.loss):
             state[3] = bound
         state[1] = bound
         self._kernel = self._bind()
 
-    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
+    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
         if not self._ranged:
             return self._learn_in_units(rows, labels, weights, out)
-        state, n = self._arrays["range"], len(labels)
+        return self._learn_within_range(
+            rows, np.asarray(labels), None if weights is None else np.asarray(weights), np.asarray(out)
+        )
+
+    def _learn_within_range(
+        self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats
+    ) -> None:
+        """`_learn` for `clip="auto"`: as much at a time as the targets do not widen the range."""
+        state, n = self._state["range"], len(labels)
         if (
             n and state[2] and _needed(self.loss, shifted := labels - state[0]).max() <= state[1]
         ):  # nothing new
             self._learn_in_units(rows, shifted / self._unit, weights, out)
             out *= self._unit
             out += state[0]
-            return None
+            return
         counted = np.ones(n, np.bool_) if weights is None else weights > 0
         unknown = 0  # rows that come before any target is known
         if not state[2]:
@@ -148,15 +157,14 @@ class RangedLearner(TableLearner):
             begin = row + 1
         out += state[0]
         out[:unknown] = 0.0
-        return None
 
     def _learn_in_units(
-        self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats
+        self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector
     ) -> None:
         """`_learn` for targets in the kernel's unit."""
         self._kernel.learn(rows, labels, weights, out)
 
-    def _predict_in_units(self, kernel: Any, rows: _native.Rows, out: Floats) -> None:
+    def _predict_in_units(self, kernel: Any, rows: _native.Rows, out: Vector) -> None:
         """`_predict` in the kernel's unit, by this kernel."""
         kernel.predict(rows, out)
 
@@ -171,7 +179,7 @@ class RangedLearner(TableLearner):
     def _learn_one(self, row: _native.Rows, label: float) -> float:
         if not self._ranged:
             return super()._learn_one(row, label)
-        first, bound, known, _ = self._arrays["range"].tolist()
+        first, bound, known, _ = self._state.view("range").tolist()
         if known and _centred(self.loss) and abs(label - first) <= bound:
             unit = self._unit
             return float(super()._learn_one(row, (label - first) / unit) * unit + first)
@@ -181,13 +189,17 @@ class RangedLearner(TableLearner):
         features, values = super()._learned_weights()
         return features, values * self._unit
 
-    def _predict(self, rows: _native.Rows, out: Floats) -> None:
+    def _predict(self, rows: _native.Rows, out: Vector) -> None:
         self._predict_in_units(self._kernel, rows, out)
-        out *= self._unit
-        out += self._offset
+        if self._ranged:
+            predictions = np.asarray(out)
+            predictions *= self._unit
+            predictions += self._offset
 
     def _counters_fit(self) -> bool:
-        state = self._arrays.get("range", np.zeros(4))
+        if not self._ranged:
+            return True
+        state = self._state["range"]
         return bool(np.isfinite(state).all() and min(state[1], state[3]) >= 0 and state[2] in (0.0, 1.0))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.state import Buffers, Vector, View, zeros
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.base import Arrays, Learner, checked_size
 
@@ -97,7 +98,7 @@ class OneVsAll(Learner):
         features = features[np.lexsort((features, -sizes[features]))][:n]
         return features, weights[features]
 
-    def _all_arrays(self) -> Arrays:
+    def _all_arrays(self) -> Buffers:
         return {
             f"{k}/{name}": array
             for k, learner in enumerate(self.learners)
@@ -124,20 +125,22 @@ class OneVsAll(Learner):
                 f"label {labels[at]:g} at position {at} is invalid: must be a class 0 to {self.classes - 1}"
             )
 
-    def _empty(self, n: int) -> Floats:
-        return np.empty((n, self.classes))
+    def new_predictions(self, n: int) -> View:
+        """Room for the scores of n rows, one per class."""
+        return zeros((n, self.classes))
 
     def _reserve(self, largest: int, widest: int) -> None:
         for learner in self.learners:
             learner._reserve(largest, widest)
 
-    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
-        self._fill(out, lambda k: self.learners[k].learn(rows, np.where(labels == k, 1.0, -1.0), weights))
+    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
+        codes = np.asarray(labels)
+        self._fill(out, lambda k: self.learners[k].learn(rows, np.where(codes == k, 1.0, -1.0), weights))
 
-    def _predict(self, rows: _native.Rows, out: Floats) -> None:
+    def _predict(self, rows: _native.Rows, out: Vector) -> None:
         self._fill(out, lambda k: self.learners[k].predict(rows))
 
-    def _fill(self, out: Floats, column: Callable[[int], Floats]) -> None:
+    def _fill(self, out: Vector, column: Callable[[int], Floats]) -> None:
         """Column k of `out` by `column(k)`, several at a time."""
         if self.threads > 1:
             from concurrent.futures import ThreadPoolExecutor  # slow to import
@@ -146,8 +149,7 @@ class OneVsAll(Learner):
                 columns = list(pool.map(column, range(self.classes)))
         else:
             columns = list(map(column, range(self.classes)))
-        for k, numbers in enumerate(columns):
-            out[:, k] = numbers
+        np.stack(columns, axis=1, out=np.asarray(out))
 
 
 def _learner_class(name: str) -> type[Learner]:

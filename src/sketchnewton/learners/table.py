@@ -6,8 +6,8 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 from sketchnewton import _native
-from sketchnewton.core.state import zeros
-from sketchnewton.core.types import Floats, Integers, NDArray, np
+from sketchnewton.core.state import Buffers, State, Vector, View, zeros
+from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.base import Arrays, Learner
 
 FIRST_CAPACITY = 1024
@@ -23,15 +23,28 @@ class FeatureTable:
     """
 
     def __init__(self, columns: int, dtype: str) -> None:
-        self.columns = columns
         self.dtype = dtype
-        self.rows = self._zeros(0)
-        self.active: Integers = zeros(0, "int64")
+        self.width = _native.padded_columns(columns)
+        self._memory = State({"table": self._zeros(0), "active": zeros(0, "int64")})
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """Row i belongs to feature i."""
+        return self._memory["table"]
+
+    @property
+    def active(self) -> NDArray[np.int64]:
+        """The features learned from, first of all."""
+        return self._memory["active"]
 
     @property
     def capacity(self) -> int:
         """How many features the table has room for."""
-        return len(self.rows)
+        return len(self._memory.view("active"))
+
+    def views(self) -> dict[str, View]:
+        """The table and the list of features, by the names that kernels know."""
+        return self._memory.views()
 
     def grow(self, largest: int, count: int) -> bool:
         """Make room for feature `largest`; `count` features are active. True if the arrays have moved."""
@@ -42,28 +55,30 @@ class FeatureTable:
             rows = self._zeros(capacity)
             active = zeros(capacity, "int64")
         except (MemoryError, ValueError, OverflowError, TypeError):
-            size = capacity * self.rows.shape[1] * ITEM_SIZE[self.dtype] / 2**30
+            size = capacity * self.width * ITEM_SIZE[self.dtype] / 2**30
             raise MemoryError(
                 f"feature index {largest} needs a table of {size:.3g} GB: renumber or hash the features"
             ) from None
-        _native.copy_rows(self.rows, rows, self.active, count)
-        active[:count] = self.active[:count]
-        self.rows, self.active = rows, active
+        listed = self._memory.view("active")
+        _native.copy_rows(self._memory.view("table"), rows, listed, count)
+        active[:count] = listed[:count]
+        self._memory.update({"table": rows, "active": active})
         return True
 
-    def arrays(self, count: int) -> dict[str, NDArray[Any]]:
+    def saved(self, count: int) -> dict[str, View]:
         """What a model file keeps: the active features and their rows."""
-        features, rows = zeros(count, "int64"), zeros((count, self.rows.shape[1]), self.dtype)
-        features[:] = self.active[:count]
-        _native.gather_rows(self.rows, rows, self.active, count)
+        active = self._memory.view("active")
+        features, rows = zeros(count, "int64"), zeros((count, self.width), self.dtype)
+        features[:] = active[:count]
+        _native.gather_rows(self._memory.view("table"), rows, active, count)
         return {"features": features, "table": rows}
 
-    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take back what `arrays` gave."""
+    def restore(self, arrays: Arrays) -> None:
+        """Take back what `saved` gave."""
         features, rows = arrays["features"], arrays["table"]
         if features.dtype != np.int64 or features.ndim != 1 or rows.dtype != self.dtype:
             raise ValueError("the feature table has the wrong type")
-        if rows.shape != (len(features), self.rows.shape[1]):
+        if rows.shape != (len(features), self.width):
             raise ValueError("the feature table has the wrong shape")
         if len(features):
             if features.min() < 0 or len(np.unique(features)) != len(features):
@@ -72,27 +87,25 @@ class FeatureTable:
         self.rows[features] = rows
         self.active[: len(features)] = features
 
-    def _zeros(self, capacity: int) -> NDArray[Any]:
-        return zeros((capacity, _native.padded_columns(self.columns)), self.dtype)
+    def _zeros(self, capacity: int) -> View:
+        return zeros((capacity, self.width), self.dtype)
 
 
 class TableLearner(Learner):
     """A learner whose state is a feature table and a few small arrays."""
 
-    takes_views: bool = False
-    """Does it learn rows whose labels, weights and predictions are memoryviews, without NumPy?"""
     _kernel: _native.TableKernel  # views of the arrays; made anew whenever an array is replaced
     _scale_column: ClassVar[int] = 1  # of the table; greater than zero for features learned from
 
     def __init__(self, columns: int, **parameters: Any) -> None:
         super().__init__(**parameters)
         self._table = FeatureTable(columns, parameters["dtype"])
-        self._arrays["counts"] = zeros(3, "int64")  # rounds, active features, dimension
+        self._state["counts"] = zeros(3, "int64")  # rounds, active features, dimension
 
     @property
     def dimension(self) -> int:
         """1 + the largest feature index learned from."""
-        return int(self._arrays["counts"][2])
+        return int(self._state.view("counts")[2])
 
     @property
     def weights(self) -> Floats:
@@ -106,57 +119,48 @@ class TableLearner(Learner):
     @property
     def features_seen(self) -> int:
         """How many features have been learned from."""
-        return len(self._seen)
+        return int(self._state.view("counts")[1])
 
     @property
     def _seen(self) -> NDArray[np.int64]:
-        return self._table.active[: int(self._arrays["counts"][1])]
-
-    def settle(self) -> None:
-        """Let NumPy take over the arrays of a learner that was made before it was there."""
-        with self._lock:
-            self._arrays = {name: np.asarray(array) for name, array in self._arrays.items()}
-            self._table.rows, self._table.active = (
-                np.asarray(self._table.rows),
-                np.asarray(self._table.active),
-            )
+        return self._table.active[: self.features_seen]
 
     @abstractmethod
     def _bind(self) -> _native.TableKernel:
         """The kernel over the arrays as they are now."""
 
-    def _views(self) -> Arrays:
+    def _views(self) -> dict[str, View]:
         """All arrays by the names that kernels know; a new dictionary, which the kernel keeps."""
-        return {**self._arrays, "table": self._table.rows, "active": self._table.active}
+        return self._state.views() | self._table.views()
 
     def _counters_fit(self) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""
         return True
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if self._table.grow(largest, int(self._arrays["counts"][1])):
+        if self._table.grow(largest, self.features_seen):
             self._kernel = self._bind()
 
-    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
+    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
         self._kernel.learn(rows, labels, weights, out)
 
     def _learn_one(self, row: _native.Rows, label: float) -> float:
         return self._kernel.learn_one(row, label)
 
-    def _predict(self, rows: _native.Rows, out: Floats) -> None:
+    def _predict(self, rows: _native.Rows, out: Vector) -> None:
         self._kernel.predict(rows, out)
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
             return self._seen.copy(), self._table.rows[self._seen, 0].astype(np.float64)
 
-    def _all_arrays(self) -> Arrays:
-        return self._arrays | self._table.arrays(int(self._arrays["counts"][1]))
+    def _all_arrays(self) -> Buffers:
+        return {**super()._all_arrays(), **self._table.saved(self.features_seen)}
 
     def _restore(self, arrays: Arrays) -> None:
         super()._restore(arrays)
         self._table.restore(arrays)
-        rounds, active, dimension = self._arrays["counts"]
+        rounds, active, dimension = self._state.view("counts").tolist()
         largest = self._seen.max(initial=-1) if active == len(arrays["features"]) else None
         fits = rounds >= 0 and largest is not None and dimension == largest + 1
         scales = arrays["table"][:, self._scale_column]

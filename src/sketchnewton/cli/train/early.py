@@ -5,20 +5,17 @@ Neither this module nor any other that a plain run of `skn train` imports may im
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sketchnewton import _native
-from sketchnewton.cli.train.learner import make_learner, positive_label
+from sketchnewton.cli.train.learner import positive_label
 from sketchnewton.core.batch import Batch, View, Views
-from sketchnewton.core.state import before_numpy, zeros
 from sketchnewton.core.types import Floats
-from sketchnewton.learners import Learner
 from sketchnewton.learners.rows import LARGEST_VALUE
 from sketchnewton.learners.table import TableLearner
 
-__all__ = ["Early", "Learned", "Plain", "make_early_learner"]
+__all__ = ["Early", "Learned", "Plain"]
 
 
 class Learned(NamedTuple):
@@ -40,12 +37,6 @@ class Plain(NamedTuple):
     labels: Floats
 
 
-def make_early_learner(args: argparse.Namespace) -> Learner:
-    """A new learner, as the options say, whose arrays may be memoryviews until it is settled."""
-    with before_numpy():
-        return make_learner(args)
-
-
 class Early:
     """Learns batches of plain rows, as `Learner.learn` would. All else is for those who have NumPy."""
 
@@ -60,8 +51,7 @@ class Early:
         if labels is None or not _weights_are_sound(batch.views.weights):
             return None
         try:
-            with before_numpy():
-                self._learner.reserve(batch.rows)
+            self._learner.reserve(batch.rows)
         except (ValueError, MemoryError):
             return None
         return Plain(batch, labels)
@@ -75,11 +65,9 @@ class Early:
             end = min(n, begin + (1 << self._rows.bit_length()) - self._rows) if in_steps else n
             weights = None if all_weights is None else all_weights[begin:end]
             tags = None if batch.tags is None else batch.tags[begin:end]
-            with before_numpy():
-                learned = Learned(labels[begin:end], weights, tags, zeros(end - begin))
-                self._learner.learn_into(
-                    learned.predictions, batch.rows.part(begin, end), learned.labels, weights
-                )
+            predictions: Any = self._learner.new_predictions(end - begin)
+            learned = Learned(labels[begin:end], weights, tags, predictions)
+            self._learner.learn_into(predictions, batch.rows.part(begin, end), learned.labels, weights)
             self._rows += end - begin
             begin = end
             yield learned

@@ -24,7 +24,7 @@ from sketchnewton.cli.io.files import (
 from sketchnewton.cli.io.predictions import PredictionFormat
 from sketchnewton.cli.io.signals import GracefulStop
 from sketchnewton.cli.train import table
-from sketchnewton.cli.train.early import Early, Learned, make_early_learner
+from sketchnewton.cli.train.early import Early, Learned
 from sketchnewton.cli.train.learner import (
     class_count,
     describe,
@@ -128,19 +128,10 @@ class Training:
         more = (args.multiclass, args.holdout, args.checkpoint_every, args.readable)
         if args.dry_run or any(option is not None for option in more):
             return make_learner(args)
-        learner = make_early_learner(args)
+        learner = make_learner(args)
         if isinstance(learner, TableLearner):
-            if learner.takes_views:
-                self._early = Early(learner)
-            else:
-                learner.settle()
+            self._early = Early(learner)
         return learner
-
-    def _settle(self) -> None:
-        """From here on NumPy is needed."""
-        if self._early is not None and isinstance(self.learner, TableLearner):
-            self.learner.settle()
-        self._early = None
 
     def _remember_data(self) -> None:
         notes, wanted = self.learner.notes, self.data.remembered()
@@ -304,7 +295,7 @@ class Training:
                 del batch, plain  # before the next is asked for: memory for one batch less
             else:
                 return
-            self._settle()
+            self._early = None  # from here on NumPy is needed
             rest = self._unlearned(at, itertools.chain([batch], batches), self.pupil.row)
             del batch  # as above
         yield from rest if steps is None else cut_for_reports(rest, steps)
@@ -391,7 +382,6 @@ class Training:
         """Score the test file without learning from it."""
         if self.args.test is None or self.stop.signal is not None:
             return
-        self._settle()
         score = new_score(self.learner)
         test = self.data.other(self.args.test)
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.adagrad.hadamard import hadamard_projection
 from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
@@ -55,11 +56,9 @@ class DenseAdaGrad(CompositeLearner):
         super().__init__(clip=clip, classes=classes, form=form, **parameters)
         self._clip = checked_clip(clip)
         outputs = classes or 1
-        self._arrays = {
-            "counts": np.zeros(2, np.int64),  # rounds, dimension
-            "intercept": np.zeros((outputs, 3)),  # value, √Σg², −Σg
-            **self._fresh(0),
-        }
+        self._state["counts"] = zeros(2, "int64")  # rounds, dimension
+        self._state["intercept"] = zeros((outputs, 3))  # value, √Σg², −Σg
+        self._state.update(self._fresh(0))
         self._metrics: list[Metric | None] = [None] * outputs
 
     @property
@@ -70,13 +69,13 @@ class DenseAdaGrad(CompositeLearner):
     @property
     def dimension(self) -> int:
         """1 + the largest feature index learned from."""
-        return int(self._arrays["counts"][1])
+        return int(self._state.view("counts")[1])
 
     @property
     def weights(self) -> Floats:
         """The weight of each feature: `weights[i]` belongs to feature i."""
         with self._lock:
-            w: Floats = self._arrays["weights"].copy()
+            w: Floats = self._state["weights"].copy()
         return w[:, 0] if self._params["classes"] is None else w
 
     @property
@@ -86,7 +85,7 @@ class DenseAdaGrad(CompositeLearner):
 
     def _learned_matrix(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
-            w = self._arrays["weights"]
+            w = self._state["weights"]
             features = np.flatnonzero(w.any(axis=1))
             return features, w[features]
 
@@ -115,14 +114,14 @@ class DenseAdaGrad(CompositeLearner):
     def _grow(self, d: int) -> None:
         fresh = self._fresh(d)
         for name, array in fresh.items():
-            old = self._arrays[name]
+            old = self._state[name]
             array[tuple(slice(n) for n in old.shape)] = old
-        self._arrays |= fresh
-        self._arrays["counts"][1] = d
+        self._state.update(fresh)
+        self._state["counts"][1] = d
         self._metrics = [None] * self._outputs
 
-    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
-        scores = self._scores(out)
+    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
+        scores = np.asarray(self._scores(out))
         for i in range(len(labels)):
             h = 1.0 if weights is None else float(weights[i])
             x = np.zeros(self.dimension)
@@ -131,7 +130,7 @@ class DenseAdaGrad(CompositeLearner):
                 self._grow(last + 1)
                 x = np.zeros(self.dimension)
                 _native.spread_row(rows, i, x)
-            scores[i] = x @ self._arrays["weights"] + self._arrays["intercept"][:, 0]
+            scores[i] = x @ self._state["weights"] + self._state["intercept"][:, 0]
             if self._params["classes"] is None and abs(scores[i, 0]) > self._clip:
                 bounded = np.copysign(self._clip, scores[i, 0])
                 if h:
@@ -140,17 +139,17 @@ class DenseAdaGrad(CompositeLearner):
             if h:
                 self._learn_row(x, self._slopes(scores[i], labels[i], h))
 
-    def _predict(self, rows: _native.Rows, out: Floats) -> None:
+    def _predict(self, rows: _native.Rows, out: Vector) -> None:
         self._predict_scores(rows, out)
         if self._params["classes"] is None:
-            np.clip(out, -self._clip, self._clip, out=out)
+            np.clip(out, -self._clip, self._clip, out=np.asarray(out))
 
-    def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
-        scores = self._scores(out)
+    def _predict_scores(self, rows: _native.Rows, out: Vector) -> None:
+        scores = np.asarray(self._scores(out))
         x = np.zeros(self.dimension)
         for i in range(len(out)):
             _native.spread_row(rows, i, x)
-            scores[i] = x @ self._arrays["weights"] + self._arrays["intercept"][:, 0]
+            scores[i] = x @ self._state["weights"] + self._state["intercept"][:, 0]
 
     def _slopes(self, scores: Floats, label: float, h: float) -> Floats:
         if self._params["classes"] is None:
@@ -161,7 +160,7 @@ class DenseAdaGrad(CompositeLearner):
         return h * slopes
 
     def _learn_row(self, x: Floats, slopes: Floats) -> None:
-        self._arrays["counts"][0] += 1
+        self._state["counts"][0] += 1
         for k in range(self._outputs):
             g = slopes[k] * x
             if g.any():
@@ -172,15 +171,15 @@ class DenseAdaGrad(CompositeLearner):
             self._learn_intercepts(slopes)
 
     def _step(self, k: int, g: Floats) -> None:
-        c, w = self._composite, self._arrays["weights"]
+        c, w = self._composite, self._state["weights"]
         if c.plain and not g.any():
             return
-        self._arrays["sums"][:, k] += g
+        self._state["sums"][:, k] += g
         times = c.times(self.rows_seen)
         if c.l1:
             w[:, k] = self._solve_l1(k, g, times * c.l1, times * c.l2)
         elif c.averaging:
-            w[:, k] = -c.eta * self._known(k).solve(self._arrays["sums"][:, k], times * c.l2)
+            w[:, k] = -c.eta * self._known(k).solve(self._state["sums"][:, k], times * c.l2)
         else:
             w[:, k] -= c.eta * self._known(k).solve(g + c.l2 * w[:, k], times * c.l2)
 
@@ -188,14 +187,14 @@ class DenseAdaGrad(CompositeLearner):
         c, metric = self._composite, self._known(k)
         R = metric.Q * np.sqrt(np.maximum(metric.h - c.sigma, 0.0))
         if c.averaging:
-            center, pull = np.zeros(self.dimension), -c.eta * self._arrays["sums"][:, k]
+            center, pull = np.zeros(self.dimension), -c.eta * self._state["sums"][:, k]
         else:
-            center, pull = self._arrays["weights"][:, k], -c.eta * g
+            center, pull = self._state["weights"][:, k], -c.eta * g
         R, center, pull = (np.ascontiguousarray(a) for a in (R, center, pull))
         return _native.proximal_newton(R, center, pull, c.sigma, l1, l2)
 
     def _learn_intercepts(self, slopes: Floats) -> None:
-        at, c = self._arrays["intercept"], self._composite
+        at, c = self._state["intercept"], self._composite
         at[:, 1] = np.hypot(at[:, 1], slopes)
         at[:, 2] -= slopes
         h = c.sigma + at[:, 1]
@@ -203,12 +202,12 @@ class DenseAdaGrad(CompositeLearner):
 
     def _project(self, x: Floats, excess: float) -> None:
         """To where |βᵀx| ≤ C, the shortest way in the norm of H."""
-        at = self._arrays["intercept"][0]
+        at = self._state["intercept"][0]
         free = 1.0 / (self._composite.sigma + at[1]) if self._params["intercept"] else 0.0
         Px = self._known(0).solve(x)
         quadratic = x @ Px + free
         if quadratic > 0:
-            self._arrays["weights"][:, 0] -= excess / quadratic * Px
+            self._state["weights"][:, 0] -= excess / quadratic * Px
             at[0] -= excess / quadratic * free
 
     def _known(self, k: int) -> Metric:
@@ -221,9 +220,9 @@ class DenseAdaGrad(CompositeLearner):
         d = len(arrays["weights"])
         if not 0 <= d <= LARGEST:
             raise ValueError("it has too many features")
-        self._arrays |= self._fresh(d)
+        self._state.update(self._fresh(d))
         super()._restore(arrays)
-        rounds, dimension = self._arrays["counts"]
+        rounds, dimension = self._state["counts"].tolist()
         if rounds < 0 or dimension != d:
             raise ValueError("its counters contradict its arrays")
         self._metrics = [None] * self._outputs
@@ -271,17 +270,17 @@ class FullAdaGrad(DenseAdaGrad):
     def spectrum(self) -> Floats:
         """The eigenvalues of Σggᵀ, largest first; one row per class if there are several."""
         with self._lock:
-            values = np.linalg.eigvalsh(self._arrays["G"])[:, ::-1]
+            values = np.linalg.eigvalsh(self._state["G"])[:, ::-1]
         return np.asarray(values if self._params["classes"] else values[0], np.float64)
 
     def _fresh(self, d: int) -> Arrays:
         return {**super()._fresh(d), "G": np.zeros((self._outputs, d, d))}
 
     def _take(self, k: int, g: Floats) -> None:
-        self._arrays["G"][k] += np.outer(g, g)
+        self._state["G"][k] += np.outer(g, g)
 
     def _metric(self, k: int) -> Metric:
-        values, V = np.linalg.eigh(self._arrays["G"][k])
+        values, V = np.linalg.eigh(self._state["G"][k])
         return Metric(V, None, self._composite.sigma + np.sqrt(np.maximum(values, 0.0)), np.inf)
 
 
@@ -340,10 +339,10 @@ class AdaLR(_RangeFinder):
         return {**super()._fresh(d), "G": np.zeros((self._outputs, d, d))}
 
     def _take(self, k: int, g: Floats) -> None:
-        self._arrays["G"][k] += np.outer(g, g)
+        self._state["G"][k] += np.outer(g, g)
 
     def _metric(self, k: int) -> Metric:
-        G = self._arrays["G"][k]
+        G = self._state["G"][k]
         Q, _ = np.linalg.qr(G @ hadamard_projection(np.arange(len(G)), self._m, self._seed))
         _, values, Vt = np.linalg.svd(Q.T @ G, full_matrices=False)
         return Metric(Vt.T, None, self._composite.sigma + np.sqrt(values), np.inf)
@@ -375,7 +374,7 @@ class RadaGrad(_RangeFinder):
     def _take(self, k: int, g: Floats) -> None:
         from scipy.linalg import qr_update  # takes longer to load than all learners
 
-        Q, R = self._arrays["Q"], self._arrays["R"]
+        Q, R = self._state["Q"], self._state["R"]
         u = np.zeros(Q.shape[1])
         u[: len(g)] = g
         used = np.flatnonzero(g)
@@ -385,6 +384,6 @@ class RadaGrad(_RangeFinder):
             Q[k], R[k] = np.linalg.qr(Q[k] @ R[k])
 
     def _metric(self, k: int) -> Metric:
-        U, values, _ = np.linalg.svd(self._arrays["R"][k])
-        Q = self._arrays["Q"][k, : self.dimension]
+        U, values, _ = np.linalg.svd(self._state["R"][k])
+        Q = self._state["Q"][k, : self.dimension]
         return Metric(Q, U, self._composite.sigma + np.sqrt(values), 1.0)

@@ -6,6 +6,7 @@ import math
 from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
 from sketchnewton.learners.base import Arrays, Learner
@@ -72,7 +73,7 @@ class AdaGrad(CompositeLearner, RangedLearner):
                 "clip='auto' is invalid: it goes with neither a penalty, nor dual averaging, nor classes"
             )
         # value, √Σg²; or value, √Σg², −Σg of each class
-        self._arrays["intercept"] = np.zeros(2 if self._plain else (self._outputs, 3))
+        self._state["intercept"] = zeros(2 if self._plain else (self._outputs, 3))
         self._kernel = self._bind()
 
     @property
@@ -103,11 +104,11 @@ class AdaGrad(CompositeLearner, RangedLearner):
             w[i, at], root[i, at] = learner._table.rows[learner._seen, :2].T.astype(np.float64)
         sigma = self._composite.sigma * np.array([share, 1 - share])
         metric = sigma[:, None] + root
-        rows = np.zeros((len(features), self._table.rows.shape[1]), self._table.dtype)
+        rows = np.zeros((len(features), self._table.width), self._table.dtype)
         largest = np.finfo(self._table.dtype).max
         rows[:, 0] = (metric * w).sum(axis=0) / metric.sum(axis=0)
         rows[:, 1] = np.clip(np.hypot(*root), np.finfo(self._table.dtype).tiny, largest)
-        values = np.array([learner._arrays["intercept"] for learner in (self, other)])
+        values = np.array([learner._state["intercept"] for learner in (self, other)])
         known = sigma + values[:, 1]
         counts = np.array(
             [self.rows_seen + other.rows_seen, len(features), max(self.dimension, other.dimension)]
@@ -127,7 +128,7 @@ class AdaGrad(CompositeLearner, RangedLearner):
         make_composite = _native.composite_adagrad64 if double else _native.composite_adagrad32
         return make_composite(problem, self._composite.native(), intercept, views)
 
-    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
+    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
         if self._plain:
             super()._learn(rows, labels, weights, out)
         else:
@@ -137,17 +138,18 @@ class AdaGrad(CompositeLearner, RangedLearner):
         kind = RangedLearner if self._plain else Learner
         return kind._learn_one(self, row, label)
 
-    def _predict(self, rows: _native.Rows, out: Floats) -> None:
+    def _predict(self, rows: _native.Rows, out: Vector) -> None:
         if self._plain:
             super()._predict(rows, out)
         else:
             self._kernel.predict(rows, self._scores(out))
 
-    def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
+    def _predict_scores(self, rows: _native.Rows, out: Vector) -> None:
         kernel = self._bind(clip=math.inf)
         kernel.predict(rows, out if self._plain else self._scores(out))
-        out *= self._unit
-        out += self._offset
+        scores = np.asarray(out)
+        scores *= self._unit
+        scores += self._offset
 
     def _learned_matrix(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:

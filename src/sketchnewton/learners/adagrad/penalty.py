@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.state import Vector, View, reshaped, zeros
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.base import Learner, checked, checked_size
 from sketchnewton.learners.rows import as_rows, checked_scan
@@ -75,7 +76,7 @@ class CompositeLearner(Learner):
     @property
     def intercepts(self) -> Floats:
         """The constants that are added to the scores, one per class."""
-        values: Floats = np.atleast_2d(self._arrays["intercept"])[:, 0].copy()
+        values: Floats = np.atleast_2d(self._state["intercept"])[:, 0].copy()
         return values
 
     @property
@@ -83,19 +84,19 @@ class CompositeLearner(Learner):
         """The constant that is added to every score; 0 without an intercept."""
         if self._params["classes"] is not None:
             raise AttributeError("a learner of several classes has `intercepts`")
-        return float(self._arrays["intercept"].flat[0])
+        return float(self._state["intercept"].flat[0])
 
     def score(self, X: Any) -> Floats:
         """wᵀx + b for each row and class: what `predict` gives before it is clipped."""
         rows = as_rows(X)
         checked_scan(rows)
-        scores = self._empty(len(rows))
+        scores = self.new_predictions(len(rows))
         with self._lock:
             self._predict_scores(rows, scores)
-        return scores
+        return np.asarray(scores)
 
     @abstractmethod
-    def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
+    def _predict_scores(self, rows: _native.Rows, out: Vector) -> None:
         """The same as `_predict`, without a bound."""
 
     @property
@@ -117,13 +118,15 @@ class CompositeLearner(Learner):
     def _learn_one(self, row: _native.Rows, label: float) -> float:
         return Learner._learn_one(self, row, label)
 
-    def _empty(self, n: int) -> Floats:
+    def new_predictions(self, n: int) -> View:
+        """Room for the scores of n rows, one per class if there are several."""
         classes = self._params["classes"]
-        return np.empty(n) if classes is None else np.empty((n, classes))
+        return zeros(n if classes is None else (n, classes))
 
-    def _scores(self, out: Floats) -> Floats:
+    def _scores(self, out: Vector) -> View:
         """The same memory as rows × outputs."""
-        return out.reshape(len(out), self._outputs)
+        shape = (len(out), self._outputs)
+        return reshaped(out, shape) if len(out) else zeros(shape)
 
     @abstractmethod
     def _learned_matrix(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Floats]:

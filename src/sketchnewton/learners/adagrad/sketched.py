@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.state import Buffers, Vector, zeros
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
 from sketchnewton.learners.adagrad.states import AdaptiveSketch, FrequentBasis, ProjectionBasis
@@ -115,15 +116,15 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
             dtype=table_dtype(dtype),
             random_state=random_state,
         )
-        self._arrays["intercept"] = np.zeros((outputs, 3))  # value, root of its second moment, −Σg
-        self._arrays |= self._sketch.fresh()
+        self._state["intercept"] = zeros((outputs, 3))  # value, root of its second moment, −Σg
+        self._state.update(self._sketch.fresh())
         self._kernel = self._bind()
 
     @property
     def spectrum(self) -> Floats:
         """The eigenvalues of the sketch SᵀS, largest first; one row per class if each has its own."""
         with self._lock:
-            values = self._sketch.spectra(self._arrays)
+            values = self._sketch.spectra(self._state)
         return values[0] if self._blocks == 1 else values
 
     @property
@@ -134,9 +135,9 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         """
         with self._lock:
             rows = self._settled()
-            S = np.zeros((self._blocks, self._sketch.height(self._arrays), self.dimension))
+            S = np.zeros((self._blocks, self._sketch.height(self._state), self.dimension))
             for block in range(self._blocks):
-                part = self._sketch.matrix(self._arrays, block, rows[:, self._basis_columns(block)])
+                part = self._sketch.matrix(self._state, block, rows[:, self._basis_columns(block)])
                 S[block][: len(part), self._seen] = part
         return S[0] if self._blocks == 1 else S
 
@@ -155,14 +156,14 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
                 for k in range(self._shared):
                     first = 0 if block == 0 else part.start - 1
                     column = first if k == 0 else part.start + self._sketch.further + k - 1
-                    scale = self._arrays["a"][block]
-                    inside = basis @ self._sketch.coefficients(self._arrays, block, k)
+                    scale = self._state["a"][block]
+                    inside = basis @ self._sketch.coefficients(self._state, block, k)
                     values[:, block * self._shared + k] = scale * (rows[:, column] + inside)
             return self._seen.copy(), values * self._unit
 
     def _settled(self) -> Floats:
         """The table's rows of the features seen, with all work done that a sketch has put off."""
-        rows = np.empty((len(self._seen), self._table.rows.shape[1]), self._table.dtype)
+        rows = np.empty((len(self._seen), self._table.width), self._table.dtype)
         self._kernel.settled(rows)
         return rows.astype(np.float64)
 
@@ -174,11 +175,11 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         return self._sketch.kernel(problem, composite, self._params["intercept"], self._views())
 
     def _learn_in_units(
-        self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats
+        self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector
     ) -> None:
         self._kernel.learn(rows, labels, weights, self._scores(out))
 
-    def _predict_in_units(self, kernel: Any, rows: _native.Rows, out: Floats) -> None:
+    def _predict_in_units(self, kernel: Any, rows: _native.Rows, out: Vector) -> None:
         kernel.predict(rows, self._scores(out))
 
     def _learn_one(self, row: _native.Rows, label: float) -> float:
@@ -189,28 +190,29 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         """The constant that is added to every score; 0 without an intercept."""
         return self._offset + self._unit * super().intercept_
 
-    def _predict_scores(self, rows: _native.Rows, out: Floats) -> None:
+    def _predict_scores(self, rows: _native.Rows, out: Vector) -> None:
         self._bind(clip=math.inf).predict(rows, self._scores(out))
-        out *= self._unit
-        out += self._offset
+        scores = np.asarray(out)
+        scores *= self._unit
+        scores += self._offset
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if self._sketch.reserve(self._arrays, widest):
+        if self._sketch.reserve(self._state, widest):
             self._kernel = self._bind()
         super()._reserve(largest, widest)
 
-    def _all_arrays(self) -> Arrays:
-        return {**super()._all_arrays(), **self._sketch.saved(self._arrays)}
+    def _all_arrays(self) -> Buffers:
+        return {**super()._all_arrays(), **self._sketch.saved(self._state)}
 
     def _restore(self, arrays: Arrays) -> None:
         arrays = self._sketch.restored(arrays)
-        if "touched" in self._arrays:
-            self._arrays["touched"] = np.zeros_like(arrays["touched"], np.int64)
+        if "touched" in self._state:
+            self._state["touched"] = zeros(arrays["touched"].shape, "int64")
         super()._restore(arrays)
 
     def _counters_fit(self) -> bool:
         rows: NDArray[Any] = self._table.rows[self._seen]
         return super()._counters_fit() and all(
-            self._sketch.fits(self._arrays, block, self._seen, rows[:, self._basis_columns(block)])
+            self._sketch.fits(self._state, block, self._seen, rows[:, self._basis_columns(block)])
             for block in range(self._blocks)
         )

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.state import State, View, filled, zeros
 from sketchnewton.core.types import Floats, Integers, NDArray, np
 from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.curvature.base import padded4
@@ -17,7 +18,7 @@ GROUP, LEVELS = 16, 4  # of MapState in native/delayed_maps.hpp
 
 
 class AdaptiveSketch(ABC):
-    """One kind of sketch. It has no state of its own: the learner's arrays are passed in.
+    """One kind of sketch. It has no state of its own: the learner's is passed in.
 
     `columns` of the table, weights not counted, hold its basis; weights of classes beyond the first start
     `further` columns after the basis does.
@@ -28,12 +29,12 @@ class AdaptiveSketch(ABC):
 
     def __init__(self, m: int, dtype: str, blocks: int, weights: int) -> None:
         self._m, self._blocks, self._weights = m, blocks, weights
-        self._dtype = np.dtype(dtype)
+        self._dtype = dtype
 
-    def fresh(self) -> Arrays:
+    def fresh(self) -> dict[str, View]:
         """The small arrays of a learner that has seen nothing."""
         shape = (self._blocks, self._weights, padded4(self._size))
-        return {"a": np.ones(self._blocks), "b": np.zeros(shape), "u": np.zeros(shape)}
+        return {"a": filled([1.0] * self._blocks), "b": zeros(shape), "u": zeros(shape)}
 
     @property
     @abstractmethod
@@ -42,37 +43,37 @@ class AdaptiveSketch(ABC):
 
     @abstractmethod
     def kernel(
-        self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: Arrays
+        self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: dict[str, View]
     ) -> _native.AdaptiveKernel:
         """The compiled learner over these arrays."""
 
     @abstractmethod
-    def coefficients(self, arrays: Arrays, block: int, k: int) -> Floats:
+    def coefficients(self, state: State, block: int, k: int) -> Floats:
         """How the k-th weight of a block depends on the basis columns of a feature's row."""
 
     @abstractmethod
-    def matrix(self, arrays: Arrays, block: int, columns: Floats) -> Floats:
+    def matrix(self, state: State, block: int, columns: Floats) -> Floats:
         """S, given a block's basis columns of all features."""
 
     @abstractmethod
-    def height(self, arrays: Arrays) -> int:
+    def height(self, state: State) -> int:
         """The most rows that `matrix` has."""
 
     @abstractmethod
-    def spectra(self, arrays: Arrays) -> Floats:
+    def spectra(self, state: State) -> Floats:
         """The eigenvalues of SᵀS of each block, largest first."""
 
     @abstractmethod
-    def fits(self, arrays: Arrays, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""
 
-    def reserve(self, arrays: Arrays, widest: int) -> bool:
+    def reserve(self, state: State, widest: int) -> bool:
         """Make room for rows of `widest` non-zeros. True if an array was replaced."""
         return False
 
-    def saved(self, arrays: Arrays) -> Arrays:
+    def saved(self, state: State) -> dict[str, View]:
         """The arrays as a model file keeps them: without spare room."""
-        return arrays
+        return state.views()
 
     def restored(self, arrays: Arrays) -> Arrays:
         """The arrays as a kernel wants them, from what `saved` gave."""
@@ -92,41 +93,41 @@ class ProjectionBasis(AdaptiveSketch):
     def _size(self) -> int:
         return self._m
 
-    def fresh(self) -> Arrays:
+    def fresh(self) -> dict[str, View]:
         """The small arrays of a learner that has seen nothing."""
         return {
             **super().fresh(),
-            "sketch_counts": np.zeros((self._blocks, 2), np.int64),  # updates, touched
-            "G": np.zeros((self._blocks, self._m, padded4(self._m))),
+            "sketch_counts": zeros((self._blocks, 2), "int64"),  # updates, touched
+            "G": zeros((self._blocks, self._m, padded4(self._m))),
         }
 
     def kernel(
-        self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: Arrays
+        self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: dict[str, View]
     ) -> _native.AdaptiveKernel:
         """The compiled learner over these arrays."""
         return self._make(problem, composite, intercept, views, self._m, self._seed)
 
-    def coefficients(self, arrays: Arrays, block: int, k: int) -> Floats:
+    def coefficients(self, state: State, block: int, k: int) -> Floats:
         """The weights' part in the sketch is Sᵀb."""
         values = np.zeros(self.columns + self._weights - 1)
-        values[: self._m] = arrays["b"][block, k, : self._m]
+        values[: self._m] = state["b"][block, k, : self._m]
         return values
 
-    def matrix(self, arrays: Arrays, block: int, columns: Floats) -> Floats:
+    def matrix(self, state: State, block: int, columns: Floats) -> Floats:
         """S itself."""
         return columns[:, : self._m].T
 
-    def height(self, arrays: Arrays) -> int:
+    def height(self, state: State) -> int:
         """The most rows that `matrix` has."""
         return self._m
 
-    def spectra(self, arrays: Arrays) -> Floats:
+    def spectra(self, state: State) -> Floats:
         """The eigenvalues of SSᵀ, which are those of SᵀS."""
-        return np.asarray(np.linalg.eigvalsh(arrays["G"][:, :, : self._m])[:, ::-1], np.float64)
+        return np.asarray(np.linalg.eigvalsh(state["G"][:, :, : self._m])[:, ::-1], np.float64)
 
-    def fits(self, arrays: Arrays, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
-        return bool(arrays["sketch_counts"].min() >= 0 and arrays["a"].min() > 0)
+        return bool(state["sketch_counts"].min() >= 0 and state["a"].min() > 0)
 
 
 class FrequentBasis(AdaptiveSketch):
@@ -144,80 +145,84 @@ class FrequentBasis(AdaptiveSketch):
     def _size(self) -> int:
         return 2 * self._m - 1
 
-    def fresh(self) -> Arrays:
+    def fresh(self) -> dict[str, View]:
         """The small arrays of a learner that has seen nothing."""
         m, blocks = self._m, self._blocks
         maps = (self._q + self._weights - 1, padded4(self._q + self._weights))
         return {
             **super().fresh(),
             # rank of V, opened by G, rows in G, touched, entries met since the last sweep
-            "sketch_counts": np.zeros((blocks, 5), np.int64),
-            "alpha": np.zeros(blocks),
-            "doubt": np.ones(blocks),
-            "M": np.zeros((blocks, self._size, padded4(self._size))),
-            "C": np.zeros((blocks, m, padded4(self._q))),
-            "T": np.zeros((blocks, m, padded4(m))),
-            "touched": np.zeros((blocks, 0), np.int64),
-            "items": np.zeros((blocks, LEVELS), np.int64),
-            "suffix": np.zeros((blocks, LEVELS * GROUP, *maps), self._dtype),
+            "sketch_counts": zeros((blocks, 5), "int64"),
+            "alpha": zeros(blocks),
+            "doubt": filled([1.0] * blocks),
+            "M": zeros((blocks, self._size, padded4(self._size))),
+            "C": zeros((blocks, m, padded4(self._q))),
+            "T": zeros((blocks, m, padded4(m))),
+            "touched": zeros((blocks, 0), "int64"),
+            "items": zeros((blocks, LEVELS), "int64"),
+            "suffix": zeros((blocks, LEVELS * GROUP, *maps), self._dtype),
             # Zero pages until they are used: room for 65,536 epochs, then for their groups.
             **{
-                f"archive{level}": np.zeros((blocks, GROUP ** (LEVELS - level), *maps), self._dtype)
+                f"archive{level}": zeros((blocks, GROUP ** (LEVELS - level), *maps), self._dtype)
                 for level in range(LEVELS - 1)
             },
         }
 
     def kernel(
-        self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: Arrays
+        self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: dict[str, View]
     ) -> _native.AdaptiveKernel:
         """The compiled learner over these arrays."""
         return self._make(problem, composite, intercept, views, self._m, self._ridge)
 
-    def reserve(self, arrays: Arrays, widest: int) -> bool:
+    def reserve(self, state: State, widest: int) -> bool:
         """Make room for the features of an epoch."""
-        old = arrays["touched"]
-        size = int(arrays["sketch_counts"][:, 3].max()) + self._m * widest
-        if old.shape[1] >= size:
+        used = self._touched(state)
+        size = max(used) + self._m * widest
+        if state.shape("touched")[1] >= size:
             return False
-        arrays["touched"] = np.zeros((self._blocks, size), np.int64)
-        arrays["touched"][:, : old.shape[1]] = old
+        state["touched"] = state.heads("touched", used, size)
         return True
 
-    def _basis(self, arrays: Arrays, block: int) -> Floats:
+    def _touched(self, state: State) -> list[int]:
+        """How many features each block has touched."""
+        counts = state.view("sketch_counts")
+        return [int(counts[block, 3]) for block in range(self._blocks)]
+
+    def _basis(self, state: State, block: int) -> Floats:
         """W = [V; C V + T G] as a combination of a row's columns."""
-        rank, opened = arrays["sketch_counts"][block, :2]
+        rank, opened = state["sketch_counts"][block, :2]
         W = np.zeros((rank + opened, self.columns + self._weights - 1))
         W[:rank, 1 : 1 + rank] = np.eye(rank)
-        W[rank:, 1 : 1 + self._q] = arrays["C"][block, :opened, : self._q]
-        W[rank:, self._q + self._weights :] = arrays["T"][block, :opened, : self._m]
+        W[rank:, 1 : 1 + self._q] = state["C"][block, :opened, : self._q]
+        W[rank:, self._q + self._weights :] = state["T"][block, :opened, : self._m]
         return W
 
-    def coefficients(self, arrays: Arrays, block: int, k: int) -> Floats:
+    def coefficients(self, state: State, block: int, k: int) -> Floats:
         """The weights' part in the sketch is Wᵀb."""
-        W = self._basis(arrays, block)
-        return np.asarray(arrays["b"][block, k, : len(W)] @ W, np.float64)
+        W = self._basis(state, block)
+        return np.asarray(state["b"][block, k, : len(W)] @ W, np.float64)
 
-    def matrix(self, arrays: Arrays, block: int, columns: Floats) -> Floats:
+    def matrix(self, state: State, block: int, columns: Floats) -> Floats:
         """M^½ W."""
-        W = self._basis(arrays, block)
-        values, vectors = np.linalg.eigh(arrays["M"][block, : len(W), : len(W)])
+        W = self._basis(state, block)
+        values, vectors = np.linalg.eigh(state["M"][block, : len(W), : len(W)])
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         return np.asarray(root @ (W @ columns.T), np.float64)
 
-    def height(self, arrays: Arrays) -> int:
+    def height(self, state: State) -> int:
         """The most rows that `matrix` has."""
-        return int(arrays["sketch_counts"][:, :2].sum(axis=1).max())
+        return int(state["sketch_counts"][:, :2].sum(axis=1).max())
 
-    def spectra(self, arrays: Arrays) -> Floats:
+    def spectra(self, state: State) -> Floats:
         """The eigenvalues of M = W SᵀS Wᵀ."""
-        n = self.height(arrays)
-        return np.asarray(np.linalg.eigvalsh(arrays["M"][:, :n, :n])[:, ::-1], np.float64)
+        n = self.height(state)
+        return np.asarray(np.linalg.eigvalsh(state["M"][:, :n, :n])[:, ::-1], np.float64)
 
-    def fits(self, arrays: Arrays, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
-        rank, opened, filled, touched, met = arrays["sketch_counts"][block]
-        items = arrays["items"][block]
-        listed = arrays["touched"][block]
+        rank, opened, filled, touched, met = state["sketch_counts"][block]
+        items = state["items"][block]
+        listed = state["touched"][block]
         return bool(
             np.isin(columns[:, 0], np.arange(items[0] + 1)).all()
             and 0 <= rank < max(self._m, 2)
@@ -226,27 +231,25 @@ class FrequentBasis(AdaptiveSketch):
             and np.isin(listed[:touched], seen).all()
             and 0 <= items[0] < GROUP**LEVELS
             and all(items[level + 1] == items[level] // GROUP for level in range(LEVELS - 1))
-            and arrays["a"][block] > 0
-            and arrays["alpha"][block] >= 0
-            and arrays["doubt"][block] >= 1
+            and state["a"][block] > 0
+            and state["alpha"][block] >= 0
+            and state["doubt"][block] >= 1
             and met >= 0
         )
 
-    def saved(self, arrays: Arrays) -> Arrays:
+    def saved(self, state: State) -> dict[str, View]:
         """Only the maps and features that are in use."""
-        counts = arrays["sketch_counts"][:, 3]
-        touched = arrays["touched"][:, : int(counts.max())].copy()
-        touched[np.arange(touched.shape[1]) >= counts[:, None]] = 0
-        used = arrays["items"] // GROUP * GROUP
-        archives = {
-            f"archive{level}": arrays[f"archive{level}"][:, : used[:, level].max()]
-            for level in range(LEVELS - 1)
-        }
-        return {**arrays, **archives, "touched": touched}
+        used, items = self._touched(state), state.view("items")
+        kept = {"touched": state.heads("touched", used, max(used))}
+        for level in range(LEVELS - 1):
+            maps = max(int(items[block, level]) // GROUP * GROUP for block in range(self._blocks))
+            name = f"archive{level}"
+            kept[name] = state.heads(name, [maps] * self._blocks, maps)
+        return state.views() | kept
 
     def restored(self, arrays: Arrays) -> Arrays:
         """Room again for all maps."""
-        full = self.fresh()
+        full = State(self.fresh())
         archives = [name for name in full if name.startswith("archive")]
         for name in archives:
             kept, room = arrays[name], full[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sketchnewton.core.state import first, zeros
+from sketchnewton.core.state import State, View, zeros
 from sketchnewton.core.types import NDArray, np
 from sketchnewton.learners.base import Arrays
 
@@ -18,7 +18,7 @@ class MapArrays:
         self._maps = (size, width)
         self._dtype = dtype
 
-    def fresh(self) -> Arrays:
+    def fresh(self) -> dict[str, View]:
         """No epoch yet; archives are zero pages until they are used."""
         return {
             "items": zeros(LEVELS, "int64"),
@@ -29,32 +29,28 @@ class MapArrays:
             },
         }
 
-    def fits(self, arrays: Arrays, epochs: NDArray[Any]) -> bool:
+    def fits(self, state: State, epochs: NDArray[Any]) -> bool:
         """Are the counters possible, and those of the features, `epochs`, whole numbers that have been?"""
-        items = arrays["items"]
+        items = state["items"]
         return bool(
             np.isin(epochs, np.arange(items[0] + 1)).all()
             and 0 <= items[0] < GROUP**LEVELS
             and all(items[level + 1] == items[level] // GROUP for level in range(LEVELS - 1))
         )
 
-    def saved(self, arrays: Arrays) -> Arrays:
-        """Only the maps that are in use."""
-        items = arrays["items"]
+    def saved(self, state: State) -> dict[str, View]:
+        """The archives, only as far as they are in use."""
+        items = state.view("items")
         used = {f"archive{level}": int(items[level]) // GROUP * GROUP for level in range(LEVELS - 1)}
-        return {name: first(array, used[name]) if name in used else array for name, array in arrays.items()}
+        return {name: state.head(name, length) for name, length in used.items()}
 
     def restored(self, arrays: Arrays) -> Arrays:
         """Room again for all maps."""
-        full = self.fresh()
+        room = State(self.fresh())
         for level in range(LEVELS - 1):
             name = f"archive{level}"
-            kept = arrays[name]
-            if (
-                kept.dtype != self._dtype
-                or kept.shape[1:] != full[name].shape[1:]
-                or len(kept) > len(full[name])
-            ):
+            kept, full = arrays[name], room[name]
+            if kept.dtype != full.dtype or kept.shape[1:] != full.shape[1:] or len(kept) > len(full):
                 raise ValueError(f"array {name!r} has the wrong type or shape")
-            full[name][: len(kept)] = kept
-        return {**arrays, **{name: full[name] for name in full if name.startswith("archive")}}
+            full[: len(kept)] = kept
+        return {**arrays, **{name: room[name] for name in room if name.startswith("archive")}}

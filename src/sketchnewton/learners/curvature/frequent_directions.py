@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.state import State, View, filled, zeros
 from sketchnewton.core.types import Floats, Integers, NDArray, np
 from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.curvature.base import LearnerSketch, Merged, padded4
@@ -28,96 +29,94 @@ class FrequentState(LearnerSketch):
         self._q = max(m - 1, 1)  # rows of V: a shrink leaves at most m − 1
         self.columns = V + self._q
         self.extra = m
-        self._dtype = np.dtype(dtype)
+        self._dtype = dtype
         self._make = _native.frequent_newton64 if dtype == "float64" else _native.frequent_newton32
 
-    def fresh(self) -> Arrays:
+    def fresh(self) -> dict[str, View]:
         """The small arrays of a learner that has seen nothing."""
         m, q = self._m, self._q
         n, width = 2 * m - 1, _native.padded_columns(2 + self.columns)
         return {
             # rank of V, directions opened by G, rows in G, entries met since the last sweep, group, slots in use
-            "sketch_counts": np.zeros(6, np.int64),
-            "shrunk": np.zeros(1),
-            "doubt": np.ones(1),
-            "M": np.zeros((n, padded4(n))),
-            "H": np.zeros((n, padded4(n))),
-            "C": np.zeros((m, padded4(q))),
-            "T": np.zeros((m, padded4(m))),
-            "spread": np.zeros(m),
-            "c": np.zeros(padded4(n)),
-            "recent": np.zeros(0, np.int64),
-            "slots": np.zeros((0, padded4(m)), self._dtype),
-            "group": np.zeros(0, np.int64),
-            "items": np.zeros(3, np.int64),  # epochs, closed groups of them, closed groups of groups
-            "open": np.zeros((GROUP, q + m, width), self._dtype),
-            "suffix": np.zeros((2 * FAN, q, width), self._dtype),
+            "sketch_counts": zeros(6, "int64"),
+            "shrunk": zeros(1),
+            "doubt": filled([1.0]),
+            "M": zeros((n, padded4(n))),
+            "H": zeros((n, padded4(n))),
+            "C": zeros((m, padded4(q))),
+            "T": zeros((m, padded4(m))),
+            "spread": zeros(m),
+            "c": zeros(padded4(n)),
+            "recent": zeros(0, "int64"),
+            "slots": zeros((0, padded4(m)), self._dtype),
+            "group": zeros(0, "int64"),
+            "items": zeros(3, "int64"),  # epochs, closed groups of them, closed groups of groups
+            "open": zeros((GROUP, q + m, width), self._dtype),
+            "suffix": zeros((2 * FAN, q, width), self._dtype),
             # Zero pages until they are used.
-            "archive": np.zeros((FAN * FAN, q, width), self._dtype),
+            "archive": zeros((FAN * FAN, q, width), self._dtype),
         }
 
     def kernel(
-        self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: Arrays
+        self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: dict[str, View]
     ) -> _native.NewtonKernel:
         """The compiled learner over these arrays."""
         return self._make(problem, first_alpha, diagonal, views, self._m, self._share, self._ridge)
 
-    def reserve(self, arrays: Arrays, features: int, widest: int) -> bool:
+    def reserve(self, state: State, features: int, widest: int) -> bool:
         """Make room for the features of an epoch, and of a group of epochs."""
-        replaced = False
+        counts, replaced = state.view("sketch_counts"), False
         for names, used, rows in (
-            (("recent", "slots"), int(arrays["sketch_counts"][5]), self._m),
-            (("group",), int(arrays["sketch_counts"][4]), self._m * GROUP),
+            (("recent", "slots"), int(counts[5]), self._m),
+            (("group",), int(counts[4]), self._m * GROUP),
         ):
             size = min(used + rows * widest, features)
-            if len(arrays[names[0]]) >= size:
+            if len(state.view(names[0])) >= size:
                 continue
             for name in names:
-                grown = np.zeros((size, *arrays[name].shape[1:]), arrays[name].dtype)
-                grown[:used] = arrays[name][:used]
-                arrays[name] = grown
+                state.resize(name, size, used)
             replaced = True
         return replaced
 
-    def coefficients(self, arrays: Arrays) -> Floats:
+    def coefficients(self, state: State) -> Floats:
         """Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e)."""
-        rank, opened = arrays["sketch_counts"][:2]
-        c = arrays["c"]
+        rank, opened = state["sketch_counts"][:2]
+        c = state["c"]
         values = np.zeros(self.columns + self.extra)
         values[V : V + rank] = c[:rank]
-        values[V : self.columns] += c[rank : rank + opened] @ arrays["C"][:opened, : self._q]
-        values[self.columns :] = c[rank : rank + opened] @ arrays["T"][:opened, : self._m]
+        values[V : self.columns] += c[rank : rank + opened] @ state["C"][:opened, : self._q]
+        values[self.columns :] = c[rank : rank + opened] @ state["T"][:opened, : self._m]
         return values
 
-    def spectrum(self, arrays: Arrays) -> Floats:
+    def spectrum(self, state: State) -> Floats:
         """The eigenvalues of M = W SᵀS Wᵀ, largest first."""
-        n = int(arrays["sketch_counts"][:2].sum())
-        return np.asarray(np.linalg.eigvalsh(arrays["M"][:n, :n])[::-1], np.float64)
+        n = int(state["sketch_counts"][:2].sum())
+        return np.asarray(np.linalg.eigvalsh(state["M"][:n, :n])[::-1], np.float64)
 
-    def basis(self, arrays: Arrays, columns: Floats) -> Floats:
+    def basis(self, state: State, columns: Floats) -> Floats:
         """[V; C V + T G], the latter made orthonormal: rounding shows in those that began as a short rest."""
-        W = self._directions(arrays, columns)
-        for k in range(int(arrays["sketch_counts"][0]), len(W)):
+        W = self._directions(state, columns)
+        for k in range(int(state["sketch_counts"][0]), len(W)):
             for _ in range(2):
                 W[k] -= (W[:k] @ W[k]) @ W[:k]
             W[k] /= np.linalg.norm(W[k]) or 1.0
         return W
 
-    def _directions(self, arrays: Arrays, columns: Floats) -> Floats:
+    def _directions(self, state: State, columns: Floats) -> Floats:
         """W as the kernel has it."""
-        rank, opened = arrays["sketch_counts"][:2]
+        rank, opened = state["sketch_counts"][:2]
         rows, G = columns[:, V : self.columns].T, columns[:, self.columns :].T
-        opened_rows = arrays["C"][:opened, : self._q] @ rows + arrays["T"][:opened, : self._m] @ G
+        opened_rows = state["C"][:opened, : self._q] @ rows + state["T"][:opened, : self._m] @ G
         return np.vstack([rows[:rank], opened_rows])
 
-    def factor(self, arrays: Arrays, columns: Floats) -> Floats:
+    def factor(self, state: State, columns: Floats) -> Floats:
         """M^½ W."""
-        W = self._directions(arrays, columns)
-        values, vectors = np.linalg.eigh(arrays["M"][: len(W), : len(W)])
+        W = self._directions(state, columns)
+        values, vectors = np.linalg.eigh(state["M"][: len(W), : len(W)])
         S: Floats = np.sqrt(np.maximum(values, 0.0))[:, None] * (vectors.T @ W)
         return S
 
-    def merged(self, mine: Arrays, theirs: Arrays, S: tuple[Floats, Floats], alpha: float) -> Merged:
+    def merged(self, mine: State, theirs: State, S: tuple[Floats, Floats], alpha: float) -> Merged:
         """The rows of both, shrunk: the sum of shrinks stays a certificate."""
         m = self._m
         _, sizes, rows = np.linalg.svd(np.vstack(S), full_matrices=False)
@@ -129,51 +128,51 @@ class FrequentState(LearnerSketch):
         kept = squares > rounding
         squares, rows, rank = squares[kept], rows[: m - 1][kept], np.count_nonzero(kept)
         alpha += self._ridge * rho
-        arrays = self.fresh()
-        arrays["sketch_counts"][0] = rank
-        arrays["shrunk"] = mine["shrunk"] + theirs["shrunk"] + rho
-        arrays["M"][range(rank), range(rank)] = squares
-        arrays["H"][range(rank), range(rank)] = 1.0 / (alpha + squares)
+        state = State(self.fresh())
+        state["sketch_counts"][0] = rank
+        state["shrunk"] = mine["shrunk"] + theirs["shrunk"] + rho
+        state["M"][range(rank), range(rank)] = squares
+        state["H"][range(rank), range(rank)] = 1.0 / (alpha + squares)
         columns = np.zeros((rows.shape[1], self.columns))
         columns[:, V : V + rank] = rows.T
-        return Merged(arrays, columns, alpha)
+        return Merged(state, columns, alpha)
 
-    def error_bound(self, arrays: Arrays) -> float:
+    def error_bound(self, state: State) -> float:
         """The sum of shrinks, less what the ridge has made up for; and what rounding has done to the table.
 
         Every epoch rounds V, by a unit of its numbers at most; from epoch to epoch that is a random walk.
         """
-        shrinks = (1.0 - self._ridge) * arrays["shrunk"][0]
-        epochs = arrays["counts"][0] // self._m
-        largest = self.spectrum(arrays).max(initial=0.0)
+        shrinks = (1.0 - self._ridge) * state["shrunk"][0]
+        epochs = state["counts"][0] // self._m
+        largest = self.spectrum(state).max(initial=0.0)
         return float(shrinks + np.finfo(self._dtype).eps * largest * np.sqrt(epochs))
 
-    def ridge(self, arrays: Arrays) -> float:
+    def ridge(self, state: State) -> float:
         """Of each shrink, its share."""
-        return float(self._ridge * arrays["shrunk"][0])
+        return float(self._ridge * state["shrunk"][0])
 
-    def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
-        rank, opened, filled, met, members, recent = arrays["sketch_counts"]
-        items = arrays["items"]
+        rank, opened, filled, met, members, recent = state["sketch_counts"]
+        items = state["items"]
         return bool(
             0 <= rank < max(self._m, 2)
             and 0 <= opened <= filled < self._m
             and met >= 0
-            and 0 <= members <= len(arrays["group"])
-            and 0 <= recent <= len(arrays["recent"]) == len(arrays["slots"])
+            and 0 <= members <= len(state["group"])
+            and 0 <= recent <= len(state["recent"]) == len(state["slots"])
             and 0 <= items[1] < FAN * FAN
             and 0 <= items[0] - items[1] * GROUP < GROUP
             and items[2] == items[1] // FAN
-            and self._columns_fit(arrays, seen, columns)
+            and self._columns_fit(state, seen, columns)
         )
 
-    def _columns_fit(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
+    def _columns_fit(self, state: State, seen: Integers, columns: NDArray[Any]) -> bool:
         """Do the features wait for epochs, gradients and slots that there are?"""
-        _, _, filled, _, members, recent = arrays["sketch_counts"]
-        now, start = arrays["items"][0], arrays["items"][1] * GROUP
+        _, _, filled, _, members, recent = state["sketch_counts"]
+        now, start = state["items"][0], state["items"][1] * GROUP
         epoch, kind, value = columns[:, EPOCH], columns[:, KIND], columns[:, VALUE]
-        waiting = np.isin(seen, arrays["group"][:members])
+        waiting = np.isin(seen, state["group"][:members])
         first = 1 + (self._m + 1) * (now - start)  # kind of this epoch's first gradient
         slotted = np.flatnonzero(kind == first + self._m)
         single = (kind != 0) & (kind < first) & ((kind - 1) % (self._m + 1) < self._m)
@@ -183,25 +182,27 @@ class FrequentState(LearnerSketch):
             and (epoch[~waiting] % GROUP == 0).all()
             and (epoch[~waiting] <= start).all()
             and (epoch[waiting] >= start).all()
-            and np.count_nonzero(waiting) == members == len(np.unique(arrays["group"][:members]))
+            and np.count_nonzero(waiting) == members == len(np.unique(state["group"][:members]))
             and (kind == kind.astype(np.int64)).all()
             and (kind[~waiting] == 0).all()
             and ((kind == 0) | single | current | (kind == first + self._m)).all()
             and len(slotted) == recent
             and np.array_equal(np.sort(value[slotted]), np.arange(recent))
-            and np.array_equal(arrays["recent"][value[slotted].astype(np.int64)], seen[slotted])
+            and np.array_equal(state["recent"][value[slotted].astype(np.int64)], seen[slotted])
         )
 
-    def saved(self, arrays: Arrays) -> Arrays:
+    def saved(self, state: State) -> dict[str, View]:
         """Only the maps and slots that are in use, and no spare room."""
-        members, used = (int(count) for count in arrays["sketch_counts"][4:])
-        lengths = {"archive": arrays["items"][2] * FAN, "recent": used, "slots": used, "group": members}
-        return {name: array[: lengths[name]] if name in lengths else array for name, array in arrays.items()}
+        counts = state.view("sketch_counts")
+        members, used = int(counts[4]), int(counts[5])
+        maps = int(state.view("items")[2]) * FAN
+        lengths = {"archive": maps, "recent": used, "slots": used, "group": members}
+        return state.views() | {name: state.head(name, length) for name, length in lengths.items()}
 
     def restored(self, arrays: Arrays) -> Arrays:
         """Room again for all maps."""
-        kept, full = arrays["archive"], self.fresh()["archive"]
-        if kept.dtype != full.dtype or kept.shape[1:] != full.shape[1:] or len(kept) > len(full):
+        kept, room = arrays["archive"], State({"archive": self.fresh()["archive"]})["archive"]
+        if kept.dtype != room.dtype or kept.shape[1:] != room.shape[1:] or len(kept) > len(room):
             raise ValueError("array 'archive' has the wrong type or shape")
-        full[: len(kept)] = kept
-        return {**arrays, "archive": full}
+        room[: len(kept)] = kept
+        return {**arrays, "archive": room}

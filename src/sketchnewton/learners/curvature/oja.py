@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from sketchnewton import _native
-from sketchnewton.core.state import zeros
+from sketchnewton.core.state import State, View, filled, zeros
 from sketchnewton.core.types import Floats, Integers, NDArray, np
-from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.curvature.base import LearnerSketch, Merged, padded4, recent_fits, reserve_recent
 
 
@@ -21,7 +21,7 @@ class OjaSketchState(LearnerSketch):
         self.columns = m + (block if block > 1 else 0)
         self._make = _native.oja_newton64 if dtype == "float64" else _native.oja_newton32
 
-    def fresh(self) -> Arrays:
+    def fresh(self) -> dict[str, View]:
         """The small arrays of a learner that has seen nothing."""
         m, block, width = self._m, self._block, padded4(self._m)
         return {
@@ -36,72 +36,71 @@ class OjaSketchState(LearnerSketch):
         }
 
     def kernel(
-        self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: Arrays
+        self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: dict[str, View]
     ) -> _native.NewtonKernel:
         """The compiled learner over these arrays."""
         views = views if self._rate is None else {**views, "rate": self._rate}
         return self._make(problem, first_alpha, diagonal, views, self._block)
 
-    def reserve(self, arrays: Arrays, features: int, widest: int) -> bool:
+    def reserve(self, state: State, features: int, widest: int) -> bool:
         """Make room for the features of a block."""
-        return self._block > 1 and reserve_recent(arrays, self._block * widest)
+        return self._block > 1 and reserve_recent(state, self._block * widest)
 
-    def coefficients(self, arrays: Arrays) -> Floats:
+    def coefficients(self, state: State) -> Floats:
         """Fᵀc for Z, nothing for the rows that wait."""
         values = np.zeros(self.columns)
-        values[: self._m] = (arrays["c"][: self._m] @ arrays["F"])[: self._m]
+        values[: self._m] = (state["c"][: self._m] @ state["F"])[: self._m]
         return values
 
-    def spectrum(self, arrays: Arrays) -> Floats:
+    def spectrum(self, state: State) -> Floats:
         """The eigenvalues tΛ, largest first."""
-        return np.sort(arrays["energy"][: self._rank(arrays)])[::-1]
+        return np.sort(state["energy"][: self._rank(state)])[::-1]
 
-    def basis(self, arrays: Arrays, columns: Floats) -> Floats:
+    def basis(self, state: State, columns: Floats) -> Floats:
         """V = FZ."""
-        V: Floats = arrays["F"][: self._rank(arrays), : self._m] @ columns[:, : self._m].T
+        V: Floats = state["F"][: self._rank(state), : self._m] @ columns[:, : self._m].T
         return V
 
-    def factor(self, arrays: Arrays, columns: Floats) -> Floats:
+    def factor(self, state: State, columns: Floats) -> Floats:
         """S = (tΛ)^½ V, and the rows that wait."""
-        rank, filled = self._rank(arrays), arrays["sketch_counts"][3]
-        S = np.sqrt(arrays["energy"][:rank])[:, None] * self.basis(arrays, columns)
+        rank, filled = self._rank(state), state["sketch_counts"][3]
+        S = np.sqrt(state["energy"][:rank])[:, None] * self.basis(state, columns)
         return np.vstack([S, columns[:, self._m : self._m + filled].T])
 
-    def merged(self, mine: Arrays, theirs: Arrays, S: tuple[Floats, Floats], alpha: float) -> Merged:
+    def merged(self, mine: State, theirs: State, S: tuple[Floats, Floats], alpha: float) -> Merged:
         """The leading directions of both together."""
         _, sizes, V = np.linalg.svd(np.vstack(S), full_matrices=False)
         rank = min(self._m, int(np.count_nonzero(sizes > 1e-6 * sizes.max(initial=0.0))))
-        arrays = self.fresh()
-        arrays["sketch_counts"][:2] = mine["sketch_counts"][0] + theirs["sketch_counts"][0], rank
-        arrays["F"][:rank, :rank] = np.eye(rank)
-        arrays["energy"][:rank] = sizes[:rank] ** 2
+        state = State(self.fresh())
+        state["sketch_counts"][:2] = mine["sketch_counts"][0] + theirs["sketch_counts"][0], rank
+        state["F"][:rank, :rank] = np.eye(rank)
+        state["energy"][:rank] = sizes[:rank] ** 2
         columns = np.zeros((V.shape[1], self.columns))
         columns[:, :rank] = V[:rank].T
-        return Merged(arrays, columns, alpha)
+        return Merged(state, columns, alpha)
 
-    def fits(self, arrays: Arrays, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
-        updates, rank, touched, filled, recent = arrays["sketch_counts"]
+        updates, rank, touched, filled, recent = state["sketch_counts"].tolist()
         return bool(
             min(updates, rank, touched, filled) >= 0
             and rank <= self._m
             and filled < self._block
-            and recent_fits(arrays, recent, seen)
+            and recent_fits(state, recent, seen)
         )
 
     @staticmethod
-    def _rank(arrays: Arrays) -> int:
-        return int(arrays["sketch_counts"][1])
+    def _rank(state: State) -> int:
+        return int(state.view("sketch_counts")[1])
 
 
-def _rates(rate: str | float | Sequence[float], m: int) -> Floats | None:
+def _rates(rate: str | float | Sequence[float], m: int) -> View | None:
     if isinstance(rate, str):
         if rate != "adaptive":
             raise ValueError(f"oja_rate={rate!r} is invalid: must be 'adaptive', a number or {m} numbers")
         return None
-    given = np.atleast_1d(np.asarray(rate, np.float64))
-    if given.shape not in ((1,), (m,)) or not (np.isfinite(given) & (given > 0)).all():
+    given = [float(rate)] if isinstance(rate, float | int) else [float(number) for number in rate]
+    if len(given) not in (1, m) or not all(0 < number < math.inf for number in given):
         raise ValueError(f"oja_rate={rate!r} is invalid: must be a positive number or {m} of them")
-    rates = np.zeros(padded4(m))
-    rates[:m] = given
-    return rates
+    rates = given if len(given) == m else given * m
+    return filled([*rates, *[0.0] * (padded4(m) - m)])

@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar, Self
 
 from sketchnewton import _native
-from sketchnewton.core.state import numbers, zeros
+from sketchnewton.core.state import Buffers, View, filled, zeros
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.base import Arrays, checked_size
 from sketchnewton.learners.curvature.base import padded4
@@ -74,7 +74,6 @@ class NewtonBank(TableLearner):
     Limits: values and labels beyond ±1e30, NaN and infinity are refused.
     """
 
-    takes_views = True
     _kernel: _native.BankKernel
     _scale_column: ClassVar[int] = -3
 
@@ -98,21 +97,23 @@ class NewtonBank(TableLearner):
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
         scalars = zeros(9)
         scalars[_LOW], scalars[_HIGH] = -1.0, 1.0
-        self._arrays |= {
-            "bank_counts": zeros(7, "int64"),
-            "scalars": scalars,
-            "shares": numbers([1 / K] * K),
-            "lambda": zeros(padded4(q)),
-            "b": zeros((K, padded4(q))),
-            "constant": zeros(K + m),
-            "buffer_index": zeros(0, "int64"),
-            "buffer_value": zeros(0, self._table.dtype),
-            "buffer_start": zeros(n + 1, "int64"),
-            "buffer_length": zeros(n),
-            "buffer_c": zeros((n, padded4(q))),
-            "buffer_gram": zeros((n, padded4(max(n, 1)))),
-            **self._epochs.fresh(),
-        }
+        self._state.update(
+            {
+                "bank_counts": zeros(7, "int64"),
+                "scalars": scalars,
+                "shares": filled([1 / K] * K),
+                "lambda": zeros(padded4(q)),
+                "b": zeros((K, padded4(q))),
+                "constant": zeros(K + m),
+                "buffer_index": zeros(0, "int64"),
+                "buffer_value": zeros(0, self._table.dtype),
+                "buffer_start": zeros(n + 1, "int64"),
+                "buffer_length": zeros(n),
+                "buffer_c": zeros((n, padded4(q))),
+                "buffer_gram": zeros((n, padded4(max(n, 1)))),
+                **self._epochs.fresh(),
+            }
+        )
         self._kernel = self._bind()
 
     # -- what it has learned
@@ -126,14 +127,14 @@ class NewtonBank(TableLearner):
     def expert_shares(self) -> Floats:
         """How much each expert has to say; sums to one."""
         with self._lock:
-            return self._arrays["shares"].copy()
+            return self._state["shares"].copy()
 
     @property
     def leading_expert(self) -> str:
         """The name of the expert with the largest share."""
         with self._lock:
-            shares = self._arrays["shares"]
-            return self.expert_names[max(range(self._K), key=lambda at: float(shares[at]))]
+            shares = self._state.view("shares")
+            return self.expert_names[max(range(self._K), key=shares.__getitem__)]
 
     @property
     def expert_weights(self) -> Floats:
@@ -148,7 +149,7 @@ class NewtonBank(TableLearner):
     def expert_intercepts(self) -> Floats:
         """The constant that each expert adds to its scores."""
         with self._lock:
-            its, constant = self._arrays, self._arrays["constant"]
+            its, constant = self._state, self._state["constant"]
             own = constant[: self._K] + its["b"][:, : self._m] @ constant[self._K :]
             return np.asarray(its["scalars"][_OFFSET] + own)
 
@@ -162,12 +163,12 @@ class NewtonBank(TableLearner):
     def spectrum(self) -> Floats:
         """The eigenvalues of the sketch, largest first, for scaled features and labels."""
         with self._lock:
-            return self._arrays["lambda"][: self._arrays["bank_counts"][_RANK]].copy()
+            return self._state["lambda"][: self._state["bank_counts"][_RANK]].copy()
 
     @property
     def ridge_(self) -> float:
         """Half of what the sketch has shrunk by: curvature in the directions that it does not keep."""
-        return float(self._arrays["scalars"][_RIDGE] / 2)
+        return float(self._state.view("scalars")[_RIDGE] / 2)
 
     @property
     def scales(self) -> Floats:
@@ -190,8 +191,8 @@ class NewtonBank(TableLearner):
     @property
     def label_range(self) -> tuple[float, float]:
         """Predictions lie between these two."""
-        low, high = self._arrays["scalars"][[_LOW, _HIGH]]
-        return float(low), float(high)
+        scalars = self._state.view("scalars")
+        return float(scalars[_LOW]), float(scalars[_HIGH])
 
     @property
     def prediction_bounds(self) -> tuple[float, float]:
@@ -211,20 +212,20 @@ class NewtonBank(TableLearner):
 
     def _scales_of_seen(self) -> Floats:
         count, mean = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
-        rows = max(int(self._arrays["bank_counts"][_LEARNED]), 1)
+        rows = max(int(self._state.view("bank_counts")[_LEARNED]), 1)
         return np.asarray(mean * (count / rows) ** 0.25)
 
     def _settled_weights(self) -> Floats:
         """Features seen × experts, in the unit of the features."""
-        rows = np.empty((len(self._seen), self._table.rows.shape[1]), self._table.dtype)
+        rows = np.empty((len(self._seen), self._table.width), self._table.dtype)
         self._kernel.settled(rows)
         w, z = rows[:, : self._K].astype(np.float64), rows[:, self._K : self._K + self._m].astype(np.float64)
-        weights = w + z @ self._arrays["b"][:, : self._m].T
+        weights = w + z @ self._state["b"][:, : self._m].T
         return np.asarray(weights / self._scales_of_seen()[:, None])
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
-            return self._seen.copy(), self._settled_weights() @ self._arrays["shares"]
+            return self._seen.copy(), self._settled_weights() @ self._state["shares"]
 
     def _bind(self) -> _native.BankKernel:
         make = _native.newton_bank64 if self._params["dtype"] == "float64" else _native.newton_bank32
@@ -245,13 +246,11 @@ class NewtonBank(TableLearner):
             )
 
     def _reserve(self, largest: int, widest: int) -> None:
-        used = int(self._arrays["bank_counts"][_ENTRIES])
+        used = int(self._state.view("bank_counts")[_ENTRIES])
         size = used + BUFFER * self._m * widest
-        if len(self._arrays["buffer_index"]) < size:
+        if len(self._state.view("buffer_index")) < size:
             for name in ("buffer_index", "buffer_value"):
-                array = zeros(size, "int64" if name == "buffer_index" else self._table.dtype)
-                array[:used] = self._arrays[name][:used]
-                self._arrays[name] = array
+                self._state.resize(name, size, used)
             self._kernel = self._bind()
         super()._reserve(largest, widest)
 
@@ -260,41 +259,42 @@ class NewtonBank(TableLearner):
             "banks cannot be merged, since each has its own scales: merge models of --sketch rfd"
         )
 
-    def _all_arrays(self) -> Arrays:
-        arrays = self._epochs.saved(super()._all_arrays())
-        used = int(self._arrays["bank_counts"][_ENTRIES])
-        return {**arrays, **{name: arrays[name][:used] for name in ("buffer_index", "buffer_value")}}
+    def _all_arrays(self) -> Buffers:
+        used = int(self._state.view("bank_counts")[_ENTRIES])
+        buffer = {name: self._state.head(name, used) for name in ("buffer_index", "buffer_value")}
+        return {**super()._all_arrays(), **self._epochs.saved(self._state), **buffer}
 
     def _restore(self, arrays: Arrays) -> None:
+        # As they are in the file: the room for maps to come is large, and all zeros.
+        if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
+            raise ValueError("its counters contradict its arrays")
         arrays = self._epochs.restored(arrays)
         for name in ("buffer_index", "buffer_value"):
-            self._arrays[name] = np.zeros(len(arrays[name]), self._arrays[name].dtype)
+            self._state.resize(name, len(arrays[name]), 0)
         super()._restore(arrays)
 
     def _counters_fit(self) -> bool:
-        its, m = self._arrays, self._m
-        learned, rank, filled, entries, labels, following, touched = its["bank_counts"]
+        its, m = self._state, self._m
+        learned, rank, waiting, entries, labels, following, touched = its["bank_counts"].tolist()
         start, epochs = its["buffer_start"], self._table.rows[self._seen, -1]
-        numbers = [array for array in its.values() if array.dtype.kind == "f"]
         return bool(
             0 <= learned <= its["counts"][0]
             and 0 <= rank <= m
-            and 0 <= filled < max(BUFFER * m, 1)
+            and 0 <= waiting < max(BUFFER * m, 1)
             and entries == len(its["buffer_index"]) == len(its["buffer_value"])
             and 0 <= labels <= 2
             and min(following, touched) >= 0
-            and (filled == 0 or (start[0] == 0 and start[filled] == entries))
-            and (np.diff(start[: filled + 1]) >= 0).all()
+            and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))
+            and (np.diff(start[: waiting + 1]) >= 0).all()
             and np.isin(its["buffer_index"], self._seen).all()
             and self._epochs.fits(its, epochs[epochs != -1])
-            and all(np.isfinite(array).all() for array in numbers)
             and its["scalars"][_LOW] <= its["scalars"][_HIGH]
             and (its["shares"] > 0).all()
             and (its["lambda"] >= 0).all()
         )
 
 
-def _experts() -> Floats:
+def _experts() -> View:
     """The numbers of each expert in a row."""
     made = zeros((len(EXPERTS), 4))
     for row, expert in enumerate(EXPERTS.values()):

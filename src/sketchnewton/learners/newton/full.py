@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.state import Buffers, Vector, View, zeros
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, first_metric
 from sketchnewton.learners.newton.schedule import Schedule, checked_curvature, checked_eta
@@ -31,12 +32,12 @@ class MatrixLearner(Learner):
         self._schedule: Schedule = checked_eta(parameters["eta"], self.loss, C, self._sigma)
         self._problem = _native.problem(self.loss.code, self.loss.parameter, C, self._sigma, *self._schedule)
         self._clip = C
-        self._arrays = {"counts": np.zeros(counters, np.int64)}  # rounds, dimension, …
+        self._state["counts"] = zeros(counters, "int64")  # rounds, dimension, …
 
     @property
     def dimension(self) -> int:
         """1 + the largest feature index learned from."""
-        return int(self._arrays["counts"][1])
+        return int(self._state.view("counts")[1])
 
     @abstractmethod
     def _fresh(self, size: int) -> Arrays:
@@ -44,19 +45,19 @@ class MatrixLearner(Learner):
 
     @property
     @abstractmethod
-    def _make(self) -> Callable[[_native.Problem, bool, Arrays], _native.MatrixKernel]:
+    def _make(self) -> Callable[[_native.Problem, bool, dict[str, View]], _native.MatrixKernel]:
         """The kernel's constructor."""
 
     @property
     def _size(self) -> int:
-        return next((len(array) for name, array in self._arrays.items() if name != "counts"), 0)
+        return next((self._state.shape(name)[0] for name in self._state if name != "counts"), 0)
 
     def _wide(self, size: int) -> Arrays:
         """The arrays but `counts`, with room for `size` coordinates."""
         fresh, old = self._fresh(size), min(self._size, size)
         for name, array in fresh.items():
             corner = (slice(old),) * array.ndim
-            array[corner] = self._arrays[name][corner]
+            array[corner] = self._state[name][corner]
         return fresh
 
     def _resize(self, size: int) -> None:
@@ -68,28 +69,29 @@ class MatrixLearner(Learner):
             needed = 8 * size**2 / 2**30
             message = f"{size - 1} features need {needed:.3g} GB in {type(self).__name__}: use SketchedNewton"
             raise MemoryError(message) from None
-        self._arrays |= fresh
+        self._state.update(fresh)
         self._bind()
 
     def _bind(self) -> None:
-        self._kernel = self._make(self._problem, self._params["intercept"], dict(self._arrays))
+        self._kernel = self._make(self._problem, self._params["intercept"], self._state.views())
 
     def _reserve(self, largest: int, widest: int) -> None:
         size = self._size
         if largest + 2 > size:
             self._resize(max(largest + 2, min(2 * size, largest + 1024)))
 
-    def _learn(self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats) -> None:
+    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
         self._kernel.learn(rows, labels, weights, out)
 
-    def _predict(self, rows: _native.Rows, out: Floats) -> None:
+    def _predict(self, rows: _native.Rows, out: Vector) -> None:
         self._kernel.predict(rows, out)
 
-    def _all_arrays(self) -> Arrays:
+    def _all_arrays(self) -> Buffers:
         """Without the room for features to come."""
         size = 1 + self.dimension
-        corners = {n: a[(slice(size),) * a.ndim] for n, a in self._arrays.items() if n != "counts"}
-        return {"counts": self._arrays["counts"], **{n: np.ascontiguousarray(a) for n, a in corners.items()}}
+        arrays = self._state.arrays()
+        corners = {n: a[(slice(size),) * a.ndim] for n, a in arrays.items() if n != "counts"}
+        return {"counts": arrays["counts"], **{n: np.ascontiguousarray(a) for n, a in corners.items()}}
 
     def _restore(self, arrays: Arrays) -> None:
         sizes = {len(array) for name, array in arrays.items() if name != "counts"}
@@ -102,7 +104,7 @@ class MatrixLearner(Learner):
         self._bind()
 
     def _counters_fit(self) -> bool:
-        rounds, dimension = self._arrays["counts"][:2]
+        rounds, dimension = self._state["counts"][:2].tolist()
         return bool(rounds >= 0 and 0 <= dimension < self._size)
 
 
@@ -136,19 +138,19 @@ class FullNewton(MatrixLearner):
     @property
     def weights(self) -> Floats:
         """The weight of each feature: `weights[i]` belongs to feature i."""
-        w: Floats = self._arrays["w"][1 : 1 + self.dimension].copy()
+        w: Floats = self._state["w"][1 : 1 + self.dimension].copy()
         return w
 
     @property
     def intercept_(self) -> float:
         """The constant that is added to every score; 0 without an intercept."""
-        return float(self._arrays["w"][0])
+        return float(self._state.view("w")[0])
 
     @property
     def spectrum(self) -> Floats:
         """The eigenvalues of A − αI, largest first."""
         d = 1 + self.dimension
-        U = self._arrays["U"][:d, :d]
+        U = self._state["U"][:d, :d]
         moments = (U.T @ U)[1:, 1:] - self._alpha * np.eye(d - 1)
         return np.asarray(np.linalg.eigvalsh(moments)[::-1], np.float64)
 
@@ -170,7 +172,7 @@ class FullNewton(MatrixLearner):
         return {"counts": np.array([rounds, d - 1]), "w": w, "U": L.T * unit}
 
     @property
-    def _make(self) -> Callable[[_native.Problem, bool, Arrays], _native.MatrixKernel]:
+    def _make(self) -> Callable[[_native.Problem, bool, dict[str, View]], _native.MatrixKernel]:
         return _native.full_newton
 
     def _fresh(self, size: int) -> Arrays:

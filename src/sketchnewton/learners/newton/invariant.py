@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Self
 
 from sketchnewton import _native
+from sketchnewton.core.state import View
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.base import Arrays
 from sketchnewton.learners.newton.full import MatrixLearner
@@ -73,7 +74,7 @@ class InvariantNewton(MatrixLearner):
     @property
     def rank(self) -> int:
         """How many independent rows have been learned from."""
-        return int(self._arrays["counts"][2])
+        return int(self._state.view("counts")[2])
 
     @property
     def weights(self) -> Floats:
@@ -90,21 +91,21 @@ class InvariantNewton(MatrixLearner):
         """The eigenvalues of A, largest first."""
         with self._lock:
             r = self.rank
-            U, S = self._arrays["U"][:r, :r], self._basis() * self._units()
+            U, S = self._state["U"][:r, :r], self._basis() * self._units()
         factor = np.triu(U) @ S[:, 1:]
         return np.asarray(np.linalg.svd(factor, compute_uv=False) ** 2, np.float64)
 
     def _basis(self) -> Floats:
-        Q: Floats = self._arrays["Q"][: self.rank, : 1 + self.dimension]
+        Q: Floats = self._state["Q"][: self.rank, : 1 + self.dimension]
         return Q
 
     def _units(self) -> Floats:
-        unit: Floats = self._arrays["unit"][: 1 + self.dimension]
+        unit: Floats = self._state["unit"][: 1 + self.dimension]
         return unit
 
     def _weights(self) -> Floats:
         with self._lock:
-            w = self._arrays["v"][: self.rank] @ self._basis()
+            w = self._state["v"][: self.rank] @ self._basis()
             unit = self._units()
             return np.divide(w, unit, out=np.zeros_like(w), where=unit > 0)
 
@@ -138,7 +139,7 @@ class InvariantNewton(MatrixLearner):
         return {"counts": np.array([self.rows_seen + other.rows_seen, d - 1, n]), **whole}
 
     @property
-    def _make(self) -> Callable[[_native.Problem, bool, Arrays], _native.MatrixKernel]:
+    def _make(self) -> Callable[[_native.Problem, bool, dict[str, View]], _native.MatrixKernel]:
         return _native.invariant_newton
 
     def _fresh(self, size: int) -> Arrays:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from sketchnewton import _native
+from sketchnewton.core.state import Buffers, View, filled, zeros
 from sketchnewton.core.types import Floats, NDArray, np
-from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, checked_size
+from sketchnewton.learners.base import Learner, checked, checked_clip, checked_size
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.oja import OjaSketchState
 from sketchnewton.learners.multiclass import MOST_CLASSES
@@ -69,7 +70,8 @@ class SharedNewton(TableLearner):
             intercept=bool(intercept),
             dtype=table_dtype(dtype),
         )
-        self.loss.check_labels([-1.0, 1.0])
+        if not (self.loss.takes(-1.0) and self.loss.takes(1.0)):
+            self.loss.check_labels([-1.0, 1.0])
         self._kappa = self.loss.smoothness
         if not math.isfinite(self._kappa):
             raise ValueError(
@@ -78,17 +80,16 @@ class SharedNewton(TableLearner):
             )
         given = 0.0 if alpha is None else checked("alpha", alpha, positive=True)
         self._sketch = OjaSketchState(m, table_dtype(dtype), "adaptive", 1)
-        self._arrays |= self._sketch.fresh()
-        self._arrays["c"] = np.zeros((self._outputs, padded4(m)))
-        self._arrays["alpha"] = np.array([1.0 if alpha is None and diagonal else given])
-        self._arrays["intercepts"] = np.zeros(self._outputs)
-        self._arrays["metric"] = np.array([self._kappa if intercept else 0.0])  # of the intercepts
+        self._state.update(self._sketch.fresh() | {"c": zeros((self._outputs, padded4(m)))})
+        self._state["alpha"] = filled([1.0 if alpha is None and diagonal else given])
+        self._state["intercepts"] = zeros(self._outputs)
+        self._state["metric"] = filled([self._kappa if intercept else 0.0])  # of the intercepts
         self._kernel = self._bind()
 
     @property
     def intercepts(self) -> Floats:
         """The constants that are added to the scores, one per class."""
-        values: Floats = self._arrays["intercepts"].copy()
+        values: Floats = self._state["intercepts"].copy()
         return values
 
     @property
@@ -104,19 +105,19 @@ class SharedNewton(TableLearner):
     @property
     def alpha_(self) -> float:
         """The α in force: given, or taken from the first row (0 before it)."""
-        return float(self._arrays["alpha"][0])
+        return float(self._state.view("alpha")[0])
 
     @property
     def spectrum(self) -> Floats:
         """The eigenvalues of the sketch of κΣxxᵀ, largest first."""
         with self._lock:
-            return self._sketch.spectrum(self._arrays)
+            return self._sketch.spectrum(self._state)
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
             features = self._seen.copy()
             rows = self._table.rows[features].astype(np.float64)
-            b = self._arrays["c"][:, : self._m] @ self._arrays["F"][:, : self._m]
+            b = self._state["c"][:, : self._m] @ self._state["F"][:, : self._m]
         others = slice(2 + self._m, 2 + self._m + self._outputs - 1)
         values = np.hstack([rows[:, :1], rows[:, others]]) + rows[:, 2 : 2 + self._m] @ b.T
         if self._params["diagonal"]:
@@ -131,8 +132,9 @@ class SharedNewton(TableLearner):
                 f"label {labels[at]:g} at position {at} is invalid: classes are 0 to {self._outputs - 1}"
             )
 
-    def _empty(self, n: int) -> Floats:
-        return np.empty((n, self._outputs))
+    def new_predictions(self, n: int) -> View:
+        """Room for the scores of n rows, one per class."""
+        return zeros((n, self._outputs))
 
     def _learn_one(self, row: _native.Rows, label: float) -> float:
         return Learner._learn_one(self, row, label)
@@ -142,10 +144,10 @@ class SharedNewton(TableLearner):
         problem = _native.problem(self.loss.code, self.loss.parameter, self._clip, 0.0, 0.0, 0.0)
         return make(problem, self._kappa, self._params["diagonal"], self._views())
 
-    def _all_arrays(self) -> Arrays:
-        return {**super()._all_arrays(), **self._sketch.saved(self._arrays)}
+    def _all_arrays(self) -> Buffers:
+        return {**super()._all_arrays(), **self._sketch.saved(self._state)}
 
     def _counters_fit(self) -> bool:
         columns = self._table.rows[self._seen, 2 : 2 + self._m]
-        small = all(np.isfinite(self._arrays[name]).all() for name in ("F", "energy", "c", "alpha", "metric"))
-        return small and self._sketch.fits(self._arrays, self._seen, columns)
+        small = all(np.isfinite(self._state[name]).all() for name in ("F", "energy", "c", "alpha", "metric"))
+        return small and self._sketch.fits(self._state, self._seen, columns)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from sketchnewton import _native
-from sketchnewton.core.state import numbers
+from sketchnewton.core.state import Buffers, State, filled
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.base import (
     Arrays,
@@ -16,8 +16,9 @@ from sketchnewton.learners.base import (
     first_metric,
 )
 from sketchnewton.learners.bounded import RangedLearner
-from sketchnewton.learners.curvature.base import LearnerSketch, NoSketch
+from sketchnewton.learners.curvature.base import LearnerSketch
 from sketchnewton.learners.curvature.frequent_directions import FrequentState
+from sketchnewton.learners.curvature.none import NoSketch
 from sketchnewton.learners.curvature.oja import OjaSketchState
 from sketchnewton.learners.curvature.projection import ProjectionState
 from sketchnewton.learners.newton.schedule import checked_curvature, checked_eta
@@ -129,19 +130,18 @@ class SketchedNewton(RangedLearner):
         given = 0.0 if automatic or alpha is None else checked("alpha", alpha, positive=not robust)  # type: ignore[arg-type]
         self._curvature, self._eta = curvature, eta
         bend = self._problem_now()[1]
-        self._arrays["intercept"] = numbers([0.0, bend if intercept else 0.0])
+        self._state["intercept"] = filled([0.0, bend if intercept else 0.0])
         # With diagonal adaptation rows have no unit, so neither has α. Robust FD grows its own.
         self._alpha_at_start = 1.0 if automatic and diagonal else given
-        self._arrays["alpha"] = numbers([self._alpha_at_start])
+        self._state["alpha"] = filled([self._alpha_at_start])
         self._grows_alpha, self._first_row_sets_alpha = robust, automatic
-        self._arrays |= self._sketch.fresh()
-        self.takes_views = not self._ranged
+        self._state.update(self._sketch.fresh())
         self._kernel = self._bind()
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
             (weights, scales, columns), features = self._settled(), self._seen.copy()
-            values = weights + columns @ self._sketch.coefficients(self._arrays)
+            values = weights + columns @ self._sketch.coefficients(self._state)
         if self._params["diagonal"]:
             values /= scales
         return features, values * self._unit
@@ -149,19 +149,19 @@ class SketchedNewton(RangedLearner):
     @property
     def alpha_(self) -> float:
         """The α in force: given, taken from the first row (0 before it), or grown by shrinks (`rfd`)."""
-        return float(self._arrays["alpha"][0])
+        return float(self._state.view("alpha")[0])
 
     @property
     def spectrum(self) -> Floats:
         """The eigenvalues of the sketch SᵀS, largest first."""
         with self._lock:
-            return self._sketch.spectrum(self._arrays)
+            return self._sketch.spectrum(self._state)
 
     @property
     def basis(self) -> Floats:
         """Orthonormal rows that span the sketch, computed from the feature table itself."""
         with self._lock:
-            part = self._sketch.basis(self._arrays, self._settled()[2])
+            part = self._sketch.basis(self._state, self._settled()[2])
             V = np.zeros((len(part), self.dimension))
             V[:, self._seen] = part
         return V
@@ -170,7 +170,7 @@ class SketchedNewton(RangedLearner):
     def matrix(self) -> Floats:
         """S: rows with SᵀS the sketch of Σĝĝᵀ; `matrix[:, i]` belongs to feature i."""
         with self._lock:
-            part = self._sketch.factor(self._arrays, self._settled()[2])
+            part = self._sketch.factor(self._state, self._settled()[2])
             S = np.zeros((len(part), self.dimension))
             S[:, self._seen] = part
         return S
@@ -183,7 +183,7 @@ class SketchedNewton(RangedLearner):
         None for sketches that have no such certificate.
         """
         with self._lock:
-            return self._sketch.error_bound(self._arrays)
+            return self._sketch.error_bound(self._state)
 
     def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)
@@ -216,14 +216,14 @@ class SketchedNewton(RangedLearner):
         rest = a / a.sum() if a.sum() > 0 else share
         weights = (pull / (a.sum() + squares)) @ V + rest[0] * outside[0] + rest[1] * outside[1]
 
-        merged = self._sketch.merged(self._arrays, other._arrays, S, float(a.sum()))
-        rows = np.zeros((len(features), self._table.rows.shape[1]))
+        merged = self._sketch.merged(self._state, other._state, S, float(a.sum()))
+        rows = np.zeros((len(features), self._table.width))
         rows[:, 0], rows[:, 1], rows[:, 2 : 2 + self._sketch.columns] = weights, scale, merged.columns
         return {
             "counts": np.array([rounds, len(features), max(self.dimension, other.dimension)]),
             "intercept": self._merged_intercept(other, share),
             "alpha": np.array([merged.alpha]),
-            **self._sketch.saved(merged.arrays),
+            **State(self._sketch.saved(merged.state)).arrays(),
             "features": features,
             "table": rows.astype(self._table.dtype),
         }
@@ -233,21 +233,21 @@ class SketchedNewton(RangedLearner):
         if not self._grows_alpha:
             return self.alpha_
         if self._first_row_sets_alpha:
-            return max(self.alpha_ - self._sketch.ridge(self._arrays), 0.0)
+            return max(self.alpha_ - self._sketch.ridge(self._state), 0.0)
         return float(self._params.get("alpha") or 0.0)
 
     def _merged_intercept(self, other: Self, share: Floats) -> Floats:
         """A block of the metric of its own, one number wide."""
-        fresh = float(type(self)(**self._params)._arrays["intercept"][1])
+        fresh = float(type(self)(**self._params)._state.view("intercept")[1])
         if fresh == 0:
             return np.zeros(2)
-        values, metrics = np.array([self._arrays["intercept"], other._arrays["intercept"]]).T
+        values, metrics = np.array([self._state["intercept"], other._state["intercept"]]).T
         known = metrics - fresh + share * fresh
         return np.array([known @ values / known.sum(), known.sum()])
 
     def _settled(self) -> tuple[Floats, Floats, Floats]:
         """Weights, scales and sketch columns of the features seen, up to date."""
-        width = self._table.rows.shape[1]
+        width = self._table.width
         rows = np.empty((len(self._seen), width + self._sketch.extra), self._table.dtype)
         self._kernel.settled(rows)
         own = [*range(2, 2 + self._sketch.columns), *range(width, width + self._sketch.extra)]
@@ -273,32 +273,31 @@ class SketchedNewton(RangedLearner):
         return self._sketch.kernel(problem, first_alpha, self._params["diagonal"], self._views())
 
     def _widen(self, bound: float) -> None:
-        first = self._arrays["range"][1] == 0
+        first = self._state["range"][1] == 0
         super()._widen(bound)
         if first:  # all targets were the same, so nothing has moved: the metric starts at the right scale
             bend = self._problem_now()[1]
-            self._arrays["intercept"][1] = bend if self._params["intercept"] else 0.0
-            self._arrays["alpha"][0] = self._alpha_at_start
+            self._state["intercept"][1] = bend if self._params["intercept"] else 0.0
+            self._state["alpha"][0] = self._alpha_at_start
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if self._sketch.reserve(self._arrays, max(largest + 1, self._table.capacity), widest):
+        if self._sketch.reserve(self._state, max(largest + 1, self._table.capacity), widest):
             self._kernel = self._bind()
         super()._reserve(largest, widest)
 
-    def _all_arrays(self) -> Arrays:
-        return {**super()._all_arrays(), **self._sketch.saved(self._arrays)}
+    def _all_arrays(self) -> Buffers:
+        return {**super()._all_arrays(), **self._sketch.saved(self._state)}
 
     def _restore(self, arrays: Arrays) -> None:
         arrays = self._sketch.restored(arrays)
         for name in ("recent", "slots", "group"):  # as long as they are needed
-            if name in self._arrays:
-                fresh = self._arrays[name]
-                self._arrays[name] = np.zeros((len(arrays[name]), *fresh.shape[1:]), fresh.dtype)
+            if name in self._state:
+                self._state.resize(name, len(arrays[name]), 0)
         super()._restore(arrays)
 
     def _counters_fit(self) -> bool:
         columns = self._table.rows[self._seen, 2 : 2 + self._sketch.columns]
-        return super()._counters_fit() and self._sketch.fits(self._arrays, self._seen, columns)
+        return super()._counters_fit() and self._sketch.fits(self._state, self._seen, columns)
 
 
 def _aligned(
@@ -310,8 +309,8 @@ def _aligned(
     for side, at in zip(sides, places, strict=True):
         values, scales, columns = side._settled()
         squares[at] += scales**2 - FIRST_SQUARE if diagonal else 0.0
-        values = values + columns @ side._sketch.coefficients(side._arrays)
-        S = side._sketch.factor(side._arrays, columns)
+        values = values + columns @ side._sketch.coefficients(side._state)
+        S = side._sketch.factor(side._state, columns)
         w, wide = np.zeros(count), np.zeros((len(S), count))
         w[at], wide[:, at] = values / scales, S * scales
         weights.append(w)
