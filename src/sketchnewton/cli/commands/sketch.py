@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.io.signals import GracefulStop
 from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_feature_options
 from sketchnewton.cli.options.output import add_sketch_output_options
-from sketchnewton.cli.options.parser import Parser
+from sketchnewton.cli.options.parser import Parser, add_if_given
 from sketchnewton.cli.options.types import at_least_one, at_least_zero, finite
 
 if TYPE_CHECKING:
@@ -55,10 +56,7 @@ def add_options(parser: Parser) -> None:
         help="frequent directions: plain, robust (default), parameterized, compensative; truncated SVD; random "
         "projection; Oja; all of A'A",
     )
-
-    def add(name: str, **settings: object) -> None:
-        parser.add_argument(name, default=argparse.SUPPRESS, **settings)  # type: ignore[arg-type]
-
+    add = functools.partial(add_if_given, parser)
     add("--size", dest="sketch_size", type=at_least_one, metavar="M", help="rows of the sketch (default 50)")
     add(
         "--target-error",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import functools
 
+from sketchnewton.cli.options.parser import add_if_given
 from sketchnewton.cli.options.types import at_least_one, bits, names
 
 __all__ = [
@@ -31,10 +33,7 @@ FEATURE_OPTIONS = ("bits", "interactions", "ignore", "keep", "ngram", "string_va
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """How rows are read; for every command that reads them."""
     group = parser.add_argument_group("data (recognised by name and content unless --format tells)")
-
-    def add(name: str, **settings: object) -> None:
-        group.add_argument(name, default=argparse.SUPPRESS, **settings)  # type: ignore[arg-type]
-
+    add = functools.partial(add_if_given, group)
     add("--format", choices=FORMATS, help="what DATA is: " + ", ".join(FORMATS))
     add("--label", metavar="COLUMN", help="column of a table that holds the label (default: label)")
     add("--weight", metavar="COLUMN", help="column that holds the importance of the row")
@@ -60,10 +59,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 def add_feature_options(parser: argparse.ArgumentParser) -> None:
     """How names become features; the model remembers them."""
     group = parser.add_argument_group("features (the model remembers them)")
-
-    def add(name: str, **settings: object) -> None:
-        group.add_argument(name, default=argparse.SUPPRESS, **settings)  # type: ignore[arg-type]
-
+    add = functools.partial(add_if_given, group)
     add("--bits", type=bits, metavar="B", help="names are hashed into 2^B features (default 18, up to 30)")
     add(
         "--interactions",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
+from sketchnewton.cli.options.parser import add_if_given
 from sketchnewton.cli.options.types import (
     at_least_one,
     at_least_zero,
@@ -144,14 +145,8 @@ LEARNER_OPTIONS = tuple(_OPTIONS)
 def add_learner_options(group: argparse._ActionsContainer, names: Iterable[str] = LEARNER_OPTIONS) -> None:
     """Define the options that describe a learner."""
     for name in names:
-        group.add_argument(_spelling(name), default=argparse.SUPPRESS, **_OPTIONS[name])  # type: ignore[arg-type]
-    group.add_argument(
-        "--no-constant",
-        dest="intercept",
-        action="store_false",
-        default=argparse.SUPPRESS,
-        help=argparse.SUPPRESS,
-    )
+        add_if_given(group, _spelling(name), **_OPTIONS[name])
+    add_if_given(group, "--no-constant", dest="intercept", action="store_false", help=argparse.SUPPRESS)
 
 
 def _spelling(name: str) -> str:

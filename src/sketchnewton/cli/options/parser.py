@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from sketchnewton.cli.io.console import terminal_width
 from sketchnewton.cli.io.errors import usage_error
 
-__all__ = ["Parser", "nearest"]
+__all__ = ["Parser", "add_if_given", "nearest"]
 
 _INVALID_CHOICE = re.compile(
     r"argument (?P<where>.+?): invalid choice: (?P<quote>['\"])(?P<value>.*?)(?P=quote) \("
@@ -26,6 +26,11 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return f": did you mean {found[0]}?" if found else ""
 
 
+def add_if_given(group: argparse._ActionsContainer, name: str, **settings: Any) -> None:
+    """Define an option that the arguments have only if it was typed: else the learner or the model decides."""
+    group.add_argument(name, default=argparse.SUPPRESS, **settings)
+
+
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Knows its width: argparse, which makes a formatter for every option, would import `shutil` to ask."""
 
@@ -36,9 +41,8 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are `CommandError`s."""
 
-    def __init__(self, **settings: object) -> None:
-        settings.setdefault("formatter_class", _Formatter)
-        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": _Formatter, "allow_abbrev": False, **settings})
 
     def options(self) -> list[str]:
         """All option strings of this parser."""
