@@ -128,6 +128,6 @@ def test_bits_and_exact_names_exclude_each_other(tmp_path: Path, capsys: pytest.
     model = tmp_path / "m.skn"
     options = ["--model", str(model), "--quiet"]
     assert main(["train", data, *options, "--exact-names", "--bits", "20"]) == 2
-    assert "--bits does not go with --exact-names" in complaint(capsys)
+    assert "--bits cannot be combined with --exact-names" in complaint(capsys)
     assert not model.exists()
     assert main(["train", data, *options, "--exact-names"]) == 0

@@ -301,7 +301,7 @@ def test_dry_run_writes_nothing(data: Path, tmp_path: Path) -> None:
         (["--learner", "full", "--dtype", "float64"], "--dtype does not apply to --learner full"),
         (["--learner", "newton", "--sigma", "1"], "--sigma does not apply to --learner newton"),
         (["--multiclass", "3", "--positive", "1"], "--positive does not apply to --multiclass"),
-        (["--link", "--raw"], "--link and --raw exclude each other"),
+        (["--link", "--raw"], "--link and --raw cannot be combined"),
         (["--cache", "c", "--no-cache"], "--cache and --no-cache exclude each other"),
         (
             ["--model", "m.skn", "--checkpoint-every", "9", "--holdout", "2", "--passes", "2"],

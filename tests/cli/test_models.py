@@ -131,7 +131,7 @@ def test_inspect_shows_a_bank(data: Path, capsys: pytest.CaptureFixture[str]) ->
     assert facts["scales"]["largest"][0] == {"feature": int(features[-1]), "scale": scales[-1]}
     assert main(["inspect", str(model)]) == 0
     page = capsys.readouterr().out
-    for words in ("experts, by their share", "scales of features", "median", "smallest", "largest"):
+    for words in ("expert weights", "scales of features", "median", "smallest", "largest"):
         assert words in page
 
 

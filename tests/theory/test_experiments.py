@@ -155,7 +155,7 @@ def test_the_command_lists_and_refuses(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["reproduce", *HERE]) == 0
     assert "son-table3" in capsys.readouterr().out
     assert main(["reproduce", "nothing", *HERE]) == 2
-    assert "'nothing' is no experiment" in capsys.readouterr().err
+    assert "unknown experiment 'nothing'" in capsys.readouterr().err
 
 
 def hostile(folder: Path) -> Path:

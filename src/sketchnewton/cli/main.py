@@ -21,8 +21,8 @@ __all__ = ["main", "run"]
 _DATA, _INTERRUPTED, _BROKEN_PIPE = 1, 130, 141
 
 
-# Commands whose work is in the compiled kernels. For them the threads that NumPy's linear algebra would start are
-# only a cost, which is a good part of the time to a first result.
+# Commands whose work is in the compiled kernels. They have no use for the threads of NumPy's linear algebra, and
+# starting those would be a good part of the time to a first result.
 _WITHOUT_THREADS = ("train", "predict")
 
 
@@ -37,10 +37,10 @@ def run() -> NoReturn:
         code = main()
     except SystemExit:  # after --help and --version
         code = 0
-    with contextlib.suppress(OSError):  # what could not be written before, which `main` has told and counted
+    with contextlib.suppress(OSError):  # `main` has reported what could not be written
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-    # All files are closed, all output is out: taking the interpreter apart would only cost time.
+    # All files are closed and all output is written: shutting the interpreter down would only cost time.
     atexit._run_exitfuncs()
     os._exit(code)
 
@@ -60,8 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = command(args.command).run(args)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output went away, as `head` does: nobody is left to tell. What is still buffered
-        # must not be flushed at exit, where it would fail again.
+        # The reader of our output has gone, as `head` does: no message is needed. What is still buffered must not
+        # be flushed at exit, where it would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except KeyboardInterrupt:

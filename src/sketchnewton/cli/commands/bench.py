@@ -33,7 +33,7 @@ SUMMARY = "Compare learners on your data: one pass each, the best of a small gri
 EXAMPLES = """\
 examples:
   skn bench clicks.vw                                  every learner, a small grid each, one pass
-  skn bench clicks.vw --rows 20000 --output bench.png  on the first rows alone, with a picture
+  skn bench clicks.vw --rows 20000 --output bench.png  on the first rows only, with a picture
 
 Each learner is run with each value of its grid; the best progressive loss is shown, with the time of one run.
 The picture needs matplotlib: pip install 'sketchnewton[plot]'
@@ -44,18 +44,21 @@ def add_options(parser: Parser) -> None:
     """Define the options."""
     parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
     parser.add_argument(
-        "--learners", type=names, metavar="LIST", help="only these, between commas: newton-oja,adagrad"
+        "--learners",
+        type=names,
+        metavar="LIST",
+        help="Compare only these, separated by commas: newton-oja,adagrad.",
     )
-    parser.add_argument("--rows", type=at_least_one, metavar="N", help="the first N rows alone")
+    parser.add_argument("--rows", type=at_least_one, metavar="N", help="Use only the first N rows.")
     parser.add_argument(
-        "--positive", type=finite, metavar="LABEL", help="LABEL becomes +1, every other label -1"
+        "--positive", type=finite, metavar="LABEL", help="Learn LABEL as +1 and every other label as -1."
     )
     add_learner_options(parser, ("loss", "clip", "sketch_size", "seed"))
     add_data_options(parser)
     add_feature_options(parser)
-    parser.add_argument("--output", metavar="FILE", help="picture to write, .png .svg or .pdf")
-    parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
-    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    parser.add_argument("--output", metavar="FILE", help="Picture to write: .png, .svg or .pdf.")
+    parser.add_argument("--json", action="store_true", help="Print machine-readable results on stdout.")
+    parser.add_argument("--quiet", action="store_true", help="Print no progress on stderr.")
 
 
 _ALPHAS = (None, 0.1, 1.0, 10.0, 100.0)
@@ -65,7 +68,7 @@ _WIDEST_FULL = 2_000  # features, beyond which a full matrix takes too long
 
 
 class Contender:
-    """A learner and the values of the one option that is tried; None is the learner's own choice."""
+    """A learner and the values to try for one of its options; None is the learner's default."""
 
     def __init__(
         self,
@@ -91,7 +94,7 @@ class Contender:
 
     @property
     def takes_size(self) -> bool:
-        """Whether `--sketch-size` is for it."""
+        """Whether `--sketch-size` applies to it."""
         return bool(self.options.get("sketch", "none") != "none")
 
     def setting(self, value: float | None) -> str:
@@ -152,7 +155,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(contenders: list[Contender], given: Mapping[str, Any], *, all_asked_for: bool) -> None:
-    """Options that are wrong are so before any work is done; a learner that nobody named is left out for them."""
+    """Refuse wrong options before any work is done; a learner that was not asked for is skipped instead."""
     errors = []
     for contender in contenders:
         try:
@@ -203,7 +206,7 @@ def _compare(
     console: Console,
     stop: GracefulStop,
 ) -> tuple[int, str | None]:
-    """Run all; the rows are parsed once and kept in a temporary cache. Returns how many there are, and a hint."""
+    """Run all contenders over rows that are parsed once. Returns the number of rows, and a hint."""
     import tempfile
 
     from sketchnewton.cli.train.labels import Labels, LabelWatch
@@ -218,9 +221,7 @@ def _compare(
         for at, contender in enumerate(contenders):
             if contender.skipped is not None:
                 continue
-            if (
-                contender.kind == "full" and not widest
-            ):  # it goes first, so nobody knows yet how wide rows are
+            if contender.kind == "full" and not widest:  # the first to run: the width of the rows is unknown
                 widest = max((batch.shape[1] for batch in _rows(passes, data, labels, args.rows)), default=0)
             if contender.kind == "full" and widest > _WIDEST_FULL:
                 contender.skipped = f"{amount(widest)} features are too many"
@@ -254,7 +255,7 @@ def _rows(passes: Passes, data: Data, labels: Labels, most: int | None) -> Itera
             if most > seen:
                 yield batch[: most - seen]
             seen = most
-            continue  # to the end, so that the cache becomes whole
+            continue  # to the end, so that the cache becomes complete
         seen += len(batch)
         yield batch
 
@@ -317,7 +318,7 @@ def _page(args: argparse.Namespace, rows: int, contenders: list[Contender]) -> l
 
 
 def _options(args: argparse.Namespace, best: Contender) -> str:
-    """Those with which `skn train` learns as the best one did."""
+    """The options with which `skn train` learns as the best contender did."""
     here = {"help", "learners", "rows", "output", "json", "quiet", "threads"}
     if not best.takes_size:
         here.add("sketch_size")

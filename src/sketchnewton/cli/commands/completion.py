@@ -21,7 +21,7 @@ examples:
 
 def add_options(parser: Parser) -> None:
     """Define the options."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="your shell")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="Your shell.")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,7 +41,7 @@ def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def _words(parser: argparse.ArgumentParser) -> list[str]:
-    """All options, and the choices of what stands without one."""
+    """All options, and the choices of the operands."""
     words = [name for action in _actions(parser) for name in action.option_strings if name.startswith("--")]
     for action in _actions(parser):
         if not action.option_strings and action.choices is not None:

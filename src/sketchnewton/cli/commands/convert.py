@@ -24,29 +24,29 @@ USAGE = "skn convert DATA ... OUT [--to FORMAT] [options]"
 SUMMARY = "Write the rows of DATA in another format."
 EXAMPLES = """\
 examples:
-  skn convert clicks.vw.gz clicks.svm          names become the numbers that training would use
+  skn convert clicks.vw.gz clicks.svm          names become the indices that training would use
   skn convert table.csv --label y table.vw
   skn convert day*.svm - --to jsonl | head
 
-The format of OUT is told by its name or by --to; OUT appears when it is whole.
+The format of OUT follows from its name or --to. OUT appears only when it is complete.
 """
 
 
 def add_options(parser: Parser) -> None:
     """Define the options."""
     parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
-    parser.add_argument("output", metavar="OUT", help="file to write; - is stdout")
+    parser.add_argument("output", metavar="OUT", help="File to write; - is stdout.")
     parser.add_argument(
-        "--to", choices=WRITABLE, help="format of OUT, if its name does not tell: " + ", ".join(WRITABLE)
+        "--to", choices=WRITABLE, help=f"Format of OUT, if its name does not show it: {', '.join(WRITABLE)}."
     )
     add_data_options(parser)
     add_feature_options(parser)
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--quiet", action="store_true", help="Print only errors.")
 
 
 _DENSE = ("csv", "tsv")  # their first line has all columns
 _NAMED = ("vw", "jsonl", *_DENSE)  # they have names for features
-_NUMBERED = ("svmlight", "npz")  # they have none to give
+_NUMBERED = ("svmlight", "npz")  # they have only numbers
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
     to = args.to or format_of_name(args.output)
     if to is None:
-        raise usage_error(f"{args.output}: the name does not tell the format to write: give --to")
+        raise usage_error(f"{args.output}: the name does not show the format to write: give --to")
     data = Data(args.data, args)
     data.check()
     check_distinct({"OUT": args.output}, {f"DATA {path}": path for path in data.paths})
@@ -95,7 +95,7 @@ def _numbered(data: Data) -> bool:
 
 
 class _Table(NamedTuple):
-    """What a format must know from the start whose first line has all columns."""
+    """What must be known before the first line of a format that lists all columns there."""
 
     width: int | None = None
     weighted: bool = False
@@ -111,7 +111,7 @@ class _Table(NamedTuple):
 
 
 def _table(data: Data, to: str, console: Console, stop: GracefulStop) -> _Table:
-    """Look at all rows, which takes a pass of its own; names are known after it as well."""
+    """Read all rows once, in a pass of its own; afterwards the names are known, too."""
     if data.identity() is None:
         raise usage_error(f"{to} needs all columns in its first line, so DATA must be files, not a pipe")
     width, weighted, tagged = 0, False, False

@@ -42,9 +42,9 @@ def add_options(parser: Parser) -> None:
         "--output",
         metavar="FILE",
         default="demo.png",
-        help="picture to write, .png .svg or .pdf (default demo.png)",
+        help="Picture to write: .png, .svg or .pdf (default demo.png).",
     )
-    parser.add_argument("--quick", action="store_true", help="smaller data, a few seconds")
+    parser.add_argument("--quick", action="store_true", help="Use smaller data: a few seconds.")
 
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -62,7 +62,7 @@ class Method(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The least error over a grid, and where it was."""
+    """The smallest error over a grid, and the setting that gave it."""
 
     error: float
     setting: float

@@ -24,7 +24,7 @@ examples:
   skn eigen stochastic --n 40 --rounds 4000      independent matrices, larger
   skn eigen table1 --output table1.png           growth of every method's regret, as table and picture
 
-Regret is what the best fixed unit vector would have gained more. The picture needs matplotlib:
+Regret: how much more the best fixed unit vector would have gained. The picture needs matplotlib:
 pip install 'sketchnewton[plot]'
 """
 
@@ -35,23 +35,23 @@ def add_options(parser: Parser) -> None:
         "comparison",
         metavar="COMPARISON",
         choices=("stochastic", "alternating", "rotating", "fixed", "axes", "table1"),
-        help="stochastic, alternating, rotating or fixed direction, random axes, or table1: growth in T and in n",
+        help="Stochastic, alternating, rotating or fixed direction, random axes, or table1: growth in T and in n.",
     )
     parser.add_argument(
-        "--n", type=at_least_one, metavar="N", help="dimension (default 10; table1: at most N, default 32)"
+        "--n", type=at_least_one, metavar="N", help="Dimension (default 10; table1: at most N, default 32)."
     )
     parser.add_argument(
         "--rounds",
         type=at_least_one,
         metavar="T",
-        help="rounds (default 1,000; table1: at most T, default 16,000)",
+        help="Rounds (default 1,000; table1: at most T, default 16,000).",
     )
     parser.add_argument(
-        "--seeds", type=at_least_one, metavar="S", help="games per method (default 3; table1: 10)"
+        "--seeds", type=at_least_one, metavar="S", help="Games per method (default 3; table1: 10)."
     )
-    parser.add_argument("--quick", action="store_true", help="table1 with small sizes, a few seconds")
-    parser.add_argument("--output", metavar="FILE", help="picture to write, .png .svg or .pdf")
-    parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
+    parser.add_argument("--quick", action="store_true", help="table1 with small sizes: a few seconds.")
+    parser.add_argument("--output", metavar="FILE", help="Picture to write: .png, .svg or .pdf.")
+    parser.add_argument("--json", action="store_true", help="Print machine-readable results on stdout.")
 
 
 _PICTURES = (".png", ".svg", ".pdf")

@@ -29,11 +29,11 @@ examples:
 
 def add_options(parser: Parser) -> None:
     """Define the options."""
-    parser.add_argument("model", metavar="MODEL", help="model file written by skn train --model")
+    parser.add_argument("model", metavar="MODEL", help="Model file written by skn train --model.")
     parser.add_argument(
-        "--top", type=at_least_zero, default=10, metavar="N", help="show N weights (default 10)"
+        "--top", type=at_least_zero, default=10, metavar="N", help="Show the N largest weights (default 10)."
     )
-    parser.add_argument("--json", action="store_true", help="machine-readable, on stdout")
+    parser.add_argument("--json", action="store_true", help="Print machine-readable output on stdout.")
 
 
 _SPECTRUM = 20  # eigenvalues shown
@@ -172,7 +172,7 @@ def _page(path: str, facts: dict[str, Any]) -> list[str]:
     for name, value in parameters.items():
         lines.append(f"  {name:<{width}}  {_absent(name, facts) if value is None else value}")
     if facts["experts"]:
-        lines += ["", "experts, by their share of the say"]
+        lines += ["", "expert weights"]
         lines += _bars(list(facts["experts"].items()))
     if facts["scales"]:
         lines += ["", "scales of features (what each is divided by)", *_scale_lines(facts["scales"])]

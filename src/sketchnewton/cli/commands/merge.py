@@ -21,16 +21,16 @@ EXAMPLES = """\
 examples:
   skn merge monday.skn tuesday.skn -o both.skn
 
-Sketches give a sketch of all rows, with a certified error that is as good as that of one sketch of them all.
-Models trained on different rows with the same options give one model: its weights are the mean, weighted by
-what each model knows in each direction.
+Merging sketches gives a sketch of all their rows, with a certified error as good as that of a single sketch.
+Merging models that were trained on different rows with the same options gives one model, whose weights are the
+mean, weighted by what each model knows in each direction.
 """
 
 
 def add_options(parser: Parser) -> None:
     """Define the options."""
     parser.add_argument(
-        "sketches", metavar="FILE", nargs="+", help="file written by skn sketch -o or skn train --model"
+        "sketches", metavar="FILE", nargs="+", help="File written by skn sketch -o or skn train --model."
     )
     add_sketch_output_options(parser, required=True)
 

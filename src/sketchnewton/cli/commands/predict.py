@@ -22,18 +22,18 @@ examples:
   skn predict clicks.skn today.svm > scores.txt
   skn predict clicks.skn today.svm.gz --link --output probabilities.txt
 
-The labels in DATA are read and ignored.
+Labels in DATA are read and ignored.
 """
 
 
 def add_options(parser: Parser) -> None:
     """Define the options."""
-    parser.add_argument("model", metavar="MODEL", help="model file written by skn train --model")
+    parser.add_argument("model", metavar="MODEL", help="Model file written by skn train --model.")
     parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
-    parser.add_argument("--output", metavar="FILE", default="-", help="write here instead of stdout")
+    parser.add_argument("--output", metavar="FILE", default="-", help="Write here instead of stdout.")
     add_scale_options(parser)
     add_data_options(parser)
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors and predictions")
+    parser.add_argument("--quiet", action="store_true", help="Print only errors and predictions.")
 
 
 def run(args: argparse.Namespace) -> int:

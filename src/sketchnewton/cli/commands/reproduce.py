@@ -25,28 +25,33 @@ examples:
   skn reproduce son-figure1 --quick    one of them, small
   skn reproduce --all --output report  all of them, hours; report/report.html opens in a browser
 
-Results are kept by content in OUTPUT/cache: a run that was interrupted goes on where it stopped. Data sets that
-are missing are listed with the place to get them. The report needs matplotlib: pip install 'sketchnewton[plot]'
+Results are cached in OUTPUT/cache: an interrupted run continues where it stopped. Missing data sets are listed
+with the place to get them. The report needs matplotlib: pip install 'sketchnewton[plot]'
 """
 
 
 def add_options(parser: Parser) -> None:
     """Define the options."""
-    parser.add_argument("names", metavar="NAME", nargs="*", help="experiment; none: list them")
-    parser.add_argument("--all", action="store_true", help="every experiment")
-    parser.add_argument("--list", action="store_true", help="list the experiments and stop")
-    parser.add_argument("--quick", action="store_true", help="fewer rows, seeds and parameters: minutes")
+    parser.add_argument(
+        "names", metavar="NAME", nargs="*", help="Experiments to run; without any, list them."
+    )
+    parser.add_argument("--all", action="store_true", help="Run every experiment.")
+    parser.add_argument("--list", action="store_true", help="List the experiments and stop.")
+    parser.add_argument("--quick", action="store_true", help="Use fewer rows, seeds and parameters: minutes.")
     parser.add_argument(
         "--experiments",
         metavar="DIR",
-        help="folder of the experiments, whose code is run (default: that of the checkout skn was installed from)",
+        help="Folder of the experiments, whose code is run (default: that of the checkout that skn was installed "
+        "from).",
     )
-    parser.add_argument("--data", metavar="DIR", help="folder of data sets (default ../shared/data)")
+    parser.add_argument("--data", metavar="DIR", help="Folder of data sets (default ../shared/data).")
     parser.add_argument(
-        "--output", metavar="DIR", default="report", help="where the report goes (default report)"
+        "--output", metavar="DIR", default="report", help="Folder for the report (default report)."
     )
-    parser.add_argument("--workers", type=at_least_one, metavar="N", help="processes (default: all cores)")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument(
+        "--workers", type=at_least_one, metavar="N", help="Number of processes (default: all cores)."
+    )
+    parser.add_argument("--quiet", action="store_true", help="Print no progress.")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -93,7 +98,7 @@ def _chosen(args: argparse.Namespace, catalogue: tuple[Any, ...]) -> list[Any]:
     known = {experiment.name: experiment for experiment in catalogue}
     for name in args.names:
         if name not in known:
-            raise usage_error(f"{name!r} is no experiment: must be one of {', '.join(known)}")
+            raise usage_error(f"unknown experiment {name!r}: must be one of {', '.join(known)}")
     return [known[name] for name in args.names]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
-# --kind: the classes' names.
+# --kind: the names of the classes.
 _KINDS = {
     "fd": "FrequentDirections",
     "rfd": "RobustFrequentDirections",
@@ -38,11 +38,11 @@ SUMMARY = "Sketch the rows of DATA in one pass and print the spectrum."
 EXAMPLES = """\
 examples:
   skn sketch clicks.svm.gz --kind rfd --size 50 -o clicks.skn    sketch, save, print the spectrum
-  skn sketch clicks.svm --target-error 0.01 -o clicks.skn        as large as a certified error of 1% needs
+  skn sketch clicks.svm --target-error 0.01 -o clicks.skn        as large as needed for a certified error of 1%
   skn sketch clicks.svm --plot spectrum.png                      and draw it
 
 A sketch B of the rows A stands for the matrix A'A; the error bound is certified for ||A'A - (B'B + ridge I)||.
-The labels in DATA are read and ignored. --plot needs matplotlib: pip install 'sketchnewton[plot]'
+Labels in DATA are read and ignored. --plot needs matplotlib: pip install 'sketchnewton[plot]'
 """
 
 
@@ -53,23 +53,23 @@ def add_options(parser: Parser) -> None:
         "--kind",
         choices=tuple(_KINDS),
         default="rfd",
-        help="frequent directions: plain, robust (default), parameterized, compensative; truncated SVD; random "
-        "projection; Oja; all of A'A",
+        help="Frequent Directions: plain fd, robust rfd (default), parameterised pfd, compensative cfd. Truncated "
+        "SVD: greedy. Random projection: rp. Oja's sketch: oja. The full matrix A'A: exact.",
     )
     add = functools.partial(add_if_given, parser)
-    add("--size", dest="sketch_size", type=at_least_one, metavar="M", help="rows of the sketch (default 50)")
+    add("--size", dest="sketch_size", type=at_least_one, metavar="M", help="Rows of the sketch (default 50).")
     add(
         "--target-error",
         type=finite,
         metavar="E",
-        help="instead of a size: error at most E times ||A||_F^2",
+        help="Instead of --size: an error of at most E times ||A||_F^2.",
     )
-    add("--beta", type=finite, metavar="B", help="share of the rows that pfd shrinks (default 0.2)")
-    add("--decay", type=finite, metavar="G", help="every row multiplies the weight of all earlier ones by G")
-    add("--window", type=at_least_one, metavar="W", help="forget all but about the last W rows")
-    add("--buffer-size", type=at_least_one, metavar="N", help="rows that wait for a shrink (default 3M)")
-    add("--seed", dest="random_state", type=at_least_zero, metavar="S", help="seed of rp (default 0)")
-    add("--dtype", choices=("float32", "float64"), help="precision (default float64)")
+    add("--beta", type=finite, metavar="B", help="Share of the rows that pfd shrinks (default 0.2).")
+    add("--decay", type=finite, metavar="G", help="Each row multiplies the weight of all earlier rows by G.")
+    add("--window", type=at_least_one, metavar="W", help="Forget all but about the last W rows.")
+    add("--buffer-size", type=at_least_one, metavar="N", help="Rows buffered before a shrink (default 3M).")
+    add("--seed", dest="random_state", type=at_least_zero, metavar="S", help="Random seed of rp (default 0).")
+    add("--dtype", choices=("float32", "float64"), help="Precision (default float64).")
     add_data_options(parser)
     add_feature_options(parser)
     add_sketch_output_options(parser, required=False)
@@ -88,7 +88,7 @@ _OPTIONS = {
 
 
 def run(args: argparse.Namespace) -> int:
-    """Sketch as `args` say; a signal ends the reading, and what was read is sketched and saved."""
+    """Sketch as `args` say; a signal stops reading, and the rows read so far are sketched and saved."""
     from sketchnewton.cli.io.data_source import Data
     from sketchnewton.cli.io.files import check_model_place
     from sketchnewton.cli.pictures.spectrum import check_plot, deliver
@@ -122,7 +122,7 @@ def _make(args: argparse.Namespace) -> Sketch:
     known = {name for base in kind.__mro__[:-1] for name in inspect.signature(base).parameters}
     for name in given:
         if name not in known:
-            raise usage_error(f"{_OPTIONS[name]} means nothing to --kind {args.kind}")
+            raise usage_error(f"{_OPTIONS[name]} does not apply to --kind {args.kind}")
     if "sketch_size" in known and "sketch_size" not in given and "target_error" not in given:
         given["sketch_size"] = 50
     try:

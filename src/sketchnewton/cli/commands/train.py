@@ -18,16 +18,16 @@ EXAMPLES = """\
 examples:
   skn train clicks.vw.gz --model clicks.skn             learn, watch the progressive loss, keep the model
   skn train day1.vw --test day2.vw --loss logistic      then score another file without learning from it
-  skn train - --resume clicks.skn --model clicks.skn    go on exactly where the model stopped
+  skn train - --resume clicks.skn --model clicks.skn    continue exactly where the model stopped
   skn train big.vw --model m.skn --checkpoint-every 1000000     a crash costs a million rows at most:
-  skn train big.vw --model m.skn --resume m.skn                 finishes the run, to the same last bit
+  skn train big.vw --model m.skn --resume m.skn                 finishes the run, bit for bit the same
   skn train clicks.vw --passes 5 --holdout 10           five passes, the later ones from a cache
   skn train digits.svm --multiclass 10                  one of ten classes
   skn train digits.svm --positive 7                     class 7 against all others
   skn train prices.csv --label price --clip 500         regression with labels up to 500
 
 The progressive loss scores each prediction before its row is learned: an honest estimate from one pass.
-Ctrl-C ends the run cleanly, with the model of what was learned so far.
+Ctrl-C ends the run cleanly and saves the model learned so far.
 """
 
 
@@ -35,59 +35,62 @@ def add_options(parser: Parser) -> None:
     """Define the options."""
     parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
     files = parser.add_argument_group("files")
-    files.add_argument("--model", metavar="OUT", help="save the model here when done")
+    files.add_argument("--model", metavar="OUT", help="Save the model here.")
     files.add_argument(
         "--resume",
         metavar="MODEL",
-        help="go on from this model instead of starting anew; an interrupted run over the same DATA is finished",
+        help="Continue from MODEL. If it is a checkpoint of an interrupted run over the same DATA, finish that "
+        "run.",
     )
     files.add_argument(
-        "--checkpoint-every", type=at_least_one, metavar="N", help="also save the model every N rows"
+        "--checkpoint-every", type=at_least_one, metavar="N", help="Also save the model every N rows."
     )
     files.add_argument(
-        "--test", metavar="FILE", help="score this file after training, without learning from it"
+        "--test", metavar="FILE", help="Score this file after training, without learning from it."
     )
     files.add_argument(
         "--predictions",
         metavar="FILE",
-        help="write the prediction made before each row of DATA was learned, one per line (of the first "
-        "pass; - for stdout; for the rows of --test use skn predict)",
+        help="Write the prediction made before each row of DATA was learned, one per line (first pass only; - is "
+        "stdout). For the rows of --test, use skn predict.",
     )
     add_scale_options(files)
-    files.add_argument("--readable", metavar="FILE", help="write features, names and weights here, as text")
+    files.add_argument("--readable", metavar="FILE", help="Write features, names and weights here as text.")
     files.add_argument(
-        "--cache", metavar="FILE", help="parsed rows for later passes (default DATA.skn-cache)"
+        "--cache", metavar="FILE", help="Keep parsed rows for later passes here (default DATA.skn-cache)."
     )
-    files.add_argument("--no-cache", action="store_true", help="parse DATA again in every pass")
-    files.add_argument("--config", metavar="FILE", help="options from a TOML file; those typed here win")
+    files.add_argument("--no-cache", action="store_true", help="Parse DATA again in every pass.")
+    files.add_argument(
+        "--config", metavar="FILE", help="Read options from a TOML file; those on the command line win."
+    )
     rows = parser.add_argument_group("rows")
-    rows.add_argument("--passes", type=at_least_one, metavar="N", help="read DATA N times (default 1)")
+    rows.add_argument("--passes", type=at_least_one, metavar="N", help="Read DATA N times (default 1).")
     rows.add_argument(
         "--holdout",
         type=at_least_two,
         metavar="N",
-        help="do not learn every Nth row, but score it; with --passes the best pass is kept, and one that is no "
-        "better than the one before it is the last",
+        help="Hold out every Nth row: score it without learning it. With --passes, keep the best pass and stop "
+        "when the held-out loss stops improving.",
     )
     rows.add_argument(
         "--positive",
         type=finite,
         metavar="LABEL",
-        help="LABEL becomes +1, every other label -1; the model remembers it",
+        help="Learn LABEL as +1 and every other label as -1; the model remembers it.",
     )
     rows.add_argument(
         "--multiclass",
         type=at_least_two,
         metavar="K",
-        help="labels are classes 1..K or 0..K-1; one learner for each, against all others",
+        help="Labels are classes 1..K or 0..K-1; one learner per class, against all others.",
     )
     add_learner_options(parser.add_argument_group("learner (all have defaults)"))
     add_data_options(parser)
     add_feature_options(parser)
     output = parser.add_argument_group("output")
-    output.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
-    output.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    output.add_argument("--json", action="store_true", help="print a machine-readable summary on stdout")
+    output.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
+    output.add_argument("--quiet", action="store_true", help="Print only errors.")
+    output.add_argument("--json", action="store_true", help="Print a machine-readable summary on stdout.")
 
 
 def run(args: argparse.Namespace) -> int:

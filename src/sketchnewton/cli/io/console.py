@@ -43,8 +43,8 @@ def percent(rate: float | None) -> str:
 
 
 def terminal_width(stream: TextIO | None) -> int:
-    """Columns of the terminal that `stream` writes to; 80 if it is none. The variable COLUMNS overrules it."""
-    # What `shutil.get_terminal_size` does, whose module takes long to import.
+    """Width of the terminal that `stream` writes to; 80 if it is not a terminal. COLUMNS overrides both."""
+    # As `shutil.get_terminal_size`, whose module is slow to import.
     with contextlib.suppress(KeyError, ValueError):
         if (columns := int(os.environ["COLUMNS"])) > 0:
             return columns
@@ -83,7 +83,7 @@ class Console:
             sys.stderr.flush()
 
     def progress(self, fraction: float | None, note: str = "") -> None:
-        """Redraw the bar, a few times per second at most. `None` is an unknown size: the note alone."""
+        """Redraw the bar, a few times per second at most. If the size is unknown (`None`), show the note only."""
         now = time.monotonic()
         if not self._bar or now < self._next:
             return
@@ -100,7 +100,7 @@ class Console:
         self._drawn = True
 
     def clear(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

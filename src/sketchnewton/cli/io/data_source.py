@@ -68,7 +68,9 @@ class Data:
         self._column_options = [f"--{name}" for name in COLUMN_OPTIONS if f"--{name}" in args.spelled]
         exact = getattr(args, _EXACT, False)
         if exact and hasattr(args, "bits"):
-            raise usage_error("--bits does not go with --exact-names, which hashes no name: leave one out")
+            raise usage_error(
+                "--bits cannot be combined with --exact-names, which does not hash names: leave one out"
+            )
         self.names: Names | None = None
         if exact or held.get(_EXACT):
             held_names = {} if learner is None else learner.attached

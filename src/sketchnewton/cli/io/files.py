@@ -1,4 +1,4 @@
-"""Output files that are whole or absent, and checks before hours of work rather than after."""
+"""Output files that are complete or absent, and checks before hours of work rather than after."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_writable(path: str) -> None:
 
 
 def check_distinct(outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]) -> None:
-    """Raise at once if an output would replace an input or another output. Both are paths by their names."""
+    """Raise at once if an output would replace an input or another output. Both map names to paths."""
     others = dict(inputs)
     for name, path in outputs.items():
         if path is None or path == "-":
@@ -90,7 +90,7 @@ def open_output(path: str) -> Iterator[TextIO]:
 
 
 def write_numbers(file: TextIO, numbers: Floats) -> None:
-    """One number per line, with the nine digits that tell all float32 apart; whoever reads them need not wait."""
+    """One number per line, with the nine digits that distinguish all float32 values; flushed at once."""
     # One formatting call for the whole array: several times faster than a call per number.
     file.write("%.9g\n" * len(numbers) % tuple(numbers.tolist()))
     file.flush()

@@ -26,7 +26,7 @@ class PredictionFormat:
 
     def __init__(self, learner: Learner, labels: Labels, *, link: bool = False, raw: bool = False) -> None:
         if link and raw:
-            raise usage_error("--link and --raw exclude each other")
+            raise usage_error("--link and --raw cannot be combined")
         self._loss = learner.loss
         self._softmax = has_softmax(learner)
         self._labels = labels

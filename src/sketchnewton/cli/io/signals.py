@@ -21,7 +21,7 @@ class Stopped(Exception):
 
 
 class GracefulStop:
-    """While entered, a first SIGINT, SIGTERM or SIGHUP is only noted, so that the batch at hand is learned whole.
+    """While entered, a first SIGINT, SIGTERM or SIGHUP is only recorded, so that the batch is learned to its end.
 
     Waiting for input is different: it may last forever. A signal during `wait(function, …)`, or before it,
     raises `Stopped` there. A second signal ends the program at once.
@@ -34,7 +34,7 @@ class GracefulStop:
 
     @property
     def exit_code(self) -> int:
-        """0, or 128 + the number of the signal that came, as shells count."""
+        """0, or 128 + the number of the signal that came, by the convention of shells."""
         return 0 if self.signal is None else 128 + self.signal
 
     def wait(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""Standard output and standard error that whoever started the command has closed."""
+"""Standard output and standard error that were closed before the command started."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["replace_closed"]
 
 
 def replace_closed() -> None:
-    """Give the command a stdout and a stderr if it was started without (`>&-`, `2>&-`).
+    """Give the command a stdout and a stderr if it was started without them (`>&-`, `2>&-`).
 
-    Their descriptors would otherwise go to the next files that are opened. Messages go nowhere; output that nobody
-    can receive is an error when it is written, which a descriptor for reading makes sure of.
+    Otherwise the next files to be opened would get their descriptors. Messages are discarded; writing output is an
+    error, because the new stdout is open for reading only.
     """
     for name, descriptor, access in (("stdout", 1, os.O_RDONLY), ("stderr", 2, os.O_WRONLY)):
         if getattr(sys, name) is None:

@@ -1,1 +1,1 @@
-"""Options, as argparse takes them."""
+"""The parser, and the options that several subcommands share."""

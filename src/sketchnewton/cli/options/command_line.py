@@ -1,4 +1,4 @@
-"""From what was typed to the arguments of a subcommand. Imports the module of that subcommand alone."""
+"""Parses a command line. Imports the module of the subcommand that was typed, and no other."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         if name == typed:
             _define(name, parser)
     if "--config" in argv or any(text.startswith("--config=") for text in argv):
-        from sketchnewton.cli.options.config import with_config  # seldom asked for
+        from sketchnewton.cli.options.config import with_config
 
         argv = with_config(argv, commands.choices)
     args, extras = main.parse_known_args(argv or ["--help"])

@@ -1,7 +1,7 @@
-"""`--config FILE`: options from a TOML file, as if they had been typed before the others.
+"""`--config FILE`: options from a TOML file, as if they were typed before the others.
 
-A key is the long name of an option, `sketch-size` or `sketch_size`; `data` is what would be typed without one. A
-true switches an option on, a false off, and a list is several values. What is typed comes later and wins.
+A key is the long name of an option, `sketch-size` or `sketch_size`; `data` holds the operands. `true` switches an
+option on, `false` off, and a list gives several values. The options on the command line come later and win.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _has_positionals(parser: Parser, typed: list[str]) -> bool:
 
 
 def _arguments(path: str, parser: Parser) -> tuple[list[str], list[str]]:
-    import tomllib  # seldom asked for
+    import tomllib
 
     try:
         with open(path, "rb") as file:

@@ -21,54 +21,68 @@ __all__ = [
 
 FORMATS = ("svmlight", "vw", "csv", "tsv", "parquet", "arrow", "jsonl", "npz")
 WRITABLE = ("svmlight", "vw", "csv", "tsv", "jsonl", "npz", "parquet")
-DATA_HELP = "files, globs or directories of svmlight, VW, CSV, JSON lines, Parquet or .npz; - is stdin"
+DATA_HELP = "Files, globs or directories of svmlight, VW, CSV, JSON lines, Parquet or .npz; - is stdin."
 
-CACHE_SUFFIX = ".skn-cache"  # of what several passes leave beside the first of the files
+CACHE_SUFFIX = ".skn-cache"  # of the cache that several passes leave beside the first file
 
-# The names that `streams.Columns` and `streams.Features` know.
+# Field names of `streams.Columns` and `streams.Features`.
 COLUMN_OPTIONS = ("label", "weight", "tag", "drop", "categorical")
 FEATURE_OPTIONS = ("bits", "interactions", "ignore", "keep", "ngram", "string_values")
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """How rows are read; for every command that reads them."""
-    group = parser.add_argument_group("data (recognised by name and content unless --format tells)")
+    group = parser.add_argument_group("data (format detected from name and content)")
     add = functools.partial(add_if_given, group)
-    add("--format", choices=FORMATS, help="what DATA is: " + ", ".join(FORMATS))
-    add("--label", metavar="COLUMN", help="column of a table that holds the label (default: label)")
-    add("--weight", metavar="COLUMN", help="column that holds the importance of the row")
-    add("--tag", metavar="COLUMN", help="column that is written after the row's prediction")
-    add("--drop", type=names, metavar="COLUMNS", help="columns to leave out: a,b,c")
-    add("--categorical", type=names, metavar="COLUMNS", help="columns whose numbers are names: zip,store")
+    add("--format", choices=FORMATS, help=f"Format of DATA: {', '.join(FORMATS)}.")
+    add("--label", metavar="COLUMN", help="Column that holds the label (default: label).")
+    add("--weight", metavar="COLUMN", help="Column that holds the importance weight of the row.")
+    add("--tag", metavar="COLUMN", help="Column to write after the prediction of each row.")
+    add("--drop", type=names, metavar="COLUMNS", help="Columns to leave out: a,b,c.")
+    add(
+        "--categorical",
+        type=names,
+        metavar="COLUMNS",
+        help="Columns whose numbers are categories: zip,store.",
+    )
     group.add_argument(
         "--on-error",
         choices=("stop", "skip"),
         default="stop",
-        help="a malformed row stops the run (default), or is skipped, counted and reported",
+        help="Stop at a malformed row (default), or skip it, count it and report it.",
     )
     group.add_argument(
         "--threads",
         type=at_least_one,
         default=2,
         metavar="N",
-        help="1: all in one thread; 2: read ahead (default); more: also share the classes of --multiclass. "
-        "The result is the same",
+        help="1: everything in one thread. 2 (default): also read ahead. More: also learn the classes of "
+        "--multiclass in parallel. The result does not depend on N.",
     )
 
 
 def add_feature_options(parser: argparse.ArgumentParser) -> None:
     """How names become features; the model remembers them."""
-    group = parser.add_argument_group("features (the model remembers them)")
+    group = parser.add_argument_group("features (remembered by the model)")
     add = functools.partial(add_if_given, group)
-    add("--bits", type=bits, metavar="B", help="names are hashed into 2^B features (default 18, up to 30)")
+    add("--bits", type=bits, metavar="B", help="Hash names into 2^B features (default 18, at most 30).")
     add(
         "--interactions",
         action="append",
         metavar="NAMESPACES",
-        help="products of features of namespaces, by their first letters: ab, abc; may be repeated",
+        help="Products of features from the namespaces with these first letters: ab, abc. May be repeated.",
     )
-    add("--ignore", metavar="LETTERS", help="leave out the namespaces that begin with one of these letters")
-    add("--keep", metavar="LETTERS", help="leave out all other namespaces")
-    add("--ngram", action="append", metavar="[L]N", help="also N neighbouring names as one, in namespace L")
-    add("--string-values", action="store_true", help="VW text: name:text is a feature, not a mistake")
-    add("--exact-names", action="store_true", help="a dictionary of names in the model instead of hashing")
+    add("--ignore", metavar="LETTERS", help="Ignore namespaces that begin with one of these letters.")
+    add("--keep", metavar="LETTERS", help="Ignore all other namespaces.")
+    add(
+        "--ngram",
+        action="append",
+        metavar="[L]N",
+        help="Also use N neighbouring names as one feature, in namespace L or in all. May be repeated.",
+    )
+    add("--string-values", action="store_true", help="VW text: accept name:text as a feature.")
+    add(
+        "--exact-names",
+        action="store_true",
+        help="Keep a dictionary of names in the model instead of hashing them.",
+    )

@@ -1,7 +1,8 @@
 """The options that describe a learner, and the table of learners: a new one is a line there.
 
-An option here is a parameter of some learner's constructor, under the same name. It has no default: the learner
-has one, or the resumed model. Which learner takes which is read from the constructors (`cli/learner.py`).
+An option here is a parameter of some learner's constructor, under the same name. It has no default here: the
+learner or the resumed model has one. Which learner takes which option is read from the constructors
+(`cli/train/learner.py`).
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ __all__ = ["DEFAULT_LEARNERS", "LEARNERS", "LEARNER_OPTIONS", "ONLY_WITH_SKETCH"
 LEARNERS = {
     "bank": ("NewtonBank", "sketched Newton with nothing to tune"),
     "newton": ("SketchedNewton", "sketched online Newton"),
-    "full": ("FullNewton", "Newton with the full matrix"),
+    "full": ("FullNewton", "online Newton with the full matrix"),
     "invariant": (
         "InvariantNewton",
-        "the same without --alpha, whatever the units and correlations of features",
+        "the same without --alpha, invariant to the units and correlations of features",
     ),
-    "gradient": ("OnlineGradient", "online gradient"),
+    "gradient": ("OnlineGradient", "online gradient descent"),
     "adagrad": ("AdaGrad", "diagonal AdaGrad"),
     "sketched-adagrad": ("SketchedAdaGrad", "AdaGrad with a sketched full matrix"),
     "full-adagrad": ("FullAdaGrad", "AdaGrad with the full matrix"),
@@ -41,7 +42,7 @@ LEARNERS = {
 # Without --learner: the first of these that takes all the options given.
 DEFAULT_LEARNERS: tuple[str, ...] = ("bank", "newton")
 
-# Options that mean something for some sketches alone.
+# Options that apply to some sketches only.
 ONLY_WITH_SKETCH = {
     "sketch_size": ("oja", "fd", "rfd", "pfd", "rp"),
     "beta": ("pfd",),
@@ -55,87 +56,95 @@ _OPTIONS: dict[str, dict[str, object]] = {
     "learner": {
         "choices": tuple(LEARNERS),
         "help": "; ".join(f"{name}: {what}" for name, (_, what) in LEARNERS.items())
-        + f" (default {DEFAULT_LEARNERS[0]})",
+        + f" (default {DEFAULT_LEARNERS[0]}).",
     },
     "sketch": {
         "choices": _SKETCHES,
-        "help": "curvature sketch: oja (default), Frequent Directions fd, robust rfd (--alpha 0 by default), "
-        "parameterised pfd, random projection rp; none is online gradient",
+        "help": "Curvature sketch: oja (default), Frequent Directions fd, robust rfd (--alpha 0 by default), "
+        "parameterised pfd, random projection rp; none is online gradient descent.",
     },
     "sketch_size": {
         "type": at_least_zero,
         "metavar": "M",
-        "help": "directions kept by the sketch (default 10; bank 7)",
+        "help": "Directions kept by the sketch (default 10; bank 7).",
     },
-    "alpha": {"type": finite, "metavar": "A", "help": "initial curvature: larger means smaller steps"},
+    "alpha": {
+        "type": finite,
+        "metavar": "A",
+        "help": "Initial curvature: a larger value means smaller steps.",
+    },
     "eta": {
         "type": eta,
         "metavar": "E",
-        "help": "weight of curvature beyond the loss's own: a number, 1/t or 1/sqrt(t), which fall with the row "
-        "t; step size of AdaGrad: a number",
+        "help": "Newton: weight of curvature beyond the loss's own; a number, or 1/t or 1/sqrt(t), which decrease "
+        "with the row t. AdaGrad: learning rate, a number.",
     },
     "curvature": {
         "type": finite,
         "metavar": "S",
-        "help": "curvature of the loss along its gradient (default: what the loss has within --clip)",
+        "help": "Curvature of the loss along its gradient (default: that of the loss within --clip).",
     },
     "sigma": {
         "type": finite,
         "metavar": "S",
-        "help": "what AdaGrad adds to the root of its sums",
+        "help": "AdaGrad's epsilon, added to the square root of the summed squared gradients.",
     },
     "of": {
         "choices": ("gradients", "data"),
-        "help": "what sketched AdaGrad sketches: gradients (default) or rows",
+        "help": "What sketched AdaGrad sketches: gradients (default), or data: the rows.",
     },
     "penalty": {
         "choices": ("l1", "l2", "elasticnet"),
-        "help": "penalty on weights, for the AdaGrad family (default none)",
+        "help": "Penalty on the weights, for the AdaGrad family (default none).",
     },
-    "penalty_strength": {"type": finite, "metavar": "P", "help": "its strength (default 1e-4)"},
-    "l1_ratio": {"type": finite, "metavar": "R", "help": "share of l1 in elasticnet (default 0.5)"},
+    "penalty_strength": {"type": finite, "metavar": "P", "help": "Strength of the penalty (default 1e-4)."},
+    "l1_ratio": {"type": finite, "metavar": "R", "help": "Share of l1 in elasticnet (default 0.5)."},
     "form": {
         "choices": ("mirror_descent", "dual_averaging"),
-        "help": "form of AdaGrad's step (default mirror_descent)",
+        "help": "Form of AdaGrad's step (default mirror_descent).",
     },
     "loss": {
         "metavar": "LOSS",
-        "help": "squared (default), logistic, hinge, squared_hinge, absolute, quantile[:TAU], huber[:DELTA] or "
-        "poisson",
+        "help": "Loss function: squared (default), logistic, hinge, squared_hinge, absolute, quantile[:TAU], "
+        "huber[:DELTA] or poisson.",
     },
     "clip": {
         "type": clip,
         "metavar": "C",
-        "help": "predictions stay within -C..C, and so logistic probabilities within sigmoid(-C..C): "
-        "0.27..0.73 for C=1, 0.02..0.98 for C=4; none for no bound (default 1, AdaGrad none)",
+        "help": "Keep predictions within -C..C, and so logistic probabilities within sigmoid(-C..C): "
+        "0.27..0.73 for C=1, 0.02..0.98 for C=4. none: no bound (default 1; AdaGrad none).",
     },
     "diagonal": {
         "action": argparse.BooleanOptionalAction,
-        "help": "rescale each feature by its own gradients",
+        "help": "Rescale each feature by its own gradients.",
     },
     "intercept": {
         "action": argparse.BooleanOptionalAction,
-        "help": "learn a constant term (default yes; --no-constant is the same as --no-intercept)",
+        "help": "Learn a constant term (default yes). --no-constant is the same as --no-intercept.",
     },
-    "beta": {"type": finite, "metavar": "B", "help": "share of directions that pfd shrinks (default 0.2)"},
+    "beta": {
+        "type": finite,
+        "metavar": "B",
+        "help": "Share of the directions that pfd shrinks (default 0.2).",
+    },
     "oja_rate": {
         "type": oja_rate,
         "metavar": "R",
-        "help": "adaptive (default), a number, or one per direction: 1,0.5",
+        "help": "Learning rate of the Oja sketch: adaptive (default), a number, or one per direction: 1,0.5.",
     },
     "block": {
         "type": at_least_one,
         "metavar": "K",
-        "help": "update the Oja sketch every K rows (default 1)",
+        "help": "Update the Oja sketch every K rows (default 1).",
     },
     "dtype": {
         "choices": ("float32", "float64"),
-        "help": "precision of the feature table (default float32)",
+        "help": "Precision of the feature table (default float32).",
     },
     "seed": {
         "type": at_least_zero,
         "metavar": "S",
-        "help": "seed of everything random (default 0); learners without randomness take no notice",
+        "help": "Random seed (default 0); ignored by learners without randomness.",
     },
 }
 

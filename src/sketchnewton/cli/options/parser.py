@@ -20,7 +20,7 @@ _INVALID_CHOICE = re.compile(
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """`": did you mean …?"` for the closest of `words`, or nothing."""
-    import difflib  # only after a typing error
+    import difflib  # needed only after a typing error
 
     found = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
     return f": did you mean {found[0]}?" if found else ""
@@ -32,7 +32,7 @@ def add_if_given(group: argparse._ActionsContainer, name: str, **settings: Any) 
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Knows its width: argparse, which makes a formatter for every option, would import `shutil` to ask."""
+    """Knows its width, which argparse would import `shutil` to find out, for every option again."""
 
     def __init__(self, prog: str, **settings: Any) -> None:
         super().__init__(prog, **{"width": terminal_width(sys.stdout) - 2, **settings})
@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
         raise usage_error(f"{message} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        (file or sys.stdout).write(message)  # argparse would keep to itself that it cannot be written
+        (file or sys.stdout).write(message)  # argparse would ignore that it cannot be written
 
     def _wrong_choice(self, where: str, value: str) -> str:
         choices: list[str] = []

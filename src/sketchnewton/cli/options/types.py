@@ -1,4 +1,4 @@
-"""What the values of options may be: text in, value out, or one line that says what is wrong."""
+"""The types of option values: from text to a value, or to one line that says what is wrong."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def oja_rate(text: str) -> str | float | list[float]:
 
 
 def names(text: str) -> list[str]:
-    """Names between commas."""
+    """Names separated by commas."""
     found = [name for name in text.split(",") if name]
     if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is invalid: must be names between commas")
+        raise argparse.ArgumentTypeError(f"{text!r} is invalid: must be names separated by commas")
     return found

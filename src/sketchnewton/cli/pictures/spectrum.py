@@ -1,4 +1,4 @@
-"""A sketch for people: what it is, how good it is, its spectrum as bars and as a picture."""
+"""A sketch as text and as a picture: what it is, how accurate it is, and its spectrum."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _page(path: str, sketch: Sketch) -> list[str]:
 
 
 def _bars(rows: list[tuple[str, float]]) -> list[str]:
-    """Lines with a name, a number and a bar as long as it is large."""
+    """Lines with a name, a number and a bar of proportional length."""
     width = max(len(name) for name, _ in rows)
     largest = max(value for _, value in rows) or 1.0
     full = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
