@@ -22,8 +22,7 @@ from sketchnewton.streams import (
     open_stream,
     open_writer,
 )
-
-from .format_support import drain, make_rows
+from tests.streams.format_support import drain, make_rows
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,7 @@ from sketchnewton.streams import (
     open_stream,
     open_writer,
 )
-
-from .format_support import CSV, drain, make_rows
+from tests.streams.format_support import CSV, drain, make_rows
 
 if sys.version_info >= (3, 14):
     from compression import zstd

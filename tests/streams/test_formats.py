@@ -6,7 +6,9 @@ import gzip
 import itertools
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import numpy as np
 import pyarrow as pa
@@ -18,37 +20,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchnewton.cli.main import main
+from sketchnewton.core.formats import TABLE
 from sketchnewton.streams import (
     WRITABLE,
     Batch,
     Columns,
     Features,
     Names,
+    format_of_name,
+    formats,
     open_stream,
     open_writer,
     read_svmlight,
 )
 from sketchnewton.streams.opening import format_of_content
-
-from .format_support import CSV, drain, hashed, make_rows, rows_of
+from tests.streams.format_support import CSV, drain, hashed, make_rows, rows_of
 
 
 def cut_rows(batch: Batch, pieces: list[int]) -> list[Batch]:
     cuts = sorted({0, len(batch), *(p for p in pieces if p < len(batch))})
-    result = []
-    for a, b in itertools.pairwise(cuts):
-        first, last = int(batch.indptr[a]), int(batch.indptr[b])
-        result.append(
-            Batch(
-                batch.indptr[a : b + 1] - first,
-                batch.indices[first:last],
-                batch.data[first:last],
-                batch.labels[a:b],
-                None if batch.weights is None else batch.weights[a:b],
-                tags=None if batch.tags is None else batch.tags[a:b],
-            )
-        )
-    return result
+    return [batch[a:b] for a, b in itertools.pairwise(cuts)]
 
 
 # --- round trips
@@ -355,3 +346,18 @@ def test_svmlight_through_the_common_door(tmp_path: Path) -> None:
     assert drain(path, features=Features(bits=4))[0][0][4] == {0: 2.0, 3: 4.0}
     rows, _ = drain(path, features=Features(bits=30, interactions=("  ",)))
     assert len(rows[0][4]) == 5
+
+
+def test_the_table_of_formats_agrees_with_their_modules() -> None:
+    endings = [ending for format in TABLE for ending in format.endings]
+    assert len(endings) == len(set(endings))
+    for format in TABLE:
+        module = import_module(f"sketchnewton.streams.formats.{format.module}")
+        assert format.name in module.PARSERS
+        assert (format.name in module.WRITERS) == format.writable
+        for ending in format.endings:
+            assert format_of_name(f"a{ending}") == format_of_name(f"A{ending.upper()}.gz") == format.name
+        for magic in format.magic:
+            assert format_of_content(magic + b"\0\1|,") == format.name
+    modules = {module.name for module in iter_modules(formats.__path__)}
+    assert modules == {format.module for format in TABLE}

@@ -11,20 +11,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.formats import FORMATS, WRITABLE
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names, hash_feature, hash_namespace
 from sketchnewton.features.options import Features
-from sketchnewton.streams.formats.svmlight import read_svmlight
-from sketchnewton.streams.formats.vw import read_vw
-from sketchnewton.streams.opening import FORMATS, expand_paths, format_of_name, open_stream
+from sketchnewton.streams.opening import (
+    expand_paths,
+    format_of_name,
+    open_stream,
+    read_svmlight,
+    read_vw,
+)
 from sketchnewton.streams.reader import BatchReader
 from sketchnewton.streams.source import Source, open_source
-
-if TYPE_CHECKING:
-    from sketchnewton.streams.writers import WRITABLE, BatchWriter, open_writer
+from sketchnewton.streams.writer import BatchWriter, open_writer
 
 __all__ = [
     "FORMATS",
@@ -47,12 +48,3 @@ __all__ = [
     "read_svmlight",
     "read_vw",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    # Imported when they are asked for: most commands write no rows.
-    if name not in ("WRITABLE", "BatchWriter", "open_writer"):
-        raise AttributeError(f"module 'sketchnewton.streams' has no attribute {name!r}")
-    from sketchnewton.streams import writers
-
-    return getattr(writers, name)

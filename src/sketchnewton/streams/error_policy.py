@@ -7,12 +7,12 @@ from sketchnewton.core.batch import ParseError
 ON_ERROR = ("stop", "skip")
 
 
-class Problems:
+class ErrorPolicy:
     """Raises the first error, or counts errors and keeps the first of them.
 
-    >>> problems = Problems("skip")
-    >>> problems.report(ParseError("a.vw", 7, 3, "expected a number after ':', got 'x'"))
-    >>> problems.skipped, problems.first
+    >>> policy = ErrorPolicy("skip")
+    >>> policy.report(ParseError("a.vw", 7, 3, "expected a number after ':', got 'x'"))
+    >>> policy.skipped, policy.first
     (1, "a.vw:7:3: expected a number after ':', got 'x'")
     """
 

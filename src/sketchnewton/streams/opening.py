@@ -5,45 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from sketchnewton.core.batch import Batch
+from sketchnewton.core.formats import COMPRESSED, FORMATS, TABLE
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
-from sketchnewton.streams.error_policy import Problems
-from sketchnewton.streams.formats.lines import BATCH_BYTES, MAX_LINE_BYTES
-from sketchnewton.streams.formats.svmlight import svmlight_parser
-from sketchnewton.streams.formats.vw import vw_parser
-from sketchnewton.streams.reader import BatchReader, Parse
+from sketchnewton.streams.error_policy import ErrorPolicy
+from sketchnewton.streams.formats import make_parser
+from sketchnewton.streams.reader import BATCH_BYTES, MAX_LINE_BYTES, BatchReader, Parse, ReadOptions
 from sketchnewton.streams.source import Source, open_source
 
-FORMATS = ("svmlight", "vw", "csv", "tsv", "parquet", "arrow", "jsonl", "npz")
-WITHOUT_COLUMNS = frozenset(("svmlight", "vw", "npz"))
-"""Formats to which ``Columns`` say nothing."""
-
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zstd")
-_BY_NAME = {
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-    ".vw": "vw",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".ipc": "arrow",
-    ".feather": "arrow",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".npz": "npz",
-}
-_BY_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow", b"PK\x03\x04": "npz"}
-_SVMLIGHT = re.compile(rb"\s*[-+.0-9][^\s|,]*(\s+qid:\S*)?(\s+\d+:\S*)*\s*(#.*)?")
-_VW_START = re.compile(rb"[-+.0-9']")  # a label or a tag; a table may have columns named space|name
 _LOOK = 1 << 16  # bytes in which a first line must end to be recognised
 
 
@@ -77,20 +50,80 @@ def open_stream(
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"format={format!r} is invalid: must be one of {', '.join(FORMATS)}")
-    for name, value in (("batch_bytes", batch_bytes), ("max_line_bytes", max_line_bytes)):
-        if value < 1:
-            raise ValueError(f"{name}={value} is invalid: must be >= 1")
-    if names is not None:
-        names.join((features or Features()).joins)
-    opener = _Opener(format, features or Features(), columns or Columns(), names, batch_bytes, max_line_bytes)
+    options = _options(features, columns, names, batch_bytes, max_line_bytes)
+    opener = _Opener(format, options)
     return BatchReader(
         expand_paths(paths),
         opener.parse,
         on_error=on_error,
         prefetch=prefetch,
-        types=opener.types,
+        types=options.types,
         formats=opener.parsers.keys(),
     )
+
+
+def read_svmlight(
+    path: str | os.PathLike[str],
+    *,
+    batch_bytes: int = BATCH_BYTES,
+    prefetch: bool = True,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> BatchReader:
+    """Read ``label [qid:N] index:value index:value … [# comment]`` lines; ``-`` is standard input.
+
+    Indices are kept as written, be they counted from 0 or from 1; query numbers are ignored. Compressed
+    input is recognised by its content. Memory is bounded by ``batch_bytes`` and the longest line, which may
+    have ``max_line_bytes``. With ``prefetch`` a thread parses ahead while the caller learns.
+
+    A producer that is slower than the reader, at the other end of a pipe, need not fill a batch: the lines
+    that are there are delivered.
+
+    Bad input raises ``ParseError`` after all rows before it were delivered.
+    """
+    options = _options(batch_bytes=batch_bytes, max_line_bytes=max_line_bytes)
+    return BatchReader([os.fspath(path)], make_parser("svmlight", options), prefetch=prefetch)
+
+
+def read_vw(
+    path: str | os.PathLike[str],
+    *,
+    features: Features | None = None,
+    names: Names | None = None,
+    batch_bytes: int = BATCH_BYTES,
+    prefetch: bool = True,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> BatchReader:
+    """Read ``[label [importance [base]]] ['tag]|[namespace[:weight]] name[:value] … |…`` lines.
+
+    Names become indices as in Vowpal Wabbit. A row without a label has the label NaN. All else is as for
+    ``read_svmlight``.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "houses.vw"
+    >>> _ = path.write_text("1 2.0 'second_house | price:0.25 sqft:.5 17\\n")
+    >>> (batch,) = read_vw(path)
+    >>> batch.labels, batch.weights, batch.tags, batch.indices.tolist()
+    (array([1.]), array([2.]), [b'second_house'], [229902, 162853, 17])
+    """
+    options = _options(features, None, names, batch_bytes, max_line_bytes)
+    return BatchReader([os.fspath(path)], make_parser("vw", options), prefetch=prefetch)
+
+
+def _options(
+    features: Features | None = None,
+    columns: Columns | None = None,
+    names: Names | None = None,
+    batch_bytes: int = BATCH_BYTES,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> ReadOptions:
+    """How inputs are read; what makes no sense is refused."""
+    for name, value in (("batch_bytes", batch_bytes), ("max_line_bytes", max_line_bytes)):
+        if value < 1:
+            raise ValueError(f"{name}={value} is invalid: must be >= 1")
+    features = Features() if features is None else features
+    if names is not None:
+        names.join(features.joins)
+    return ReadOptions(features, columns or Columns(), names, {}, batch_bytes, max_line_bytes)
 
 
 def expand_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -127,9 +160,9 @@ def format_of_name(path: str) -> str | None:
     ('vw', 'parquet', None)
     """
     root, ending = os.path.splitext(path.lower())
-    if ending in _COMPRESSED:
+    if ending in COMPRESSED:
         ending = os.path.splitext(root)[1]
-    return _BY_NAME.get(ending)
+    return next((format.name for format in TABLE if ending in format.endings), None)
 
 
 def format_of_file(path: str) -> str | None:
@@ -143,19 +176,14 @@ def format_of_file(path: str) -> str | None:
 
 def format_of_content(start: bytes) -> str:
     """The format that a file's first bytes look like; svmlight when they look like none."""
-    for magic, name in _BY_MAGIC.items():
-        if start.startswith(magic):
-            return name
-    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-    line = text.split(b"\n", 1)[0].strip()
-    if line.startswith(b"{"):
-        return "jsonl"
-    if line.startswith(b"#") or _SVMLIGHT.fullmatch(line):
-        return "svmlight"
-    before, bar, _ = line.partition(b"|")
-    if bar and b"\t" not in before and (b"," not in before or _VW_START.match(before)):
-        return "vw"
-    return next((name for mark, name in ((b"\t", "tsv"), (b",", "csv")) if mark in line), "svmlight")
+    for format in TABLE:
+        if start.startswith(format.magic):
+            return format.name
+    line = start.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0].strip()
+    for format in TABLE:
+        if format.first_line is not None and re.fullmatch(format.first_line, line):
+            return format.name
+    return "svmlight"
 
 
 def _files_in(folder: str) -> list[str]:
@@ -169,54 +197,17 @@ def _files_in(folder: str) -> list[str]:
 class _Opener:
     """Knows how each input is to be read; parsers are made once, so that they agree on what they learned.
 
-    `types` are those of the columns of tables, and `parsers` those of formats, as they are found out.
+    `parsers` are those of the formats that were met so far.
     """
 
-    def __init__(
-        self,
-        format: str | None,
-        features: Features,
-        columns: Columns,
-        names: Names | None,
-        batch_bytes: int,
-        max_line_bytes: int,
-    ) -> None:
-        self.format = format
-        self.features = features
-        self.columns = columns
-        self.names = names
-        self.batch_bytes = batch_bytes
-        self.max_line_bytes = max_line_bytes
-        self.types: dict[str, str] = {}
+    def __init__(self, format: str | None, options: ReadOptions) -> None:
         self.parsers: dict[str, Parse] = {}
+        self._format = format
+        self._options = options
 
-    def parse(self, source: Source, problems: Problems) -> Iterator[Batch]:
+    def parse(self, source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
         """The batches of one input."""
-        format = self.format or format_of_name(source.name) or format_of_content(source.first_line(_LOOK))
+        format = self._format or format_of_name(source.name) or format_of_content(source.first_line(_LOOK))
         if format not in self.parsers:
-            self.parsers[format] = self._make(format)
-        return self.parsers[format](source, problems)
-
-    def _make(self, format: str) -> Parse:
-        if format in ("svmlight", "vw"):
-            make: Callable[..., Parse] = svmlight_parser if format == "svmlight" else vw_parser
-            return make(self.batch_bytes, self.max_line_bytes, self.features, self.names)
-        # Imported where they are used: most inputs are text, and starting must be quick.
-        if format == "jsonl":
-            from sketchnewton.streams.formats.jsonl import jsonl_parser
-
-            return jsonl_parser(
-                self.columns, self.features, self.names, self.batch_bytes, self.max_line_bytes
-            )
-        if format == "npz":
-            from sketchnewton.streams.formats.npz import npz_parser
-
-            return npz_parser(self.features, self.names)
-        from sketchnewton.features import table_rows
-        from sketchnewton.streams.formats import arrow, csv
-
-        maker = table_rows.RowMaker(self.features, self.names, self.types)
-        if format in ("csv", "tsv"):
-            delimiter = "," if format == "csv" else "\t"
-            return csv.csv_parser(delimiter, self.columns, maker, self.batch_bytes, self.max_line_bytes)
-        return (arrow.parquet_parser if format == "parquet" else arrow.arrow_parser)(self.columns, maker)
+            self.parsers[format] = make_parser(format, self._options)
+        return self.parsers[format](source, policy)

@@ -11,13 +11,29 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.streams.error_policy import Problems
+from sketchnewton.features.columns import Columns
+from sketchnewton.features.names import Names
+from sketchnewton.features.options import Features
+from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.source import Cancelled, Source, open_source
 
-AHEAD = 2  # batches waiting: one is enough to keep both threads busy, two absorb their unevenness
+BATCH_BYTES = 1 << 21
+MAX_LINE_BYTES = 8 << 20
+_PREFETCHED = 2  # batches waiting: one is enough to keep both threads busy, two absorb their unevenness
 
-Parse = Callable[[Source, Problems], Iterator[Batch]]
+Parse = Callable[[Source, ErrorPolicy], Iterator[Batch]]
 """The batches of an open input, in one format or another."""
+
+
+class ReadOptions(NamedTuple):
+    """How inputs are read, whatever their format; ``types`` are found out on the way, those of tables' columns."""
+
+    features: Features
+    columns: Columns
+    names: Names | None
+    types: dict[str, str]
+    batch_bytes: int = BATCH_BYTES
+    max_line_bytes: int = MAX_LINE_BYTES
 
 
 class BatchReader(Iterator[Batch]):
@@ -39,7 +55,7 @@ class BatchReader(Iterator[Batch]):
         types: Mapping[str, str] | None = None,
         formats: Collection[str] = (),
     ) -> None:
-        problems = Problems(on_error)
+        policy = ErrorPolicy(on_error)
         inputs = _Inputs(paths)
         self.path = inputs.source.name
         self.size = inputs.size
@@ -49,8 +65,8 @@ class BatchReader(Iterator[Batch]):
         self.first_error: str | None = None
         self.types = {} if types is None else types
         self.formats = formats
-        steps = inputs.steps(parse, problems)
-        self._problems = problems
+        steps = inputs.steps(parse, policy)
+        self._policy = policy
         self._steps = _Prefetched(inputs, steps) if prefetch else _Direct(inputs, steps)
         # Also runs when the interpreter exits: a thread that is still inside compiled code by then would
         # bring the process down.
@@ -63,7 +79,7 @@ class BatchReader(Iterator[Batch]):
             step = self._steps.next()
         except BaseException:
             self.close()
-            self.skipped, self.first_error = self._problems.skipped, self._problems.first
+            self.skipped, self.first_error = self._policy.skipped, self._policy.first
             raise
         self.path, self.position = step.path, step.position
         self.skipped, self.first_error = step.skipped, step.first_error
@@ -104,7 +120,7 @@ class _Inputs:
         self._cancelled = False
         self._lock = threading.Lock()  # between opening the next and cancelling
 
-    def steps(self, parse: Parse, problems: Problems) -> Iterator[_Step]:
+    def steps(self, parse: Parse, policy: ErrorPolicy) -> Iterator[_Step]:
         """All batches; having none at all is an error."""
         first = self.source.name
         empty = True
@@ -112,9 +128,9 @@ class _Inputs:
         while True:
             source = self.source
             try:
-                for batch in parse(source, problems):
+                for batch in parse(source, policy):
                     empty = False
-                    yield _Step(batch, source.name, done + source.position, problems.skipped, problems.first)
+                    yield _Step(batch, source.name, done + source.position, policy.skipped, policy.first)
                     del batch  # as in `_run`
             except ParseError as error:
                 if error.path:
@@ -123,7 +139,7 @@ class _Inputs:
             done += source.position
             if not self._open_next():
                 break
-        if empty and not problems.skipped:
+        if empty and not policy.skipped:
             raise ParseError(first, 1, 1, "no examples")
 
     def _open_next(self) -> bool:
@@ -173,7 +189,7 @@ class _Prefetched:
     def __init__(self, inputs: _Inputs, steps: Iterator[_Step]) -> None:
         self._inputs = inputs
         self._stop = threading.Event()
-        self._queue: queue.Queue[_Step | BaseException | None] = queue.Queue(AHEAD)
+        self._queue: queue.Queue[_Step | BaseException | None] = queue.Queue(_PREFETCHED)
         self._thread = threading.Thread(target=self._run, args=(steps,), name="skn-reader", daemon=True)
         self._thread.start()
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from sketchnewton.cli.io.console import Console, counted
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
-from sketchnewton.cli.options.data import DATA_HELP, WRITABLE, add_data_options, add_feature_options
+from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_feature_options
 from sketchnewton.cli.options.parser import Parser
+from sketchnewton.core.formats import WRITABLE
 from sketchnewton.core.types import np
 
 if TYPE_CHECKING:

@@ -15,11 +15,12 @@ from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import COLUMN_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.cli.train.labels import Labels
 from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
+from sketchnewton.core.formats import WITHOUT_COLUMNS
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners import Learner
 from sketchnewton.learners.rows import LARGEST_VALUE
 from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, expand_paths, open_stream
-from sketchnewton.streams.opening import WITHOUT_COLUMNS, format_of_file
+from sketchnewton.streams.opening import format_of_file
 
 __all__ = [
     "Data",

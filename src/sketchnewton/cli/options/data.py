@@ -7,20 +7,17 @@ import functools
 
 from sketchnewton.cli.options.parser import add_if_given
 from sketchnewton.cli.options.types import at_least_one, bits, names
+from sketchnewton.core.formats import FORMATS
 
 __all__ = [
     "CACHE_SUFFIX",
     "COLUMN_OPTIONS",
     "DATA_HELP",
     "FEATURE_OPTIONS",
-    "FORMATS",
-    "WRITABLE",
     "add_data_options",
     "add_feature_options",
 ]
 
-FORMATS = ("svmlight", "vw", "csv", "tsv", "parquet", "arrow", "jsonl", "npz")
-WRITABLE = ("svmlight", "vw", "csv", "tsv", "jsonl", "npz", "parquet")
 DATA_HELP = "Files, globs or directories of svmlight, VW, CSV, JSON lines, Parquet or .npz; - is stdin."
 
 CACHE_SUFFIX = ".skn-cache"  # of the cache that several passes leave beside the first file

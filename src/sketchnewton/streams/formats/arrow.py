@@ -1,4 +1,4 @@
-"""Parquet and Arrow tables as a stream of batches, read by pyarrow (extra ``arrow``)."""
+"""Parquet and Arrow tables, read and written by pyarrow (extra ``arrow``)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.features.columns import Columns
+from sketchnewton.features.names import Names
 from sketchnewton.features.table_rows import NUMBER, TEXT, Floats, Numbers, Roles, RowMaker, Texts
-from sketchnewton.streams.error_policy import Problems
-from sketchnewton.streams.reader import Parse
+from sketchnewton.streams.error_policy import ErrorPolicy
+from sketchnewton.streams.reader import Parse, ReadOptions
 from sketchnewton.streams.seekable import SourceFile, seekable
 from sketchnewton.streams.source import Source
+from sketchnewton.streams.writer import BatchWriter
 
 ROWS = 8192
 """Rows of a batch, at most."""
@@ -34,43 +36,42 @@ def import_arrow(*modules: str) -> Any:
             __import__(f"pyarrow.{module}")
     except ImportError:
         raise ModuleNotFoundError(
-            "CSV, Parquet and Arrow need the package pyarrow: pip install 'sketchnewton[arrow]'"
+            "CSV, Parquet, Arrow and data frames need the package pyarrow: pip install 'sketchnewton[arrow]'"
         ) from None
     return pyarrow
 
 
-def parquet_parser(columns: Columns, maker: RowMaker) -> Parse:
+def parquet_parser(options: ReadOptions) -> Parse:
     """The format, for a ``BatchReader``."""
 
-    def parse(source: Source, problems: Problems) -> Iterator[Batch]:
+    def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
         arrow = import_arrow("parquet")
         with seekable(source) as file:
             try:
                 table = arrow.parquet.ParquetFile(file)
-                frame = _Frame(source, arrow, table.schema_arrow, columns, maker, problems)
-                yield from frame.batches(table.iter_batches(ROWS, use_threads=False), table.metadata.num_rows)
+                frame = Frame(source.name, table.schema_arrow, options, policy)
+                pieces = table.iter_batches(ROWS, use_threads=False)
+                yield from frame.batches(_counted(pieces, source, table.metadata.num_rows))
             except (arrow.ArrowException, OSError) as error:
                 raise _damaged(source, "Parquet", error) from None
 
     return parse
 
 
-def arrow_parser(columns: Columns, maker: RowMaker) -> Parse:
+def arrow_parser(options: ReadOptions) -> Parse:
     """The format, for a ``BatchReader``: both Arrow's file format (Feather 2) and its stream format."""
 
-    def parse(source: Source, problems: Problems) -> Iterator[Batch]:
+    def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
         arrow = import_arrow("ipc")
         try:
             if not _start(source).startswith(b"ARROW1"):
                 stream = arrow.ipc.open_stream(io.BufferedReader(SourceFile(source)))
-                yield from _Frame(source, arrow, stream.schema, columns, maker, problems).batches(
-                    map(_whole, stream), None
-                )
+                yield from Frame(source.name, stream.schema, options, policy).batches(map(_whole, stream))
                 return
             with seekable(source) as file:
                 table = arrow.ipc.open_file(file)
                 pieces = map(_whole, map(table.get_batch, range(table.num_record_batches)))
-                yield from _Frame(source, arrow, table.schema, columns, maker, problems).batches(pieces, None)
+                yield from Frame(source.name, table.schema, options, policy).batches(pieces)
         except (arrow.ArrowException, OSError) as error:
             raise _damaged(source, "Arrow", error) from None
 
@@ -82,6 +83,17 @@ def _start(source: Source) -> bytes:
         return source.first_line(8)
     with open(source.plain_file, "rb") as file:
         return file.read(8)
+
+
+def _counted(pieces: Iterable[Any], source: Source, rows: int) -> Iterator[Any]:
+    """The same; the source of so many rows knows how far the reader is, if it is read where it lies."""
+    plain = source.plain_file is not None
+    done = 0
+    for piece in pieces:
+        yield piece
+        done += piece.num_rows
+        if plain and source.size is not None:
+            source.advance(source.size * done // rows)
 
 
 def _whole(piece: Any) -> Any:
@@ -106,34 +118,25 @@ def text_column(column: Any) -> tuple[npt.NDArray[np.int64], list[bytes]]:
     return codes, encoded.dictionary.cast("binary").to_pylist()  # which need not be UTF-8
 
 
-class _Frame:
-    """One table: what its columns are, then its rows."""
+class Frame:
+    """One table: what its columns are, then its rows. A table in memory has no path; its rows are records."""
 
-    def __init__(
-        self,
-        source: Source,
-        arrow: Any,
-        schema: Any,
-        columns: Columns,
-        maker: RowMaker,
-        problems: Problems,
-    ) -> None:
-        self._source = source
-        self._plain = source.plain_file is not None
-        self._arrow = arrow
-        self._maker = maker
-        self._problems = problems
+    def __init__(self, path: str | None, schema: Any, options: ReadOptions, policy: ErrorPolicy) -> None:
+        self._path = path
+        self._arrow = import_arrow()
+        self._maker = RowMaker(options.features, options.names, options.types)
+        self._policy = policy
         self._row = 0  # before the next batch
         self._schema = schema
         try:
-            self._roles = Roles.of(schema.names, columns)
+            self._roles = Roles.of(schema.names, options.columns)
             self._sparse = set(self._roles.features) == set(SPARSE) and all(
                 str(schema.field(name).type).startswith(("list", "large_list")) for name in SPARSE
             )
             if not self._sparse:
-                self._find_types(columns)
+                self._find_types(options.columns)
         except ValueError as error:
-            raise ParseError(source.name, None, None, str(error)) from None
+            raise self._wrong(str(error)) from None
 
     def _find_types(self, columns: Columns) -> None:
         types = self._maker.types
@@ -165,15 +168,13 @@ class _Frame:
                 )
             types[name] = TEXT if text else NUMBER
 
-    def batches(self, pieces: Iterable[Any], rows: int | None) -> Iterator[Batch]:
+    def batches(self, pieces: Iterable[Any]) -> Iterator[Batch]:
         """The rows of record batches, some thousands at a time."""
         for piece in pieces:
             for start in range(0, piece.num_rows, ROWS):
                 part = piece.slice(start, ROWS)
                 yield from self._good_rows(part)
                 self._row += part.num_rows
-                if rows and self._plain and self._source.size is not None:
-                    self._source.advance(self._source.size * self._row // rows)
 
     def _good_rows(self, piece: Any) -> Iterator[Batch]:
         numbers = {name: self._numbers(piece, name) for name in self._numeric()}
@@ -189,7 +190,7 @@ class _Frame:
             if row > start:
                 yield self._batch(piece.slice(start, row - start), numbers, slice(start, row))
             if row < piece.num_rows:
-                self._problems.report(self._mistake(piece, numbers, row))
+                self._policy.report(self._mistake(piece, numbers, row))
             start = row + 1
 
     def _numeric(self) -> list[str]:
@@ -206,8 +207,7 @@ class _Frame:
                 return np.full(len(column), np.nan), null
             floats = column.cast(self._arrow.float64(), safe=False)
         except (self._arrow.ArrowInvalid, self._arrow.ArrowNotImplementedError):
-            message = f"expected numbers in column '{name}', got {column.type}"
-            raise ParseError(self._source.name, None, None, message) from None
+            raise self._wrong(f"expected numbers in column '{name}', got {column.type}") from None
         return floats.fill_null(np.nan).to_numpy(zero_copy_only=False), null
 
     def _bad_lists(self, piece: Any) -> npt.NDArray[np.bool_]:
@@ -258,7 +258,7 @@ class _Frame:
     def _mistake(
         self, piece: Any, numbers: dict[str, tuple[Floats, npt.NDArray[np.bool_]]], row: int
     ) -> ParseError:
-        where = f"row {self._row + row + 1}"
+        number = self._row + row + 1
         for name, (values, null) in numbers.items():
             value = float(values[row])
             weight = name == self._roles.weight
@@ -269,12 +269,58 @@ class _Frame:
             else:
                 continue
             got = "nothing" if null[row] else f"'{value:g}'"
-            return ParseError(
-                self._source.name, None, None, f"{where}: {expected} in column '{name}', got {got}"
-            )
-        message = f"{where}: expected as many 'indices' as 'values', none negative and all finite"
-        return ParseError(self._source.name, None, None, message)
+            if self._path is None:
+                return ParseError(f"record {number}", None, None, f"{expected} for '{name}', got {got}")
+            return self._wrong(f"row {number}: {expected} in column '{name}', got {got}")
+        message = "expected as many 'indices' as 'values', none negative and all finite"
+        if self._path is None:
+            return ParseError(f"record {number}", None, None, message)
+        return self._wrong(f"row {number}: {message}")
+
+    def _wrong(self, message: str) -> ParseError:
+        return ParseError("table" if self._path is None else self._path, None, None, message)
 
 
 def _decoded(column: Any) -> Any:
     return column.dictionary_decode() if str(column.type).startswith("dictionary") else column
+
+
+class ParquetWriter(BatchWriter):
+    """Columns ``label``, ``_weight``, ``_tag``, and the features as two lists: ``indices`` and ``values``."""
+
+    format = "parquet"
+
+    def __init__(self, path: str, columns: int | None, names: Names | None) -> None:
+        self._arrow = import_arrow("parquet")
+        super().__init__(path, columns, names)
+        arrow = self._arrow
+        self._schema = arrow.schema(
+            [
+                ("label", arrow.float64()),
+                ("_weight", arrow.float64()),
+                ("_tag", arrow.binary()),
+                ("indices", arrow.list_(arrow.int64())),
+                ("values", arrow.list_(arrow.float64())),
+            ]
+        )
+        self._table = self._stack.enter_context(arrow.parquet.ParquetWriter(self._file, self._schema))
+
+    def _write(self, batch: Batch) -> None:
+        if batch.base is not None:
+            raise self._refuse("base predictions")
+        if self._names is not None:
+            raise self._refuse("names")
+        arrow = self._arrow
+        offsets = arrow.array((batch.indptr - batch.indptr[0]).astype(np.int32))
+        columns = [
+            arrow.array(batch.labels, mask=np.isnan(batch.labels)),
+            arrow.array(np.ones(len(batch)) if batch.weights is None else batch.weights),
+            arrow.array(batch.tags or [b""] * len(batch), arrow.binary()),
+            arrow.ListArray.from_arrays(offsets, arrow.array(batch.indices)),
+            arrow.ListArray.from_arrays(offsets, arrow.array(np.asarray(batch.data, np.float64))),
+        ]
+        self._table.write_batch(arrow.record_batch(columns, schema=self._schema))
+
+
+PARSERS = {"parquet": parquet_parser, "arrow": arrow_parser}
+WRITERS = {"parquet": ParquetWriter}

@@ -1,4 +1,4 @@
-"""CSV and TSV as a stream of batches, converted by pyarrow (extra ``arrow``)."""
+"""CSV and TSV, converted by pyarrow (extra ``arrow``)."""
 
 from __future__ import annotations
 
@@ -15,27 +15,40 @@ import numpy.typing as npt
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.features.columns import Columns
+from sketchnewton.features.names import Names
 from sketchnewton.features.table_rows import NUMBER, TEXT, Numbers, Roles, RowMaker, Texts
-from sketchnewton.streams.error_policy import Problems
+from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.formats.arrow import import_arrow, text_column
-from sketchnewton.streams.formats.lines import chunks, explain
-from sketchnewton.streams.reader import Parse
+from sketchnewton.streams.lines import chunks, explain
+from sketchnewton.streams.reader import Parse, ReadOptions
 from sketchnewton.streams.source import Source
+from sketchnewton.streams.writer import BatchWriter, row_fields, row_values, short
 
 LOOK_AHEAD = 1000
 """Rows in which the types of columns are found out."""
 
+MOST_COLUMNS = 1 << 14
+"""Of a dense table that is written."""
+
 Integers = npt.NDArray[np.int64]
 
 
-def csv_parser(
-    delimiter: str, columns: Columns, maker: RowMaker, batch_bytes: int, max_line_bytes: int
-) -> Parse:
+def csv_parser(options: ReadOptions) -> Parse:
     """The format, for a ``BatchReader``; the first record of each file names the columns."""
+    return _delimited(",", options)
 
-    def parse(source: Source, problems: Problems) -> Iterator[Batch]:
-        table = _Table(source.name, delimiter, columns, maker, problems)
-        for text, last in _whole_records(source, table, batch_bytes, max_line_bytes):
+
+def tsv_parser(options: ReadOptions) -> Parse:
+    """The same with tabs, and without quotes."""
+    return _delimited("\t", options)
+
+
+def _delimited(delimiter: str, options: ReadOptions) -> Parse:
+    maker = RowMaker(options.features, options.names, options.types)
+
+    def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
+        table = _Table(source.name, delimiter, options.columns, maker, policy)
+        for text, last in _whole_records(source, table, options.batch_bytes, options.max_line_bytes):
             yield from table.batches(text, last)
 
     return parse
@@ -82,7 +95,7 @@ class _Table:
     """One file: its header, then its records."""
 
     def __init__(
-        self, path: str, delimiter: str, columns: Columns, maker: RowMaker, problems: Problems
+        self, path: str, delimiter: str, columns: Columns, maker: RowMaker, policy: ErrorPolicy
     ) -> None:
         self.arrow = import_arrow("csv")
         self.path = path
@@ -91,7 +104,7 @@ class _Table:
         self._quote = '"' if delimiter == "," else "\0"
         self._columns = columns
         self._maker = maker
-        self._problems = problems
+        self._policy = policy
         self._header: list[str] | None = None
         self._header_passed = False
         self._roles: Roles | None = None
@@ -144,7 +157,7 @@ class _Table:
                 yield from self._convert(piece)
             if stop < len(begins):
                 message = f"expected {len(self._header)} fields as in the header, got {fields[stop]}"
-                self._problems.report(ParseError(self.path, int(lines[stop]), 1, message))
+                self._policy.report(ParseError(self.path, int(lines[stop]), 1, message))
             start = stop + 1
 
     def _read_header(self, record: bytes, line: int) -> None:
@@ -179,7 +192,7 @@ class _Table:
                 yield from self._convert(
                     _Piece(piece.text[: piece.begins[row]], piece.begins[:row], piece.lines[:row])
                 )
-            self._problems.report(error)
+            self._policy.report(error)
             if row + 1 == len(piece.begins):
                 return
             origin = int(piece.begins[row + 1])
@@ -338,3 +351,89 @@ def _wrong_number(cell: bytes | None, weight: bool) -> str | None:
     if not math.isfinite(float(cell)):
         return "expected a finite number"
     return "expected a non-negative number" if weight and float(cell) < 0.0 else None
+
+
+class CsvWriter(BatchWriter):
+    """A dense table; with exact names the columns have theirs."""
+
+    format = "csv"
+
+    def __init__(self, path: str, columns: int | None, names: Names | None) -> None:
+        super().__init__(path, columns, names)
+        self._begun = False  # with the header
+
+    def _begin(self, batch: Batch) -> None:
+        width = len(self._column_names()) if self._names is not None else self._columns
+        if width is None:
+            raise ValueError(f"{self.path}: {self.format} is dense: the number of columns must be known")
+        if width > MOST_COLUMNS:
+            raise ValueError(
+                f"{self.path}: {self.format} is dense, and {width} columns are too many: "
+                f"must be at most {MOST_COLUMNS}"
+            )
+        names = self._column_names() if self._names is not None else map(str, range(width))
+        self._width = width
+        self._weighted, self._tagged = batch.weights is not None, batch.tags is not None
+        header = ["label", *["_weight"] * self._weighted, *["_tag"] * self._tagged, *names]
+        self._rows([header])
+        self._begun = True
+
+    def _write(self, batch: Batch) -> None:
+        if not self._begun:
+            self._begin(batch)
+        if batch.base is not None:
+            raise self._refuse("base predictions")
+        if (batch.weights is not None and not self._weighted) or (
+            batch.tags is not None and not self._tagged
+        ):
+            raise self._refuse("weights or tags that the first rows did not have")
+        largest = int(batch.indices.max(initial=-1))
+        if largest >= self._width:
+            raise ValueError(f"{self.path}: feature {largest} is beyond the {self._width} columns")
+        table = []
+        for (label, weight, tag, _), values in zip(row_fields(batch), row_values(batch), strict=True):
+            cells = [""] * self._width
+            for index, value in values.items():
+                cells[index] = short(value)
+            start = ["" if math.isnan(label) else short(label)]
+            if self._weighted:
+                start.append(short(weight))
+            if self._tagged:
+                start.append(self._text(tag))
+            table.append(start + cells)
+        self._rows(table)
+
+    def _rows(self, rows: list[list[str]]) -> None:
+        lines: list[str] = []
+        # Blanks at the ends of a column's name would otherwise be taken for layout.
+        bare = self._begun or all(cell == cell.strip() for cell in rows[0])
+        # The writer quotes what its own line end has in it, so a carriage return must be part of that.
+        csv.writer(
+            _Lines(lines), lineterminator="\r\n", quoting=csv.QUOTE_MINIMAL if bare else csv.QUOTE_ALL
+        ).writerows(rows)
+        self._file.write("".join(f"{line[:-2]}\n" for line in lines).encode())
+
+
+class _Lines:
+    def __init__(self, lines: list[str]) -> None:
+        self.write = lines.append
+
+
+class TsvWriter(CsvWriter):
+    """The same with tabs; what would need quotes is refused."""
+
+    format = "tsv"
+
+    def _rows(self, rows: list[list[str]]) -> None:
+        for row in rows:
+            if any(c in cell for cell in row for c in "\t\r\n"):
+                raise self._refuse("tabs and line ends within names and tags")
+            if row == [""]:
+                raise self._refuse("a row of nothing")
+        if not self._begun and any(name != name.strip() for name in rows[0]):
+            raise self._refuse("blanks at the ends of names")
+        self._file.write("".join("\t".join(row) + "\n" for row in rows).encode())
+
+
+PARSERS = {"csv": csv_parser, "tsv": tsv_parser}
+WRITERS = {"csv": CsvWriter, "tsv": TsvWriter}

@@ -1,11 +1,10 @@
-"""JSON lines as a stream of batches: an object per line, flat or with one level of namespaces."""
+"""JSON lines: an object per line, flat or with one level of namespaces."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,33 +13,27 @@ import numpy.typing as npt
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
-from sketchnewton.features.columns import Columns, meant
+from sketchnewton.features.columns import LABELS, Columns, meant
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
-from sketchnewton.streams.error_policy import Problems
-from sketchnewton.streams.formats.lines import LineError, parse_lines
-from sketchnewton.streams.reader import Parse
-from sketchnewton.streams.source import Source
+from sketchnewton.streams.lines import LineError, line_parser
+from sketchnewton.streams.reader import Parse, ReadOptions
+from sketchnewton.streams.writer import BatchWriter, row_fields, row_values
 
 _Pairs = list[tuple[str, Any]]
 
 
-def jsonl_parser(
-    columns: Columns, features: Features, names: Names | None, batch_bytes: int, max_line_bytes: int
-) -> Parse:
+def jsonl_parser(options: ReadOptions) -> Parse:
     """The format, for a ``BatchReader``.
 
     ``{"label": 1, "price": 0.5, "city": "Rome", "user": {"age": 33}}``: numbers as they are, texts as 1 at
     ``city=Rome``, ``true`` as 1, ``null`` and ``false`` as nothing; an object is a namespace; a list of texts is
     a bag of words, a list of numbers has numbered features in a namespace of its own.
     """
-
-    # A column that was one of texts in the table that a model was trained on is one here.
-    texts = [name for name, kind in columns.types if kind == "text"]
-    columns = columns._replace(categorical=(*columns.categorical, *texts))
+    columns = _with_texts(options.columns)
 
     def parse_text(text: memoryview, line: int) -> tuple[Batch, int, LineError | None]:
-        rows = _Rows(columns, features, names)
+        rows = _Rows(columns, options.features, options.names)
         lines = 0
         start = 0
         error: LineError | None = None
@@ -49,7 +42,7 @@ def jsonl_parser(
             end = raw.find(b"\n", start)
             end = len(raw) if end < 0 else end
             record = raw[start:end]
-            if len(record) > max_line_bytes:
+            if len(record) > options.max_line_bytes:
                 error = (1, "", None, end + 1)
                 break
             try:
@@ -61,10 +54,13 @@ def jsonl_parser(
             start = end + 1
         return rows.batch(line), lines, error
 
-    def parse(source: Source, problems: Problems) -> Iterator[Batch]:
-        return parse_lines(source, parse_text, problems, batch_bytes, max_line_bytes)
+    return line_parser(parse_text, options)
 
-    return parse
+
+def _with_texts(columns: Columns) -> Columns:
+    """A column that was one of texts in the table that a model was trained on is one here."""
+    texts = [name for name, kind in columns.types if kind == "text"]
+    return columns._replace(categorical=(*columns.categorical, *texts))
 
 
 class _Mistake(Exception):
@@ -304,3 +300,37 @@ def _shown(value: object) -> bytes:
     if value is None:
         return b"null"
     return str(value)[:80].encode("utf-8", "surrogatepass")
+
+
+class JsonLinesWriter(BatchWriter):
+    """An object per row, flat."""
+
+    format = "jsonl"
+
+    def _write(self, batch: Batch) -> None:
+        if batch.base is not None:
+            raise self._refuse("base predictions")
+        names = None if self._names is None else self._column_names()
+        # Where there is a feature whose name may stand for the label, all rows must have one, or none by name.
+        doubtful = not set(LABELS).isdisjoint(names or ())
+        lines = []
+        for (label, weight, tag, _), values in zip(row_fields(batch), row_values(batch), strict=True):
+            record: dict[str, object] = {}
+            if doubtful or not math.isnan(label):
+                record["label"] = None if math.isnan(label) else _plain(label)
+            if weight != 1.0:
+                record["_weight"] = _plain(weight)
+            if tag:
+                record["_tag"] = self._text(tag)
+            for index, value in values.items():
+                record[str(index) if names is None else names[index]] = _plain(value)
+            lines.append(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+        self._file.write("".join(lines).encode())
+
+
+def _plain(number: float) -> float | int:
+    return int(number) if number.is_integer() and abs(number) < 1e15 else number
+
+
+PARSERS = {"jsonl": jsonl_parser}
+WRITERS = {"jsonl": JsonLinesWriter}

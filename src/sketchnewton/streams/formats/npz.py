@@ -1,45 +1,47 @@
-"""NumPy and SciPy archives as a stream of batches: a dense ``X``, or what ``scipy.sparse.save_npz`` writes."""
+"""NumPy and SciPy archives: a dense ``X``, or what ``scipy.sparse.save_npz`` writes."""
 
 from __future__ import annotations
 
 import errno
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any, NoReturn
+from typing import IO, Any, BinaryIO, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.features.names import Names
-from sketchnewton.features.options import Features
-from sketchnewton.streams.error_policy import Problems
-from sketchnewton.streams.reader import Parse
+from sketchnewton.streams.error_policy import ErrorPolicy
+from sketchnewton.streams.reader import Parse, ReadOptions
 from sketchnewton.streams.seekable import seekable
 from sketchnewton.streams.source import Source
+from sketchnewton.streams.writer import BatchWriter
 
 ROWS = 4096
 """Rows of a batch, at most."""
 LABELS = ("labels", "y", "label", "target")
 WEIGHTS = ("weights", "sample_weight", "weight")
 
+_PIECE = 1 << 20
 _CELLS = 1 << 22  # numbers held at a time, for rows that are very wide
 
 
-def npz_parser(features: Features, names: Names | None) -> Parse:
+def npz_parser(options: ReadOptions) -> Parse:
     """The format, for a ``BatchReader``.
 
     Arrays: ``data``, ``indices``, ``indptr`` and ``shape`` of a CSR matrix, or ``X``; ``y`` or ``labels`` if rows
     have labels; ``weights`` if they have weights; ``tags`` if they have tags. None is loaded whole.
     """
 
-    def parse(source: Source, problems: Problems) -> Iterator[Batch]:
+    def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
         with seekable(source) as file:
             try:
                 with zipfile.ZipFile(file) as archive:
-                    for batch in _Archive(source.name, archive, problems).batches():
-                        yield features.indexed(batch, names)
+                    for batch in _Archive(source.name, archive, policy).batches():
+                        yield options.features.indexed(batch, options.names)
             except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, OSError) as error:
                 if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that is an impossible place
                     raise
@@ -90,10 +92,10 @@ class _Array:
 
 
 class _Archive:
-    def __init__(self, path: str, archive: zipfile.ZipFile, problems: Problems) -> None:
+    def __init__(self, path: str, archive: zipfile.ZipFile, policy: ErrorPolicy) -> None:
         self._path = path
         self._zip = archive
-        self._problems = problems
+        self._policy = policy
         self._members = {name.removesuffix(".npy"): name for name in archive.namelist()}
 
     def _open(self, *names: str) -> _Array | None:
@@ -187,7 +189,7 @@ class _Archive:
                 yield _rows(batch, weights, start, row)
             if row < len(batch):
                 message = f"row {done + row + 1}: expected finite numbers, and a weight that is not negative"
-                self._problems.report(ParseError(self._path, None, None, message))
+                self._policy.report(ParseError(self._path, None, None, message))
             start = row + 1
 
 
@@ -207,3 +209,112 @@ def _rows(batch: Batch, weights: npt.NDArray[np.float64], start: int, stop: int)
 
 def _tag(tag: object) -> bytes:
     return tag if isinstance(tag, bytes) else str(tag).encode()
+
+
+class NpzWriter(BatchWriter):
+    """The CSR matrix of ``scipy.sparse.save_npz``, with ``labels``, and ``weights`` and ``tags`` if there are any.
+
+    The arrays grow in temporary files, so memory does not.
+    """
+
+    format = "npz"
+
+    def __init__(self, path: str, columns: int | None, names: Names | None) -> None:
+        super().__init__(path, columns, names)
+        self._parts = {name: self._stack.enter_context(_temporary()) for name in _DTYPES}
+        self._parts["indptr"].write(bytes(8))
+        self._count = 0
+        self._weighted = False
+        self._longest_tag = 0
+        self._tag_texts: BinaryIO = self._stack.enter_context(_temporary())
+
+    def _write(self, batch: Batch) -> None:
+        if batch.base is not None:
+            raise self._refuse("base predictions")
+        if self._names is not None:
+            raise self._refuse("names")
+        self._append("indptr", batch.indptr[1:] - batch.indptr[0] + self._count)
+        self._append("indices", batch.indices)
+        self._append("data", batch.data)
+        self._append("labels", batch.labels)
+        self._append("weights", np.ones(len(batch)) if batch.weights is None else batch.weights)
+        self._weighted |= batch.weights is not None
+        for tag in batch.tags or [b""] * len(batch):
+            if b"\0" in tag:
+                raise self._refuse("tags with a zero byte")
+            self._longest_tag = max(self._longest_tag, len(tag))
+            self._tag_texts.write(len(tag).to_bytes(4, "little") + tag)
+        self._count += len(batch.indices)
+        if len(batch.indices):
+            self._columns = max(self._columns or 0, int(batch.indices.max()) + 1)
+
+    def _append(self, name: str, array: npt.NDArray[Any]) -> None:
+        self._parts[name].write(np.ascontiguousarray(array, _DTYPES[name]).data)
+
+    def _end(self) -> None:
+        lengths = {
+            "indptr": self.rows + 1,
+            "indices": self._count,
+            "data": self._count,
+            "labels": self.rows,
+            "weights": self.rows,
+        }
+        target: Any = _Forward(self._file)
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+            for name, array in (
+                ("format", np.array(b"csr")),
+                ("shape", np.array([self.rows, self._columns or 0], np.int64)),
+            ):
+                with archive.open(f"{name}.npy", "w") as member:
+                    np.lib.format.write_array(member, array)
+            for name, length in lengths.items():
+                if name != "weights" or self._weighted:
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        _write_header(member, (length,), _DTYPES[name])
+                        _copy(self._parts[name], member)
+            if self._longest_tag:
+                with archive.open("tags.npy", "w", force_zip64=True) as member:
+                    self._write_tags(member)
+
+    def _write_tags(self, member: Any) -> None:
+        _write_header(member, (self.rows,), np.dtype(f"S{self._longest_tag}"))
+        self._tag_texts.seek(0)
+        for _ in range(self.rows):
+            size = int.from_bytes(self._tag_texts.read(4), "little")
+            member.write(self._tag_texts.read(size).ljust(self._longest_tag, b"\0"))
+
+
+class _Forward:
+    """A file to write to from beginning to end, since a compressed one can do no more."""
+
+    def __init__(self, file: Any) -> None:
+        self.write = file.write
+        self.flush = file.flush
+
+
+def _temporary() -> Any:
+    return tempfile.TemporaryFile(prefix="skn-")
+
+
+_DTYPES = {
+    "indptr": np.dtype("<i8"),
+    "indices": np.dtype("<i8"),
+    "data": np.dtype("<f8"),
+    "labels": np.dtype("<f8"),
+    "weights": np.dtype("<f8"),
+}
+
+
+def _write_header(member: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(member, header)
+
+
+def _copy(source: BinaryIO, target: Any) -> None:
+    source.seek(0)
+    while piece := source.read(_PIECE):
+        target.write(piece)
+
+
+PARSERS = {"npz": npz_parser}
+WRITERS = {"npz": NpzWriter}

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.streams.error_policy import Problems
+from sketchnewton.streams.error_policy import ErrorPolicy
+from sketchnewton.streams.reader import MAX_LINE_BYTES, Parse, ReadOptions
 from sketchnewton.streams.source import Source
 
-BATCH_BYTES = 1 << 21
-MAX_LINE_BYTES = 8 << 20
 _PATIENCE = 0.01  # seconds that a complete line of a slow pipe waits for others: they cost less together
 _SHOWN = 20  # characters of an offending token in a message
 
@@ -20,8 +19,17 @@ ParseText = Callable[[memoryview, int], tuple[Batch, int, LineError | None]]
 """Whole lines and the number of the first; gives rows, the number of good lines, and what stopped them."""
 
 
-def parse_lines(
-    source: Source, parse: ParseText, problems: Problems, batch_bytes: int, max_line_bytes: int
+def line_parser(parse_text: ParseText, options: ReadOptions) -> Parse:
+    """A format whose rows are lines of text, for a ``BatchReader``."""
+
+    def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
+        return _parse(source, parse_text, policy, options.batch_bytes, options.max_line_bytes)
+
+    return parse
+
+
+def _parse(
+    source: Source, parse: ParseText, policy: ErrorPolicy, batch_bytes: int, max_line_bytes: int
 ) -> Iterator[Batch]:
     """Parse chunk after chunk; errors come after the rows that precede them."""
     line = 1
@@ -38,7 +46,7 @@ def parse_lines(
                 if error is None:
                     break
                 column, message, token, behind = error
-                problems.report(
+                policy.report(
                     ParseError(source.name, line, column, explain(message, token, max_line_bytes)),
                     can_go_on=token is not None,
                 )
