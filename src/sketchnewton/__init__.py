@@ -15,6 +15,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sketchnewton import eigen as eigen
+    from sketchnewton import evaluation as evaluation
+    from sketchnewton import features as features
+    from sketchnewton import learners as learners
+    from sketchnewton import losses as losses
+    from sketchnewton import river as river
+    from sketchnewton import sketches as sketches
+    from sketchnewton import sklearn as sklearn
+    from sketchnewton import streams as streams
+    from sketchnewton import torch as torch
+    from sketchnewton.core.persistence import load
     from sketchnewton.learners import (
         AdaGrad,
         AdaLR,
@@ -29,7 +40,6 @@ if TYPE_CHECKING:
         SketchedNewton,
     )
     from sketchnewton.losses import Loss
-    from sketchnewton.model_file import load
     from sketchnewton.sketches import (
         CompensativeFrequentDirections,
         ExactCovariance,
@@ -52,6 +62,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # Imported on first use, so that `import sketchnewton` and `skn --version` stay cheap.
+_SUBPACKAGES = (
+    *("eigen", "evaluation", "features", "learners", "losses"),
+    *("river", "sketches", "sklearn", "streams", "torch"),
+)
 _HOME = {
     "AdaGrad": "learners",
     "AdaLR": "learners",
@@ -65,7 +79,7 @@ _HOME = {
     "SketchedAdaGrad": "learners",
     "SketchedNewton": "learners",
     "Loss": "losses",
-    "load": "model_file",
+    "load": "core.persistence",
     "SketchedPCA": "sklearn.decomposition",
     "SketchedAdaGradClassifier": "sklearn",
     "SketchedAdaGradRegressor": "sklearn",
@@ -115,10 +129,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"sketchnewton.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'sketchnewton' has no attribute {name!r}")
     return getattr(importlib.import_module(f"sketchnewton.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    from importlib.util import find_spec
+
+    # What `help` asks for must be there, also where River or PyTorch is not installed.
+    there = [name for name in _SUBPACKAGES if name not in ("river", "torch") or find_spec(name)]
+    return sorted([*__all__, *there])

@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from sketchnewton import AdaGrad, FullNewton, Learner, NewtonBank, OnlineGradient, SketchedNewton, load
+from sketchnewton import (
+    AdaGrad,
+    FullNewton,
+    Learner,
+    NewtonBank,
+    OnlineGradient,
+    Sketch,
+    SketchedNewton,
+    load,
+)
 from sketchnewton.core.archive import ModelFileError, read, write
 from tests.contract.learners import (
     DENSE,
@@ -332,8 +341,10 @@ def test_a_loaded_file_must_fit_its_class(kind: str, tmp_path: Path) -> None:
         write(path, new_header, new_arrays)
         with pytest.raises(ModelFileError, match="not a usable"):
             load(path)
-    with pytest.raises(ModelFileError, match=f"is of class {header['class']}, not Learner"):
-        Learner.load(path)
+    learner.save(path)
+    assert type(Learner.load(path)) is type(learner)
+    with pytest.raises(ModelFileError, match=f"holds a {header['class']}, not a sketch"):
+        Sketch.load(path)
     write(path, {**header, "class": "Oracle"}, arrays)
     with pytest.raises(ModelFileError, match="Oracle"):
         load(path)

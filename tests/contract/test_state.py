@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sketchnewton import model_file
+from sketchnewton import Learner
 from sketchnewton.core.state import State, filled, reshaped, zeros
 from tests.contract.learners import LEARNERS, state
 
@@ -159,7 +159,7 @@ open({str(tmp_path / "predictions")!r}, "wb").write(out)
 """
     imports = code.replace("import *", f"import {make.partition('(')[0]}")
     subprocess.run([sys.executable, "-c", imports], check=True)
-    learned = model_file.load_learner(path)
+    learned = Learner.load(path)
     fresh = type(learned)(**learned.params)
     rows = np.zeros((300, 3000))
     for row in range(300):

@@ -130,7 +130,7 @@ def test_uniform_noise_is_uniform_entrywise_and_symmetric() -> None:
 def test_rank_one_noise_is_c_times_a_square_of_a_normal_vector() -> None:
     entries = []
     for seed in range(300):
-        learner = FollowPerturbedLeader(7, "rank_one", horizon=50, random_state=seed)
+        learner = FollowPerturbedLeader(7, noise="rank_one", horizon=50, random_state=seed)
         c = np.sqrt(50 / 7 * np.log(50 / 7))
         assert learner.scale == pytest.approx(c)
         values, vectors = np.linalg.eigh(learner.perturbation)
@@ -152,4 +152,4 @@ def test_rank_one_noise_is_c_times_a_square_of_a_normal_vector() -> None:
 )
 def test_scales_are_those_of_the_theorems(noise: str, n: int, horizon: int, scale: float) -> None:
     assert scale_for(noise, n, horizon) == pytest.approx(scale)
-    assert FollowPerturbedLeader(n, noise, horizon=horizon).scale == pytest.approx(scale)
+    assert FollowPerturbedLeader(n, noise=noise, horizon=horizon).scale == pytest.approx(scale)

@@ -49,11 +49,6 @@ class Fixed(EigenLearner):
 
     def _observe(self, matrix: object) -> None: ...
 
-    def _arrays(self) -> dict[str, Array]:
-        return {}
-
-    def _restore(self, counters: object, arrays: object) -> None: ...
-
 
 @pytest.mark.parametrize("tilt", [0.1, 0.7, 1.4])
 def test_lemma_1_the_conversion_is_unbiased(tilt: float) -> None:
@@ -126,7 +121,7 @@ def test_theorem_2_holds_for_every_draw_of_the_noise(noise: str, sequence: str) 
     n, T = 6, 120
     for seed in range(5):
         vectors = SEQUENCES[sequence](n, T, seed)
-        learner = FollowPerturbedLeader(n, noise, horizon=T + 1, random_state=seed)
+        learner = FollowPerturbedLeader(n, noise=noise, horizon=T + 1, random_state=seed)
         N = learner.perturbation
         played = []
         for a in vectors:
@@ -168,9 +163,9 @@ def test_the_tolerance_is_of_the_order_of_theorem_6() -> None:
 
 
 METHODS: dict[str, Callable[[int, int, int], EigenLearner]] = {
-    "rank_one": lambda n, T, s: FollowPerturbedLeader(n, "rank_one", horizon=T, random_state=s),
-    "uniform": lambda n, T, s: FollowPerturbedLeader(n, "uniform", horizon=T, random_state=s),
-    "exponential": lambda n, T, s: FollowPerturbedLeader(n, "exponential", horizon=T, random_state=s),
+    "rank_one": lambda n, T, s: FollowPerturbedLeader(n, noise="rank_one", horizon=T, random_state=s),
+    "uniform": lambda n, T, s: FollowPerturbedLeader(n, noise="uniform", horizon=T, random_state=s),
+    "exponential": lambda n, T, s: FollowPerturbedLeader(n, noise="exponential", horizon=T, random_state=s),
     "epochs": lambda n, T, s: EpochPowerMethod(n, horizon=T, random_state=s),
     "weights": lambda n, T, s: MatrixMultiplicativeWeights(n, horizon=T, random_state=s),
     "Frank-Wolfe": lambda n, T, s: OnlineFrankWolfe(n, horizon=T, random_state=s),
@@ -314,7 +309,7 @@ def test_regret_of_rank_one_noise_grows_like_the_root_of_the_rounds_in_long_game
 @pytest.mark.parametrize("noise", ["rank_one", "uniform", "exponential"])
 def test_without_a_horizon_the_noise_doubles_and_the_sum_stays(noise: str) -> None:
     n = 4
-    learner = FollowPerturbedLeader(n, noise)
+    learner = FollowPerturbedLeader(n, noise=noise)
     vectors = alternating(n, 40)
     drawn = []
     for a in vectors:
@@ -325,7 +320,7 @@ def test_without_a_horizon_the_noise_doubles_and_the_sum_stays(noise: str) -> No
     for before, after in itertools.pairwise(drawn):
         assert (before[0] == after[0]) == np.array_equal(before[2], after[2])
     np.testing.assert_allclose(learner._sum.dense(), vectors.T @ vectors)
-    regret = play(FollowPerturbedLeader(n, noise), alternating(n, 2000), checkpoints=1).regret
+    regret = play(FollowPerturbedLeader(n, noise=noise), alternating(n, 2000), checkpoints=1).regret
     assert regret < np.sqrt(2) / (np.sqrt(2) - 1) * learner.regret_bound(2048)
 
 

@@ -13,6 +13,8 @@ too short for, and errors of the disk arrive as OSError. Nothing is pickled.
 >>> header, arrays = read(path)
 >>> header, arrays["weights"].tolist()
 ({'rows': 3}, [0.5, -1.0])
+>>> decode(encode(header, arrays))[0]
+{'rows': 3}
 """
 
 from __future__ import annotations
@@ -25,17 +27,14 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
-from io import BufferedReader, BufferedWriter
+from io import BufferedReader, BufferedWriter, BytesIO
 from typing import Any
 
-from sketchnewton.core.types import ArrayLike, NDArray, np
+from sketchnewton.core.types import ArrayLike, Arrays, NDArray, Path, np
 
-__all__ = ["FORMAT_VERSION", "ModelFileError", "read", "write"]
+__all__ = ["FORMAT_VERSION", "ModelFileError", "decode", "encode", "read", "write"]
 
 FORMAT_VERSION = 1
-
-Path = str | os.PathLike[str]
-Arrays = dict[str, "NDArray[Any]"]
 
 _DTYPES = {
     **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "|b1"},
@@ -61,32 +60,25 @@ def prepare() -> None:
     import json  # noqa: F401
 
 
-def write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, ArrayLike]) -> None:
+def write(path: Path, header: Mapping[str, object], arrays: Mapping[str, ArrayLike]) -> None:
     """Put `header`, which `json` must be able to hold, and `arrays` into the file `path`, all or nothing.
 
     The new content is complete on the disk before it takes the name of the old, so a crash, a full disk or an
     interrupt leaves the old file as it was. Arrays of booleans, integers and floats up to 64 bits keep their
     exact values; they come back contiguous, in the machine's byte order. Equal content gives equal files.
     """
-    import hashlib  # loads OpenSSL: not for those who never save, as json below
-
-    content: dict[str, Any] = {
-        name: array if _is_plain(array) else np.asarray(array) for name, array in arrays.items()
-    }
-    # Wide types first keeps every array aligned.
-    order = sorted(content, key=lambda name: (-content[name].itemsize, name))
-    start = _start_of_file(header, {name: content[name] for name in order})
+    content = _Content(header, arrays)
     target = os.path.realpath(path)
     with _explained(path), replacement_of(target) as file:
-        digest = hashlib.sha256(start)
-        file.write(start)
-        for name in order:
-            data = _bytes_of(content[name])
-            digest.update(data)
-            file.write(data)
-        file.seek(start.index(_NO_CHECKSUM.encode()))
-        file.write(digest.hexdigest().encode())
+        content.write(file)
     _sync_directory(os.path.dirname(target))
+
+
+def encode(header: Mapping[str, object], arrays: Mapping[str, ArrayLike]) -> bytes:
+    """The bytes of the file that `write` would make."""
+    file = BytesIO()
+    _Content(header, arrays).write(file)
+    return file.getvalue()
 
 
 def read(path: Path) -> tuple[dict[str, Any], Arrays]:
@@ -100,12 +92,46 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
         raise FileNotFoundError(errno.ENOENT, "there is no such model file", os.fspath(path)) from None
     with file:
         try:
-            return _read(file)
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ModelFileError("not a regular file; give the path of a model file")
+            return _read(file, status.st_size)
         except ModelFileError as error:
             raise ModelFileError(f"{os.fspath(path)}: {error}") from None
 
 
-def _start_of_file(header: Mapping[str, Any], arrays: Arrays) -> bytes:
+def decode(data: bytes) -> tuple[dict[str, Any], Arrays]:
+    """What `read` returns for a file of these bytes."""
+    return _read(BytesIO(data), len(data))
+
+
+class _Content:
+    """The start of a file and the arrays that follow it, ready to be written."""
+
+    def __init__(self, header: Mapping[str, object], arrays: Mapping[str, ArrayLike]) -> None:
+        content: dict[str, Any] = {
+            name: array if _is_plain(array) else np.asarray(array) for name, array in arrays.items()
+        }
+        # Wide types first keeps every array aligned.
+        order = sorted(content, key=lambda name: (-content[name].itemsize, name))
+        self._arrays = {name: content[name] for name in order}
+        self._start = _start_of_file(header, self._arrays)
+
+    def write(self, file: BufferedWriter | BytesIO) -> None:
+        """Write everything, then the checksum into its place."""
+        import hashlib  # loads OpenSSL: not for those who never save, as json below
+
+        digest = hashlib.sha256(self._start)
+        file.write(self._start)
+        for array in self._arrays.values():
+            data = _bytes_of(array)
+            digest.update(data)
+            file.write(data)
+        file.seek(self._start.index(_NO_CHECKSUM.encode()))
+        file.write(digest.hexdigest().encode())
+
+
+def _start_of_file(header: Mapping[str, object], arrays: Arrays) -> bytes:
     """Length and JSON text, with zeros for the checksum."""
     import json
 
@@ -135,7 +161,7 @@ def _start_of_file(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     return len(encoded).to_bytes(8, "little") + encoded
 
 
-def _is_plain(array: Any) -> bool:
+def _is_plain(array: object) -> bool:
     """Is it a memoryview that can be written as it is, without NumPy?"""
     return (
         isinstance(array, memoryview)
@@ -160,15 +186,12 @@ def _bytes_of(array: NDArray[Any] | memoryview) -> memoryview:
     return little.reshape(-1).view(np.uint8).data
 
 
-def _read(file: BufferedReader) -> tuple[dict[str, Any], Arrays]:
+def _read(file: BufferedReader | BytesIO, size: int) -> tuple[dict[str, Any], Arrays]:
     import hashlib
 
-    status = os.fstat(file.fileno())
-    if not stat.S_ISREG(status.st_mode):
-        raise ModelFileError("not a regular file; give the path of a model file")
-    start, text = _read_text(file, status.st_size)
+    start, text = _read_text(file, size)
     ours = _own_metadata(text)
-    shapes = _layout(text, status.st_size - len(start))
+    shapes = _layout(text, size - len(start))
     digest = hashlib.sha256(start.replace(ours["checksum"].encode(), _NO_CHECKSUM.encode(), 1))
     arrays: Arrays = {}
     for name, (dtype, shape) in shapes.items():
@@ -186,7 +209,7 @@ def _read(file: BufferedReader) -> tuple[dict[str, Any], Arrays]:
     return _parsed_header(ours["header"]), arrays
 
 
-def _read_text(file: BufferedReader, size: int) -> tuple[bytes, dict[str, Any]]:
+def _read_text(file: BufferedReader | BytesIO, size: int) -> tuple[bytes, dict[str, Any]]:
     """The bytes before the arrays, and the JSON in them."""
     import json
 

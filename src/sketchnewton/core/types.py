@@ -1,22 +1,28 @@
-"""NumPy for modules that a command imports before it: loaded when it is first used.
+"""The types that all modules share, and NumPy for those that a command imports before it.
 
 Importing NumPy takes as long as learning tens of thousands of rows, so `skn train` learns meanwhile. Modules on
-the way there import `np` from here; what there is of `numpy.typing` serves annotations alone.
+the way there import `np` from here, which loads NumPy when it is first used; what there is of `numpy.typing`
+serves annotations alone.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
+
+Path = str | os.PathLike[str]
+Header = dict[str, Any]
+"""Names and values that JSON can hold."""
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
+    Arrays = dict[str, NDArray[Any]]
 else:
     from types import ModuleType
-    from typing import Any
 
     class _NumPy(ModuleType):
         def __getattr__(self, name: str) -> Any:
@@ -26,11 +32,13 @@ else:
             setattr(self, name, value)  # found without us from now on
             return value
 
-    class NDArray:  # noqa: D101
+    class NDArray:
+        """Stands for that of `numpy.typing` in annotations that are evaluated."""
+
         def __class_getitem__(cls, item: Any) -> Any:
             return Any
 
     np = _NumPy("numpy")
-    ArrayLike = Floats = Integers = Any
+    ArrayLike = Arrays = DTypeLike = Floats = Integers = Any
 
-__all__ = ["ArrayLike", "Floats", "Integers", "NDArray", "np"]
+__all__ = ["ArrayLike", "Arrays", "DTypeLike", "Floats", "Header", "Integers", "NDArray", "Path", "np"]

@@ -10,9 +10,6 @@
 
 from __future__ import annotations
 
-import os
-
-from sketchnewton.core import archive
 from sketchnewton.eigen.asymmetric import AsymmetricLearner
 from sketchnewton.eigen.base import EigenLearner
 from sketchnewton.eigen.frank_wolfe import OnlineFrankWolfe
@@ -31,36 +28,5 @@ __all__ = [
     "MatrixMultiplicativeWeights",
     "OjaLearner",
     "OnlineFrankWolfe",
-    "known_class",
-    "load",
     "play",
 ]
-
-_CLASSES: dict[str, type[EigenLearner | AsymmetricLearner]] = {
-    kind.__name__: kind
-    for kind in (
-        AsymmetricLearner,
-        EpochPowerMethod,
-        FollowPerturbedLeader,
-        FollowTheLeader,
-        MatrixMultiplicativeWeights,
-        OjaLearner,
-        OnlineFrankWolfe,
-    )
-}
-
-
-def known_class(name: str) -> type[EigenLearner | AsymmetricLearner] | None:
-    """The learner class of that name, None for any other."""
-    return _CLASSES.get(name)
-
-
-def load(path: str | os.PathLike[str]) -> EigenLearner | AsymmetricLearner:
-    """The learner of eigenvectors saved at `path`, whatever its class; it continues bit for bit."""
-    header, arrays = archive.read(path)
-    kind = known_class(str(header.get("class")))
-    if kind is None:
-        raise archive.ModelFileError(
-            f"{os.fspath(path)}: holds a {header.get('class')}, not a learner of eigenvectors"
-        )
-    return kind.from_archive(header, arrays, path)

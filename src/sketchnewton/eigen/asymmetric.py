@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from sketchnewton.core import archive
-from sketchnewton.eigen.base import Arrays, EigenLearner, Path, checked_size, shaped, unit_vector
-from sketchnewton.eigen.matrices import Dense, Factor, Floats, Matrix, Sparse, as_array, as_rows, within
+from sketchnewton.core.parameters import checked_size
+from sketchnewton.core.persistence import Persistent, expect, prefixed, without_prefix
+from sketchnewton.core.state import Buffers
+from sketchnewton.core.types import Arrays, Floats, Header
+from sketchnewton.eigen.base import EigenLearner, unit_vector
+from sketchnewton.eigen.matrices import Dense, Factor, Matrix, Sparse, as_array, as_rows, within
 
 __all__ = ["AsymmetricLearner"]
 
 _INNER = "learner."  # prefix of the wrapped learner's arrays
 
 
-class AsymmetricLearner:
+class AsymmetricLearner(Persistent):
     """Turns a learner of eigenvectors in dimension m + n into one of singular vectors (EIG Algorithm 1).
 
     The learner sees the symmetric matrix with A and Aᵀ off its diagonal. Its vector x = (ũ, ṽ) becomes the pair
@@ -39,10 +41,11 @@ class AsymmetricLearner:
     >>> learner.observe([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
     """
 
+    noun: ClassVar[str] = "learner of eigenvectors"
     components = 1
 
     def __init__(self, learner: EigenLearner, shape: tuple[int, int], *, random_state: int = 0) -> None:
-        self.m, self.k = (checked_size("shape", size, 1) for size in shape)
+        self.m, self.k = (checked_size("shape", size) for size in shape)
         self.n = self.m + self.k
         if learner.n != self.n or learner.components != 1:
             raise ValueError(
@@ -50,8 +53,9 @@ class AsymmetricLearner:
                 f"{self.m}x{self.k} need n={self.n}, components=1"
             )
         self.learner = learner
-        self._seed = checked_size("random_state", random_state, 0)
-        self._rng = np.random.default_rng(self._seed)
+        seed = checked_size("random_state", random_state, 0)
+        super().__init__(learner=learner, shape=(self.m, self.k), random_state=seed)
+        self._rng = np.random.default_rng(seed)
         self._pair: Floats | None = None  # (u, v) of this round, once asked for
 
     @property
@@ -84,55 +88,31 @@ class AsymmetricLearner:
         """The embedding of the matrix; a ValueError if it would be refused."""
         return within(A if isinstance(A, Matrix) else self._embedding(A), self.bound)
 
-    def save(self, path: Path) -> None:
-        """Write this and the wrapped learner to a `.skn` file, whole or not at all."""
-        inner, arrays = self.learner._state()
+    def to_archive(self) -> tuple[Header, Buffers]:
+        """What a file holds: this and the wrapped learner."""
+        inner, arrays = self.learner.to_archive()
         header = {
             "class": type(self).__name__,
-            "parameters": {"shape": [self.m, self.k], "random_state": self._seed},
+            "parameters": {"shape": [self.m, self.k], "random_state": self._params["random_state"]},
             "random": self._rng.bit_generator.state,
             "learner": inner,
         }
-        kept = {_INNER + name: array for name, array in arrays.items()}
-        if self._pair is not None:
-            kept["pair"] = self._pair
-        archive.write(path, header, kept)
+        return header, {**self._all_arrays(), **prefixed(_INNER, arrays)}
 
     @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a learner back; it continues bit for bit."""
-        header, arrays = archive.read(path)
-        if header.get("class") != cls.__name__:
-            raise archive.ModelFileError(f"{path}: holds a {header.get('class')}, not a {cls.__name__}")
-        return cls.from_archive(header, arrays, path)
-
-    @classmethod
-    def from_archive(cls, header: Mapping[str, Any], arrays: Arrays, path: Path = "model") -> Self:
-        """Rebuild a learner from what `archive.read` returned for `path`."""
-        from sketchnewton.eigen import known_class  # that module imports this one
-
-        try:
-            kind = known_class(header["learner"]["class"])
-            if kind is None or not issubclass(kind, EigenLearner):
-                raise ValueError(f"unknown learner class {header['learner']['class']!r}")
-            mine = {name.removeprefix(_INNER): array for name, array in arrays.items() if name != "pair"}
-            inner = kind.from_archive(header["learner"], mine, path)
-            learner = cls(
-                inner, header["parameters"]["shape"], random_state=header["parameters"]["random_state"]
-            )
-            learner._rng.bit_generator.state = header["random"]
-            if "pair" in arrays:
-                learner._pair = shaped(arrays, "pair", (learner.n,))
-        except archive.ModelFileError:
-            raise
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise archive.ModelFileError(
-                f"{os.fspath(path)}: not a usable {cls.__name__}: {error}"
-            ) from error
+    def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
+        inner = EigenLearner.from_archive(header["learner"], without_prefix(_INNER, arrays))
+        learner = cls(inner, **header["parameters"])
+        learner._rng.bit_generator.state = header["random"]
+        learner._restore(arrays)
         return learner
 
-    def __repr__(self) -> str:
-        return f"AsymmetricLearner({self.learner!r}, {self.shape!r})"
+    def _all_arrays(self) -> Arrays:
+        return {} if self._pair is None else {"pair": self._pair}
+
+    def _restore(self, arrays: Arrays) -> None:
+        if "pair" in arrays:
+            self._pair = expect(arrays, "pair", np.float64, (self.n,))
 
     def _convert(self, x: Floats) -> Floats:
         first, second = x[: self.m], x[self.m :]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from sketchnewton.eigen.base import Arrays, EigenLearner, checked_positive, checked_size, shaped, unit_vector
-from sketchnewton.eigen.matrices import Floats, Matrix
+from sketchnewton.core.parameters import checked, checked_size
+from sketchnewton.core.persistence import expect
+from sketchnewton.core.types import Arrays, Floats
+from sketchnewton.eigen.base import EigenLearner, unit_vector
+from sketchnewton.eigen.matrices import Matrix
 from sketchnewton.eigen.oracle import Operator, leading
 from sketchnewton.eigen.running_sum import RunningSum
 
@@ -47,8 +49,8 @@ class OnlineFrankWolfe(EigenLearner):
         random_state: int = 0,
     ) -> None:
         super().__init__(n, bound, random_state, horizon=horizon, eta=eta)
-        self._horizon = self.n if horizon is None else checked_size("horizon", horizon, 1)
-        self._eta = None if eta is None else checked_positive("eta", eta)
+        self._horizon = self.n if horizon is None else checked_size("horizon", horizon)
+        self._eta = None if eta is None else checked("eta", eta, positive=True)
         self._sum = RunningSum(self.n)
         self._density = np.eye(self.n) / self.n  # X, at first X₁
         self._vector = unit_vector(self.n, self._rng)
@@ -87,14 +89,20 @@ class OnlineFrankWolfe(EigenLearner):
             self._horizon *= 2
 
     def _counters(self) -> dict[str, int]:
-        return {"horizon": self._horizon}
+        return {**super()._counters(), "horizon": self._horizon}
 
-    def _arrays(self) -> Arrays:
+    def _restore_counters(self, counters: Mapping[str, int]) -> None:
+        super()._restore_counters(counters)
+        self._horizon = checked_size("horizon", counters["horizon"])
+
+    def _all_arrays(self) -> Arrays:
         state = {"density": self._density, "vector": self._vector, "leader": self._leader}
-        return {**state, **self._sum.arrays("sum")}
+        return {**super()._all_arrays(), **state, **self._sum.arrays("sum")}
 
-    def _restore(self, counters: Mapping[str, Any], arrays: Arrays) -> None:
-        self._density = shaped(arrays, "density", (self.n, self.n))
-        self._vector, self._leader = (shaped(arrays, name, (self.n,)) for name in ("vector", "leader"))
+    def _restore(self, arrays: Arrays) -> None:
+        super()._restore(arrays)
+        self._density = expect(arrays, "density", np.float64, (self.n, self.n))
+        self._vector, self._leader = (
+            expect(arrays, name, np.float64, (self.n,)) for name in ("vector", "leader")
+        )
         self._sum = RunningSum.restored(self.n, arrays, "sum")
-        self._horizon = checked_size("horizon", counters["horizon"], 1)

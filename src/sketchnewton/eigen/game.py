@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchnewton.eigen.matrices import Floats, Matrix
+from sketchnewton.core.types import Floats
+from sketchnewton.eigen.matrices import Matrix
 from sketchnewton.eigen.oracle import Operator, largest_eigenvalues
 from sketchnewton.eigen.running_sum import RunningSum
 

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 
-__all__ = ["Dense", "Factor", "Floats", "Matrix", "Sparse", "as_array", "as_matrix", "as_rows", "within"]
+from sketchnewton.core.types import Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["Dense", "Factor", "Matrix", "Sparse", "as_array", "as_matrix", "as_rows", "within"]
+
 Rows: TypeAlias = Any  # a csr_array of float64, for which there are no types, or an array
 
 _ASYMMETRY = 1e-8  # relative to the largest entry; what is below is rounding and is averaged away

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from sketchnewton.eigen.base import Arrays, EigenLearner, checked_positive, checked_size
-from sketchnewton.eigen.matrices import Floats, Matrix
+from sketchnewton.core.parameters import checked, checked_size
+from sketchnewton.core.types import Arrays, Floats
+from sketchnewton.eigen.base import EigenLearner
+from sketchnewton.eigen.matrices import Matrix
 from sketchnewton.eigen.running_sum import RunningSum
 
 __all__ = ["MatrixMultiplicativeWeights"]
@@ -40,8 +41,8 @@ class MatrixMultiplicativeWeights(EigenLearner):
         random_state: int = 0,
     ) -> None:
         super().__init__(n, bound, random_state, horizon=horizon, eta=eta)
-        self._horizon = self.n if horizon is None else checked_size("horizon", horizon, 1)
-        self._eta = None if eta is None else checked_positive("eta", eta)
+        self._horizon = self.n if horizon is None else checked_size("horizon", horizon)
+        self._eta = None if eta is None else checked("eta", eta, positive=True)
         self._sum = RunningSum(self.n)
 
     @property
@@ -77,11 +78,15 @@ class MatrixMultiplicativeWeights(EigenLearner):
             self._horizon *= 2
 
     def _counters(self) -> dict[str, int]:
-        return {"horizon": self._horizon}
+        return {**super()._counters(), "horizon": self._horizon}
 
-    def _arrays(self) -> Arrays:
-        return self._sum.arrays("sum")
+    def _restore_counters(self, counters: Mapping[str, int]) -> None:
+        super()._restore_counters(counters)
+        self._horizon = checked_size("horizon", counters["horizon"])
 
-    def _restore(self, counters: Mapping[str, Any], arrays: Arrays) -> None:
+    def _all_arrays(self) -> Arrays:
+        return {**super()._all_arrays(), **self._sum.arrays("sum")}
+
+    def _restore(self, arrays: Arrays) -> None:
+        super()._restore(arrays)
         self._sum = RunningSum.restored(self.n, arrays, "sum")
-        self._horizon = checked_size("horizon", counters["horizon"], 1)

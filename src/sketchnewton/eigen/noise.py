@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from sketchnewton.eigen.matrices import Floats
+from sketchnewton.core.types import Floats
 
 __all__ = ["NOISES", "dimension", "exponential", "rank_one", "scale_for", "spectral_ball", "uniform"]
 

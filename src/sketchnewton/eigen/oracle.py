@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from sketchnewton.eigen.matrices import Floats
+from sketchnewton.core.types import Floats
 
 __all__ = ["ORACLES", "Operator", "largest_eigenvalues", "leading"]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from sketchnewton.core.parameters import checked, checked_size
+from sketchnewton.core.persistence import expect
+from sketchnewton.core.types import Arrays, Floats
 from sketchnewton.eigen import noise as noises
-from sketchnewton.eigen.base import Arrays, EigenLearner, checked_positive, checked_size, shaped, unit_vector
-from sketchnewton.eigen.matrices import Floats, Matrix
+from sketchnewton.eigen.base import EigenLearner, unit_vector
+from sketchnewton.eigen.matrices import Matrix
 from sketchnewton.eigen.oracle import ORACLES, Operator, leading
 from sketchnewton.eigen.running_sum import RunningSum
 
@@ -31,18 +33,18 @@ class _Leader(EigenLearner):
         tolerance: float | None,
         bound: float,
         random_state: int,
-        **others: Any,
+        **others: object,
     ) -> None:
         super().__init__(
             n, bound, random_state, components=components, oracle=oracle, tolerance=tolerance, **others
         )
-        self.components = checked_size("components", components, 1)
+        self.components = checked_size("components", components)
         if self.components > self.n:
             raise ValueError(f"components={components!r} is invalid: must be at most n={self.n}")
         if oracle not in ORACLES:
             raise ValueError(f"oracle={oracle!r} is invalid: must be {' or '.join(map(repr, ORACLES))}")
         self._oracle = oracle
-        self._tolerance = None if tolerance is None else checked_positive("tolerance", tolerance)
+        self._tolerance = None if tolerance is None else checked("tolerance", tolerance, positive=True)
         self._sum = RunningSum(self.n)
         self._last = unit_vector(self.n, self._rng)[:, None]  # where the oracle starts
 
@@ -64,14 +66,15 @@ class _Leader(EigenLearner):
     def _perturbed(self) -> Operator:
         return Operator(self.n, self._sum.times, self._sum.dense, self._sum.floor)
 
-    def _arrays(self) -> Arrays:
-        return {"last": self._last, **self._sum.arrays("sum")}
+    def _all_arrays(self) -> Arrays:
+        return {**super()._all_arrays(), "last": self._last, **self._sum.arrays("sum")}
 
-    def _restore(self, counters: Mapping[str, Any], arrays: Arrays) -> None:
+    def _restore(self, arrays: Arrays) -> None:
+        super()._restore(arrays)
         columns = arrays["last"].shape[-1] if arrays["last"].ndim == 2 else 0
         if columns not in (1, self.components):
             raise ValueError("array 'last' has the wrong type or shape")
-        self._last = shaped(arrays, "last", (self.n, columns))
+        self._last = expect(arrays, "last", np.float64, (self.n, columns))
         self._sum = RunningSum.restored(self.n, arrays, "sum")
 
 
@@ -132,8 +135,8 @@ class FollowPerturbedLeader(_Leader):
     def __init__(
         self,
         n: int,
-        noise: str = "rank_one",
         *,
+        noise: str = "rank_one",
         horizon: int | None = None,
         scale: float | None = None,
         fresh_noise: bool = False,
@@ -159,8 +162,8 @@ class FollowPerturbedLeader(_Leader):
         )
         self._noise = noise
         self._fresh = bool(fresh_noise)
-        self._scale = None if scale is None else checked_positive("scale", scale)
-        self._horizon = self.n if horizon is None else checked_size("horizon", horizon, 1)
+        self._scale = None if scale is None else checked("scale", scale, positive=True)
+        self._horizon = self.n if horizon is None else checked_size("horizon", horizon)
         self._draw()
 
     @property
@@ -247,15 +250,18 @@ class FollowPerturbedLeader(_Leader):
         return np.multiply.outer(self._drawn_scale * v, v)
 
     def _counters(self) -> dict[str, int]:
-        return {"horizon": self._horizon}
+        return {**super()._counters(), "horizon": self._horizon}
 
-    def _arrays(self) -> Arrays:
+    def _restore_counters(self, counters: Mapping[str, int]) -> None:
+        super()._restore_counters(counters)
+        self._horizon = checked_size("horizon", counters["horizon"])
+
+    def _all_arrays(self) -> Arrays:
         drawn = {"noise": self._drawn, "noise.scale": np.array(self._drawn_scale)}
-        return {**super()._arrays(), **drawn}
+        return {**super()._all_arrays(), **drawn}
 
-    def _restore(self, counters: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(counters, arrays)
+    def _restore(self, arrays: Arrays) -> None:
+        super()._restore(arrays)
         shape = (self.n,) if self._noise == "rank_one" else (self.n, self.n)
-        self._drawn = shaped(arrays, "noise", shape)
-        self._drawn_scale = float(shaped(arrays, "noise.scale", ()))
-        self._horizon = checked_size("horizon", counters["horizon"], 1)
+        self._drawn = expect(arrays, "noise", np.float64, shape)
+        self._drawn_scale = float(expect(arrays, "noise.scale", np.float64, ()))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from sketchnewton.eigen.base import Arrays, EigenLearner, checked_positive, checked_size, shaped, unit_vector
-from sketchnewton.eigen.matrices import Floats, Matrix
+from sketchnewton.core.parameters import checked, checked_size
+from sketchnewton.core.persistence import expect
+from sketchnewton.core.types import Arrays, Floats
+from sketchnewton.eigen.base import EigenLearner, unit_vector
+from sketchnewton.eigen.matrices import Matrix
 from sketchnewton.eigen.running_sum import RunningSum
 
 __all__ = ["EpochPowerMethod", "OjaLearner"]
@@ -48,11 +50,9 @@ class EpochPowerMethod(EigenLearner):
         random_state: int = 0,
     ) -> None:
         super().__init__(n, bound, random_state, horizon=horizon, block=block, shift=shift)
-        self._horizon = _FIRST_HORIZON if horizon is None else checked_size("horizon", horizon, 1)
-        self._given_block = None if block is None else checked_size("block", block, 1)
-        if shift is not None and not (math.isfinite(shift) and shift >= 0):
-            raise ValueError(f"shift={shift!r} is invalid: must be >= 0")
-        self._shift = shift
+        self._horizon = _FIRST_HORIZON if horizon is None else checked_size("horizon", horizon)
+        self._given_block = None if block is None else checked_size("block", block)
+        self._shift = None if shift is None else checked("shift", shift)
         self._start = unit_vector(self.n, self._rng)  # v
         self._playing = self._start.copy()  # x of this epoch
         self._building = self._start.copy()  # x of the next
@@ -99,21 +99,27 @@ class EpochPowerMethod(EigenLearner):
             self._block = self._length()
 
     def _counters(self) -> dict[str, int]:
-        return {"horizon": self._horizon, "block": self._block, "done_rounds": self._done_rounds}
+        own = {"horizon": self._horizon, "block": self._block, "done_rounds": self._done_rounds}
+        return {**super()._counters(), **own}
 
-    def _arrays(self) -> Arrays:
+    def _restore_counters(self, counters: Mapping[str, int]) -> None:
+        super()._restore_counters(counters)
+        self._horizon = checked_size("horizon", counters["horizon"])
+        self._block = checked_size("block", counters["block"])
+        self._done_rounds = counters["done_rounds"]
+
+    def _all_arrays(self) -> Arrays:
         vectors = {"start": self._start, "playing": self._playing, "building": self._building}
-        return {**vectors, **self._done.arrays("done"), **self._current.arrays("current")}
+        sums = {**self._done.arrays("done"), **self._current.arrays("current")}
+        return {**super()._all_arrays(), **vectors, **sums}
 
-    def _restore(self, counters: Mapping[str, Any], arrays: Arrays) -> None:
+    def _restore(self, arrays: Arrays) -> None:
+        super()._restore(arrays)
         self._start, self._playing, self._building = (
-            shaped(arrays, name, (self.n,)) for name in ("start", "playing", "building")
+            expect(arrays, name, np.float64, (self.n,)) for name in ("start", "playing", "building")
         )
         self._done = RunningSum.restored(self.n, arrays, "done")
         self._current = RunningSum.restored(self.n, arrays, "current")
-        self._horizon = checked_size("horizon", counters["horizon"], 1)
-        self._block = checked_size("block", counters["block"], 1)
-        self._done_rounds = counters["done_rounds"]
 
 
 class OjaLearner(EigenLearner):
@@ -130,7 +136,7 @@ class OjaLearner(EigenLearner):
     """
 
     def __init__(self, n: int, *, rate: float = 1.0, bound: float = 1.0, random_state: int = 0) -> None:
-        self._rate = checked_positive("rate", rate)
+        self._rate = checked("rate", rate, positive=True)
         super().__init__(n, bound, random_state, rate=self._rate)
         self._vector = unit_vector(self.n, self._rng)
 
@@ -144,8 +150,9 @@ class OjaLearner(EigenLearner):
         if size > 0:  # x + ηAx = 0 only for an eigenvector of −1/η: it stays
             self._vector = moved / size
 
-    def _arrays(self) -> Arrays:
-        return {"vector": self._vector}
+    def _all_arrays(self) -> Arrays:
+        return {**super()._all_arrays(), "vector": self._vector}
 
-    def _restore(self, counters: Mapping[str, Any], arrays: Arrays) -> None:
-        self._vector = shaped(arrays, "vector", (self.n,))
+    def _restore(self, arrays: Arrays) -> None:
+        super()._restore(arrays)
+        self._vector = expect(arrays, "vector", np.float64, (self.n,))

@@ -17,11 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sketchnewton.eigen.matrices import Dense, Factor, Floats, Matrix, Sparse
+from sketchnewton.core.types import Arrays, Floats
+from sketchnewton.eigen.matrices import Dense, Factor, Matrix, Sparse
 
 __all__ = ["RunningSum"]
-
-Arrays = dict[str, NDArray[Any]]
 
 _SMALL = 64  # up to this size an n×n array is never slower
 

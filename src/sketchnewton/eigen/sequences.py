@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sketchnewton.eigen.matrices import Floats
+from sketchnewton.core.types import Floats
 
 __all__ = ["SEQUENCES", "alternating", "axes", "fixed", "rotating", "stochastic"]
 

@@ -1,29 +1,25 @@
-"""What all learners share: checking input, the state's arrays, saving and loading."""
+"""What all learners share: checking input, the state's arrays, merging."""
 
 from __future__ import annotations
 
-import copy
 import math
-import os
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, Self
 
 from sketchnewton import _native
-from sketchnewton.core import archive
+from sketchnewton.core.persistence import Persistent, prefixed, without_prefix
 from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
-from sketchnewton.core.types import ArrayLike, Floats, NDArray, np
+from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, Integers, np
 from sketchnewton.learners.rows import as_rows, as_vector, as_weights, checked_scan
 from sketchnewton.losses import Loss, get_loss
-
-Path = str | os.PathLike[str]
-Arrays = dict[str, "NDArray[Any]"]
 
 _ATTACHED = "attached/"  # before the names of attached arrays in a model file
 
 
-class Learner(ABC):
+class Learner(Persistent):
     """A linear model that learns one row at a time.
 
     `learn` returns the prediction made *before* each row was learned from, so its loss is an honest estimate of
@@ -32,8 +28,9 @@ class Learner(ABC):
     threads may use one learner: it does one thing at a time.
     """
 
+    noun: ClassVar[str] = "learner"
     loss: Loss
-    notes: dict[str, Any]
+    notes: Header
     """What the owner wants to remember with the model, such as how labels were coded; anything JSON can hold."""
     attached: Arrays
     """Arrays that the owner wants to remember with the model, such as the names of features."""
@@ -41,7 +38,7 @@ class Learner(ABC):
 
     def __init__(self, **parameters: Any) -> None:
         self.loss = get_loss(parameters["loss"])
-        self._params = {**parameters, "loss": self.loss.spec}
+        super().__init__(**{**parameters, "loss": self.loss.spec})
         self._lock = threading.RLock()  # kernels release the GIL; a learner does one thing at a time
         self._state = State()
         self.notes = {}
@@ -112,21 +109,6 @@ class Learner(ABC):
         """wᵀx + b for each row: what `predict` gives before it is clipped."""
         return self.predict(X)
 
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """The constructor's arguments and their default values, `...` where there is none."""
-        # What `inspect.signature` knows, but that takes a while to import.
-        make: Any = cls.__init__
-        names = make.__code__.co_varnames[1 : make.__code__.co_argcount]
-        values = make.__defaults__ or ()
-        given = dict(zip(names[len(names) - len(values) :], values, strict=True))
-        return {name: given.get(name, ...) for name in names}
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The constructor's arguments; `type(learner)(**learner.params)` is a fresh learner of the same kind."""
-        return dict(self._params)
-
     @property
     def rows_seen(self) -> int:
         """How many rows have been learned from."""
@@ -147,7 +129,7 @@ class Learner(ABC):
         """How many features have been learned from."""
         return int(np.count_nonzero(self.weights))
 
-    def largest_weights(self, n: int | None = None) -> tuple[NDArray[np.int64], Floats]:
+    def largest_weights(self, n: int | None = None) -> tuple[Integers, Floats]:
         """The features whose weights are largest in size, largest first, and their weights; None: all features.
 
         Features never learned from do not appear, so the cost does not depend on how large their indices are.
@@ -193,52 +175,6 @@ class Learner(ABC):
             self.__dict__.update({name: value for name, value in vars(whole).items() if name not in mine})
         return self
 
-    def save(self, path: Path) -> None:
-        """Write the learner to a `.skn` file, whole or not at all."""
-        header = {"class": type(self).__name__, "parameters": self._params, "notes": self.notes}
-        with self._lock:
-            attached = {_ATTACHED + name: array for name, array in self.attached.items()}
-            archive.write(path, header, {**self._all_arrays(), **attached})
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a learner of this class back; it continues bit for bit."""
-        header, arrays = archive.read(path)
-        if header.get("class") != cls.__name__:
-            raise archive.ModelFileError(f"{path}: is of class {header.get('class')}, not {cls.__name__}")
-        return cls.from_archive(header, arrays, path)
-
-    @classmethod
-    def from_archive(cls, header: Mapping[str, Any], arrays: Arrays, path: Path = "model") -> Self:
-        """Rebuild a learner from what `archive.read` returned for `path`."""
-        try:
-            learner = cls(**header["parameters"])
-            own = {name: array for name, array in arrays.items() if not name.startswith(_ATTACHED)}
-            learner._restore(own)
-            learner.attached = {n.removeprefix(_ATTACHED): a for n, a in arrays.items() if n not in own}
-            if not isinstance(notes := header.get("notes", {}), dict):
-                raise ValueError("its notes are not a dictionary")
-            learner.notes = notes
-        except (KeyError, TypeError, ValueError, MemoryError) as error:
-            raise archive.ModelFileError(f"{path}: not a usable {cls.__name__} model: {error}") from error
-        return learner
-
-    def __repr__(self) -> str:
-        usual = self.defaults()
-        shown = [f"{k}={v!r}" for k, v in self._params.items() if usual[k] != v]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            arrays = {name: np.array(array) for name, array in self._all_arrays().items()}
-        return {"parameters": self._params, "arrays": arrays, "notes": self.notes, "attached": self.attached}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state["parameters"])  # type: ignore[misc]
-        self._restore({name: array.copy() for name, array in state["arrays"].items()})
-        self.notes = copy.deepcopy(state["notes"])
-        self.attached = {name: array.copy() for name, array in state["attached"].items()}
-
     # -- for learners
 
     def _check_labels(self, labels: Floats) -> None:
@@ -272,11 +208,32 @@ class Learner(ABC):
         """All arrays of a learner that knows what both know; both have learned something."""
         raise ValueError(f"{type(self).__name__} cannot be merged")
 
-    def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
+    def _learned_weights(self) -> tuple[Integers, Floats]:
         """The features learned from, in any order, and the weight of each."""
         weights = self.weights
         features = np.flatnonzero(weights)
         return features, weights[features]
+
+    def to_archive(self) -> tuple[Header, Buffers]:
+        """What a file holds."""
+        header, arrays = super().to_archive()
+        return header, {**arrays, **prefixed(_ATTACHED, self.attached)}
+
+    @classmethod
+    def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
+        own = {name: array for name, array in arrays.items() if not name.startswith(_ATTACHED)}
+        learner = super()._rebuilt(header, own)
+        learner.attached = without_prefix(_ATTACHED, arrays)
+        if not isinstance(notes := header.get("notes", {}), dict):
+            raise ValueError("its notes are not a dictionary")
+        learner.notes = notes
+        return learner
+
+    def _header(self) -> Header:
+        return {"notes": self.notes}
+
+    def _exclusive(self) -> AbstractContextManager[object]:
+        return self._lock
 
     def _all_arrays(self) -> Buffers:
         """What a model file keeps, without importing NumPy if possible."""
@@ -288,31 +245,6 @@ class Learner(ABC):
             if arrays[name].shape != self._state.shape(name):
                 raise ValueError(f"array {name!r} has the wrong type or shape")
             self._state[name] = arrays[name]
-
-
-def checked(name: str, value: float, *, positive: bool = False) -> float:
-    """Return the parameter as a float, or say what is wrong with it."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={value!r} is invalid: must be a number") from None
-    if not math.isfinite(number) or number < 0 or (positive and number == 0):
-        raise ValueError(f"{name}={value!r} is invalid: must be {'>' if positive else '>='} 0")
-    return number
-
-
-def checked_size(name: str, value: int, least: int) -> int:
-    """Return the parameter as a whole number, or say what is wrong with it."""
-    if isinstance(value, bool) or int(value) != value or value < least:
-        raise ValueError(f"{name}={value!r} is invalid: must be a whole number >= {least}")
-    return int(value)
-
-
-def checked_clip(clip: float | None) -> float:
-    """C of the projection onto |wᵀx| ≤ C; infinite for None."""
-    if clip is None or clip == math.inf:
-        return math.inf
-    return checked("clip", clip, positive=True)
 
 
 def first_metric(loss: Loss, clip: float, weight: float) -> float:

@@ -7,9 +7,10 @@ from abc import abstractmethod
 from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked_clip
 from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Floats, NDArray, np
-from sketchnewton.learners.base import Learner, checked_clip
+from sketchnewton.learners.base import Learner
 from sketchnewton.learners.rows import as_rows, checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses.all import Huber, Loss, Poisson

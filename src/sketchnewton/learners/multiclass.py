@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked_size
 from sketchnewton.core.state import Buffers, Vector, View, zeros
-from sketchnewton.core.types import Floats, NDArray, np
-from sketchnewton.learners.base import Arrays, Learner, checked_size
+from sketchnewton.core.types import Arrays, Floats, NDArray, np
+from sketchnewton.learners.base import Learner
 
 MOST_CLASSES = 100_000
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from sketchnewton import _native
 from sketchnewton.core.state import Buffers, State, Vector, View, zeros
-from sketchnewton.core.types import Floats, NDArray, np
-from sketchnewton.learners.base import Arrays, Learner
+from sketchnewton.core.types import Arrays, Floats, NDArray, np
+from sketchnewton.learners.base import Learner
 
 FIRST_CAPACITY = 1024
 ITEM_SIZE = {"float32": 4, "float64": 8}
@@ -175,11 +175,3 @@ def union(mine: NDArray[np.int64], theirs: NDArray[np.int64]) -> tuple[NDArray[n
     """The features of two tables together, and where those of each are in it."""
     features = np.union1d(mine, theirs)
     return features, np.searchsorted(features, mine), np.searchsorted(features, theirs)
-
-
-def table_dtype(dtype: str) -> str:
-    """The name of a precision that tables have."""
-    name = dtype if isinstance(dtype, str) and dtype in ITEM_SIZE else np.dtype(dtype).name
-    if name not in ITEM_SIZE:
-        raise ValueError(f"dtype={dtype!r} is invalid: must be 'float32' or 'float64'")
-    return name

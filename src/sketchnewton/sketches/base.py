@@ -1,27 +1,22 @@
-"""What all sketches share: checked updates, everything that follows from the low-rank part, saving, merging."""
+"""What all sketches share: checked updates, everything that follows from the low-rank part, merging."""
 
 from __future__ import annotations
 
 import copy
-import inspect
 import math
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from sketchnewton.core import archive
-from sketchnewton.sketches.parameters import checked_dtype
+from sketchnewton.core.parameters import checked_dtype
+from sketchnewton.core.persistence import Persistent, expect
+from sketchnewton.core.types import ArrayLike, Arrays, DTypeLike, Floats
 from sketchnewton.sketches.rows import LARGEST_SUM_OF_SQUARES, Rows, as_rows
-from sketchnewton.sketches.spectrum import Floats, safe_exponent, scaled
+from sketchnewton.sketches.spectrum import safe_exponent, scaled
 from sketchnewton.sketches.stack import Matrix
-
-Path = str | os.PathLike[str]
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +45,7 @@ class LowRank:
         return cls(np.ldexp(values[used], exponent), (signs[:, None] * Vt)[used].astype(B.dtype, copy=False))
 
 
-class Sketch(ABC):
+class Sketch(Persistent):
     """A small stand-in for AᵀA, where the rows of A come one by one and are not kept.
 
     The stand-in is BᵀB + ridge·I: `matrix` is B, `covariance()` all of it. The sketch depends on the rows and on
@@ -58,11 +53,11 @@ class Sketch(ABC):
     Rows of zeros count as rows. An update with bad rows raises ValueError and leaves the sketch as it was.
     """
 
-    _params: dict[str, Any]
+    noun: ClassVar[str] = "sketch"
 
-    def __init__(self, *, dtype: Any = "float64", **parameters: Any) -> None:
+    def __init__(self, *, dtype: DTypeLike = "float64", **parameters: object) -> None:
         self.dtype = checked_dtype(dtype)
-        self._params = {**parameters, "dtype": self.dtype}
+        super().__init__(**parameters, dtype=self.dtype)
         self.n_features = 0
         self.rows_seen = 0
         self._peak = 0.0  # the largest magnitude of any entry
@@ -83,7 +78,7 @@ class Sketch(ABC):
         return self
 
     def _update_all(self, items: Iterator[Any]) -> Self:
-        before = copy.deepcopy(self.__getstate__())
+        before = self.__getstate__()
         try:
             for at, item in enumerate(items):
                 try:
@@ -248,60 +243,18 @@ class Sketch(ABC):
         if other is self:
             raise ValueError("cannot merge a sketch into itself: use sketch + sketch")
 
-    # -- files
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The constructor's arguments; `type(sketch)(**sketch.params)` is an empty sketch of the same kind."""
-        return dict(self._params)
-
-    def save(self, path: Path) -> None:
-        """Write the sketch to a `.skn` file, whole or not at all."""
-        archive.write(path, {"class": type(self).__name__, "parameters": self._params}, self._all_arrays())
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a sketch of this class back; it continues bit for bit."""
-        header, arrays = archive.read(path)
-        if header.get("class") != cls.__name__:
-            raise archive.ModelFileError(f"{path}: holds a {header.get('class')}, not a {cls.__name__}")
-        return cls.from_archive(header, arrays, path)
-
-    @classmethod
-    def from_archive(cls, header: Mapping[str, Any], arrays: Arrays, path: Path = "sketch") -> Self:
-        """Rebuild a sketch from what `archive.read` returned for `path`."""
-        try:
-            sketch = cls(**header["parameters"])
-            counts = expect(arrays, "counts", np.int64, (2,))
-            if counts.min() < 0:
-                raise ValueError("negative counts")
-            sketch.rows_seen, sketch.n_features = (int(count) for count in counts)
-            sketch._peak = float(expect(arrays, "peak", np.float64, (1,))[0])
-            sketch._restore(arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise archive.ModelFileError(f"{path}: not a usable {cls.__name__}: {error}") from error
-        return sketch
-
-    def __repr__(self) -> str:
-        defaults = {
-            name: parameter.default
-            for kind in reversed(type(self).__mro__[:-1])
-            for name, parameter in inspect.signature(kind).parameters.items()
-        }
-        shown = [f"{name}={value!r}" for name, value in self._params.items() if defaults[name] != value]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"parameters": self._params, "arrays": self._all_arrays()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ = type(self).from_archive(state, state["arrays"]).__dict__
-
     # -- for sketches
 
     def _all_arrays(self) -> Arrays:
         counts = np.array([self.rows_seen, self.n_features], np.int64)
-        return {"counts": counts, "peak": np.array([self._peak]), **self._arrays()}
+        return {"counts": counts, "peak": np.array([self._peak])}
+
+    def _restore(self, arrays: Arrays) -> None:
+        counts = expect(arrays, "counts", np.int64, (2,))
+        if counts.min() < 0:
+            raise ValueError("negative counts")
+        self.rows_seen, self.n_features = (int(count) for count in counts)
+        self._peak = float(expect(arrays, "peak", np.float64, (1,))[0])
 
     def _changed(self) -> None:
         """Forget what was derived from the state."""
@@ -326,27 +279,6 @@ class Sketch(ABC):
 
     @abstractmethod
     def _merge(self, other: Self) -> None: ...
-
-    @abstractmethod
-    def _arrays(self) -> Arrays: ...
-
-    @abstractmethod
-    def _restore(self, arrays: Arrays) -> None: ...
-
-
-def expect(arrays: Arrays, name: str, dtype: Any, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """The array of that name from a file; None in `shape` fits any length. ValueError if it is another."""
-    if name not in arrays:
-        raise ValueError(f"array {name!r} is missing")
-    array = arrays[name]
-    fits = array.ndim == len(shape) and all(
-        want in (None, have) for want, have in zip(shape, array.shape, strict=True)
-    )
-    if array.dtype != dtype or not fits:
-        raise ValueError(f"array {name!r} has the wrong type or shape")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(f"array {name!r} is not finite")
-    return array
 
 
 def widened(array: Matrix, columns: int) -> Matrix:

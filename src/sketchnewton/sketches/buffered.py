@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchnewton.sketches.base import Arrays, expect
+from sketchnewton.core.persistence import expect
+from sketchnewton.core.types import Arrays, Floats
 from sketchnewton.sketches.rows import as_rows
-from sketchnewton.sketches.spectrum import Floats, Spectrum, spectrum_of
+from sketchnewton.sketches.spectrum import Spectrum, spectrum_of
 from sketchnewton.sketches.stack import Matrix, Stack, concatenated
 from sketchnewton.sketches.threads import one_blas_thread
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sketchnewton.core.types import Floats
 from sketchnewton.sketches.base import Sketch
 from sketchnewton.sketches.rows import Rows, as_rows
-from sketchnewton.sketches.spectrum import Floats
 from sketchnewton.sketches.stack import Matrix, Stack
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from sketchnewton.sketches.base import Arrays, LowRank, Sketch, expect
+from sketchnewton.core.persistence import expect
+from sketchnewton.core.types import Arrays, DTypeLike, Floats
+from sketchnewton.sketches.base import LowRank, Sketch
 from sketchnewton.sketches.rows import Rows
-from sketchnewton.sketches.spectrum import Floats
 
 _BLOCK = 256  # rows that are made dense at a time
 
@@ -26,7 +27,7 @@ class ExactCovariance(Sketch):
     [[1.0, 2.0], [2.0, 5.0]]
     """
 
-    def __init__(self, *, dtype: Any = "float64") -> None:
+    def __init__(self, *, dtype: DTypeLike = "float64") -> None:
         super().__init__(dtype=dtype)
         # Kept as products/scale², so that squares of 1e150 can still be summed.
         self._products = np.zeros((0, 0), self.dtype)
@@ -84,10 +85,12 @@ class ExactCovariance(Sketch):
         self._rescale(other._scale)
         self._products += other._products * np.array((other._scale / self._scale) ** 2, self.dtype)
 
-    def _arrays(self) -> Arrays:
-        return {"products": self._products, "scale": np.array([self._scale])}
+    def _all_arrays(self) -> Arrays:
+        own = {"products": self._products, "scale": np.array([self._scale])}
+        return {**super()._all_arrays(), **own}
 
     def _restore(self, arrays: Arrays) -> None:
+        super()._restore(arrays)
         self._products = expect(arrays, "products", self.dtype, (self.n_features, self.n_features))
         self._scale = float(expect(arrays, "scale", np.float64, (1,))[0])
         if self._scale <= 0:

@@ -8,15 +8,16 @@ account of losses.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from sketchnewton.sketches.base import Arrays, LowRank, Sketch, expect
+from sketchnewton.core.parameters import checked_share, checked_size
+from sketchnewton.core.persistence import expect
+from sketchnewton.core.types import Arrays, DTypeLike, Floats
+from sketchnewton.sketches.base import LowRank, Sketch
 from sketchnewton.sketches.buffered import BufferedRows, Loss, Rules
-from sketchnewton.sketches.parameters import checked_share, checked_size
 from sketchnewton.sketches.rows import Rows
-from sketchnewton.sketches.spectrum import Floats
 
 _BLOCKS = 8  # a window is forgotten in this many steps
 
@@ -32,8 +33,7 @@ class _DirectionsSketch(Sketch):
         buffer_size: int | None = None,
         decay: float = 1.0,
         window: int | None = None,
-        dtype: Any = "float64",
-        **own: Any,
+        dtype: DTypeLike = "float64",
     ) -> None:
         if (sketch_size is None) == (target_error is None):
             raise ValueError("give either sketch_size or target_error")
@@ -51,7 +51,6 @@ class _DirectionsSketch(Sketch):
             decay=self.decay,
             window=self.window,
             dtype=dtype,
-            **own,
         )
         self._rules = Rules(self._shrink, self._bound, self.buffer_size, self.decay, self.target_error)
         # One state; with a window several, oldest first, of which the last is being filled.
@@ -153,13 +152,14 @@ class _DirectionsSketch(Sketch):
         for state in other._states:
             self._states[0].merge(state)
 
-    def _arrays(self) -> Arrays:
-        arrays: Arrays = {"states": np.array([len(self._states)], np.int64)}
+    def _all_arrays(self) -> Arrays:
+        arrays = {**super()._all_arrays(), "states": np.array([len(self._states)], np.int64)}
         for at, state in enumerate(self._states):
             arrays |= state.arrays(f"state{at}")
         return arrays
 
     def _restore(self, arrays: Arrays) -> None:
+        super()._restore(arrays)
         count = int(expect(arrays, "states", np.int64, (1,))[0])
         if not 0 <= count <= (1 if self.window is None else _BLOCKS + 1):
             raise ValueError(f"{count} states")
@@ -262,9 +262,27 @@ class ParameterizedFrequentDirections(_DirectionsSketch):
     True
     """
 
-    def __init__(self, sketch_size: int | None = None, *, beta: float = 0.2, **parameters: Any) -> None:
+    def __init__(
+        self,
+        sketch_size: int | None = None,
+        *,
+        beta: float = 0.2,
+        target_error: float | None = None,
+        buffer_size: int | None = None,
+        decay: float = 1.0,
+        window: int | None = None,
+        dtype: DTypeLike = "float64",
+    ) -> None:
         self.beta = checked_share("beta", beta)
-        super().__init__(sketch_size, beta=self.beta, **parameters)
+        super().__init__(
+            sketch_size,
+            target_error=target_error,
+            buffer_size=buffer_size,
+            decay=decay,
+            window=window,
+            dtype=dtype,
+        )
+        self._params["beta"] = self.beta
 
     def _shrink(self, squares: Floats, m: int) -> Floats:
         untouched = m - max(1, int(self.beta * m))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from sketchnewton.sketches.base import Arrays, LowRank, Sketch, expect, widened
-from sketchnewton.sketches.parameters import checked_size
+from sketchnewton.core.parameters import checked_size
+from sketchnewton.core.persistence import expect
+from sketchnewton.core.types import Arrays, DTypeLike, Floats
+from sketchnewton.sketches.base import LowRank, Sketch, widened
 from sketchnewton.sketches.rows import Rows
-from sketchnewton.sketches.spectrum import Floats
 from sketchnewton.sketches.stack import Matrix
 
 # A direction is new if this share of the longest row at hand lies outside the known ones.
@@ -34,7 +35,9 @@ class OjaSketch(Sketch):
     True
     """
 
-    def __init__(self, sketch_size: int, *, block_size: int | None = None, dtype: Any = "float64") -> None:
+    def __init__(
+        self, sketch_size: int, *, block_size: int | None = None, dtype: DTypeLike = "float64"
+    ) -> None:
         self.sketch_size = checked_size("sketch_size", sketch_size)
         self.block_size = None if block_size is None else checked_size("block_size", block_size)
         super().__init__(sketch_size=self.sketch_size, block_size=self.block_size, dtype=dtype)
@@ -118,8 +121,9 @@ class OjaSketch(Sketch):
         self._waiting = 0
         self._norm += other._norm
 
-    def _arrays(self) -> Arrays:
+    def _all_arrays(self) -> Arrays:
         return {
+            **super()._all_arrays(),
             "directions": self._directions,
             "energies": self._energies,
             "block": self._block[: self._waiting],
@@ -127,6 +131,7 @@ class OjaSketch(Sketch):
         }
 
     def _restore(self, arrays: Arrays) -> None:
+        super()._restore(arrays)
         self._energies = expect(arrays, "energies", np.float64, (None,))
         self._directions = expect(arrays, "directions", self.dtype, (len(self._energies), self.n_features))
         waiting = expect(arrays, "block", self.dtype, (None, self.n_features))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sketchnewton.sketches.base import Arrays, LowRank, Sketch, expect, widened
-from sketchnewton.sketches.parameters import checked_size
+from sketchnewton.core.parameters import checked_size
+from sketchnewton.core.persistence import expect
+from sketchnewton.core.types import Arrays, DTypeLike, Floats
+from sketchnewton.sketches.base import LowRank, Sketch, widened
 from sketchnewton.sketches.rows import Rows
 
 _BLOCK = 256  # rows whose random weights are drawn together
@@ -29,7 +30,7 @@ class RandomProjection(Sketch):
     True
     """
 
-    def __init__(self, sketch_size: int, *, random_state: int = 0, dtype: Any = "float64") -> None:
+    def __init__(self, sketch_size: int, *, random_state: int = 0, dtype: DTypeLike = "float64") -> None:
         self.sketch_size = checked_size("sketch_size", sketch_size)
         self.random_state = checked_size("random_state", random_state, 0)
         super().__init__(sketch_size=self.sketch_size, random_state=self.random_state, dtype=dtype)
@@ -37,7 +38,7 @@ class RandomProjection(Sketch):
         self._norm = 0.0
         self._position = 0  # rows of this random state
         self._merged: set[int] = set()  # other random states
-        self._drawn: tuple[int, NDArray[np.float64]] = (-1, np.zeros((0, 0)))
+        self._drawn: tuple[int, Floats] = (-1, np.zeros((0, 0)))
 
     @property
     def error_bound(self) -> float:
@@ -49,7 +50,7 @@ class RandomProjection(Sketch):
         """‖A‖²_F."""
         return self._norm
 
-    def _weights(self, block: int) -> NDArray[np.float64]:
+    def _weights(self, block: int) -> Floats:
         """R for the rows of one block. Philox is counter-based: nothing needs to be saved."""
         if self._drawn[0] != block:
             random = np.random.Generator(np.random.Philox(key=self.random_state, counter=[0, 0, block, 0]))
@@ -89,8 +90,9 @@ class RandomProjection(Sketch):
         self._norm += other._norm
         self._merged |= {other.random_state} | other._merged
 
-    def _arrays(self) -> Arrays:
+    def _all_arrays(self) -> Arrays:
         return {
+            **super()._all_arrays(),
             "sums": self._sums,
             "norm": np.array([self._norm]),
             "position": np.array([self._position], np.int64),
@@ -98,6 +100,7 @@ class RandomProjection(Sketch):
         }
 
     def _restore(self, arrays: Arrays) -> None:
+        super()._restore(arrays)
         self._sums = expect(arrays, "sums", self.dtype, (self.sketch_size, self.n_features))
         self._norm = float(expect(arrays, "norm", np.float64, (1,))[0])
         self._position = int(expect(arrays, "position", np.int64, (1,))[0])

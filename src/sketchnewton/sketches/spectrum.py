@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchnewton.core.types import Floats
 from sketchnewton.sketches.stack import Matrix, Stack
 from sketchnewton.sketches.symmetric import leading
-
-Floats = NDArray[np.float64]
 
 # Eigenvalues of a Gram matrix are wrong by a few eps·λ₁. Where the decisive one is not this many times larger,
 # the Gram matrix does not tell, and the SVD of the rows themselves does.

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchnewton import _native
+from sketchnewton.core.types import Floats
 
 Matrix = NDArray[Any]
-Floats = NDArray[np.float64]
 
 # From this order on, where at most half of the vectors are asked for, finding these alone has paid.
 _LARGE = 24

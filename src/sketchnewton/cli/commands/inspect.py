@@ -46,16 +46,19 @@ def run(args: argparse.Namespace) -> int:
     """Print the model at `args.model`."""
     import json
 
-    from sketchnewton import model_file
     from sketchnewton.cli.io.files import check_readable
     from sketchnewton.cli.pictures.spectrum import show
+    from sketchnewton.core.persistence import load
+    from sketchnewton.learners import Learner
     from sketchnewton.sketches import Sketch
 
     check_readable(args.model)
-    model = model_file.load(args.model)
+    model = load(args.model)
     if isinstance(model, Sketch):
         show(args.model, model, args.json)
         return 0
+    if not isinstance(model, Learner):
+        raise CommandError(f"{args.model}: holds a {type(model).__name__}, not a learner or a sketch")
     facts = _facts(model, args.top)
     print_page([json.dumps(facts)] if args.json else _page(args.model, facts))
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sketchnewton.cli.io.console import Console, amount
 from sketchnewton.cli.io.errors import CommandError, usage_error
@@ -12,6 +12,7 @@ from sketchnewton.cli.options.parser import Parser
 
 if TYPE_CHECKING:
     from sketchnewton.learners import Learner
+    from sketchnewton.sketches import Sketch
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
@@ -37,10 +38,8 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Merge the files that `args` name, in their order."""
-    from sketchnewton import model_file
     from sketchnewton.cli.io.files import check_model_place, check_readable
     from sketchnewton.cli.pictures.spectrum import check_plot, deliver
-    from sketchnewton.learners import Learner
     from sketchnewton.sketches import Sketch
 
     for path in args.sketches:
@@ -48,17 +47,11 @@ def run(args: argparse.Namespace) -> int:
     check_model_place(args.output)
     check_plot(args.plot)
     first, *others = args.sketches
-    merged: Any = model_file.load(first)
+    merged = _load(first)
     for path in others:
-        other: Any = model_file.load(path)
+        other = _load(path)
         try:
-            if isinstance(merged, Sketch) and isinstance(other, Sketch):
-                width = max(merged.n_features, other.n_features)
-                merged.widen(width)
-                other.widen(width)
-            elif isinstance(merged, Learner) and isinstance(other, Learner):
-                _check_labels(merged, other)
-            merged.merge(other)
+            _merge(merged, other)
         except ValueError as error:
             raise CommandError(f"{path}: {error}") from None
     if isinstance(merged, Sketch):
@@ -66,6 +59,33 @@ def run(args: argparse.Namespace) -> int:
     else:
         _deliver(args, merged)
     return 0
+
+
+def _load(path: str) -> Sketch | Learner:
+    from sketchnewton.core.persistence import load
+    from sketchnewton.learners import Learner
+    from sketchnewton.sketches import Sketch
+
+    model = load(path)
+    if not isinstance(model, Sketch | Learner):
+        raise CommandError(f"{path}: holds a {type(model).__name__}, not a learner or a sketch")
+    return model
+
+
+def _merge(mine: Sketch | Learner, theirs: Sketch | Learner) -> None:
+    from sketchnewton.learners import Learner
+    from sketchnewton.sketches import Sketch
+
+    if isinstance(mine, Sketch) and isinstance(theirs, Sketch):
+        width = max(mine.n_features, theirs.n_features)
+        mine.widen(width)
+        theirs.widen(width)
+        mine.merge(theirs)
+    elif isinstance(mine, Learner) and isinstance(theirs, Learner):
+        _check_labels(mine, theirs)
+        mine.merge(theirs)
+    else:
+        raise ValueError(f"cannot merge a {type(theirs).__name__} into a {type(mine).__name__}")
 
 
 def _check_labels(mine: Learner, theirs: Learner) -> None:

@@ -38,19 +38,18 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Predict as `args` say. A run that is stopped or fails leaves no output file."""
-    from sketchnewton import model_file
     from sketchnewton.cli.io.data_source import Data, fit
     from sketchnewton.cli.io.files import check_distinct, check_readable, check_writable, open_output
     from sketchnewton.cli.io.predictions import PredictionFormat
     from sketchnewton.cli.train.learner import labels_of
-    from sketchnewton.learners import OneVsAll
+    from sketchnewton.learners import Learner, OneVsAll
 
     check_readable(args.model)
     check_distinct(
         {"--output": args.output}, {"MODEL": args.model, **{f"DATA {path}": path for path in args.data}}
     )
     check_writable(args.output)
-    learner = model_file.load_learner(args.model)
+    learner = Learner.load(args.model)
     if isinstance(learner, OneVsAll):
         learner.threads = max(1, args.threads - 1)
     form = PredictionFormat(learner, labels_of(learner), link=args.link, raw=args.raw)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sketchnewton.core.types import Floats
 from sketchnewton.eigen import (
     EigenLearner,
     EpochPowerMethod,
@@ -18,7 +19,6 @@ from sketchnewton.eigen import (
     OnlineFrankWolfe,
     play,
 )
-from sketchnewton.eigen.matrices import Floats
 from sketchnewton.eigen.sequences import SEQUENCES
 
 __all__ = ["METHODS", "Growth", "Method", "Score", "compare", "exponent", "grow", "growths_of_table_1"]
@@ -43,7 +43,7 @@ class Method:
 
 
 def _perturbed(noise: str) -> Callable[[int, int, int], EigenLearner]:
-    return lambda n, T, seed: FollowPerturbedLeader(n, noise, horizon=T, random_state=seed)
+    return lambda n, T, seed: FollowPerturbedLeader(n, noise=noise, horizon=T, random_state=seed)
 
 
 METHODS = (

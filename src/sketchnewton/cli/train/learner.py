@@ -31,7 +31,6 @@ __all__ = [
     "has_softmax",
     "label_coding",
     "labels_of",
-    "load_learner",
     "make_learner",
     "parameters_of",
     "positive_label",
@@ -68,7 +67,7 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
         elif name != "seed":  # where nothing is random, any seed will do
             raise usage_error(f"{_option(name)} does not apply to --learner {kind}")
     if "sketch" in takes:
-        _check_sketch(given, parameters.get("sketch", takes["sketch"]))
+        _check_sketch(given, (takes | parameters)["sketch"])
     if "intercept" in takes:
         parameters.setdefault("intercept", True)
     try:
@@ -79,13 +78,6 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
         return OneVsAll(make, classes, parameters)
     except (TypeError, ValueError) as error:
         raise usage_error(str(error)) from None
-
-
-def load_learner(path: str) -> Learner:
-    """The learner in the model file `path`."""
-    from sketchnewton import model_file  # brings all kinds of models along
-
-    return model_file.load_learner(path)
 
 
 def check_agreement(path: str, learner: Learner, args: argparse.Namespace) -> None:

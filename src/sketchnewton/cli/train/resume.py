@@ -10,7 +10,7 @@ from sketchnewton import learners
 from sketchnewton.cli.io.data_source import expand_data
 from sketchnewton.cli.io.files import check_readable
 from sketchnewton.cli.train.checkpoint import Run, resumed
-from sketchnewton.cli.train.learner import check_agreement, load_learner
+from sketchnewton.cli.train.learner import check_agreement
 from sketchnewton.cli.train.prefetch import identity_of
 from sketchnewton.learners import Learner
 
@@ -30,6 +30,6 @@ def resume(args: argparse.Namespace) -> tuple[Learner, Run | None, bool]:
         return learner
 
     files = identity_of(expand_data(args.data))
-    learner, run, fresh = resumed(path, files, lambda: load_learner(path), rebuild)
+    learner, run, fresh = resumed(path, files, lambda: Learner.load(path), rebuild)
     check_agreement(path, learner, args)
     return learner, run, fresh

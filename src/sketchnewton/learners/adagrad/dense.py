@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked_clip, checked_size
 from sketchnewton.core.state import Vector, zeros
-from sketchnewton.core.types import Floats, NDArray, np
+from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.adagrad.hadamard import hadamard_projection
 from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
-from sketchnewton.learners.base import Arrays, checked_clip, checked_size
 from sketchnewton.losses import Loss, get_loss
 
 LARGEST = 100_000  # features; beyond, not even the attempt to get the memory is sensible

@@ -6,12 +6,13 @@ import math
 from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked_dtype
 from sketchnewton.core.state import Vector, zeros
-from sketchnewton.core.types import Floats, NDArray, np
+from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
-from sketchnewton.learners.base import Arrays, Learner
+from sketchnewton.learners.base import Learner
 from sketchnewton.learners.bounded import RangedLearner
-from sketchnewton.learners.table import table_dtype, union
+from sketchnewton.learners.table import union
 from sketchnewton.losses import Loss, get_loss
 
 
@@ -61,7 +62,7 @@ class AdaGrad(CompositeLearner, RangedLearner):
             loss=loss,
             clip=clip,
             intercept=bool(intercept),
-            dtype=table_dtype(dtype),
+            dtype=checked_dtype(dtype),
             penalty=penalty,
             penalty_strength=penalty_strength,
             l1_ratio=l1_ratio,

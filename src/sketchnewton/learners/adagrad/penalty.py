@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked, checked_size
 from sketchnewton.core.state import Vector, View, reshaped, zeros
 from sketchnewton.core.types import Floats, np
-from sketchnewton.learners.base import Learner, checked, checked_size
+from sketchnewton.learners.base import Learner
 from sketchnewton.learners.rows import as_rows, checked_scan
 from sketchnewton.losses import Loss
 

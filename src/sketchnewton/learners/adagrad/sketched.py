@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, Vector, zeros
-from sketchnewton.core.types import Floats, NDArray, np
+from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
 from sketchnewton.learners.adagrad.states import AdaptiveSketch, FrequentBasis, ProjectionBasis
-from sketchnewton.learners.base import Arrays, Learner, checked_size
+from sketchnewton.learners.base import Learner
 from sketchnewton.learners.bounded import RangedLearner
-from sketchnewton.learners.table import table_dtype
 from sketchnewton.losses import Loss, get_loss
 
 SKETCHES = ("rp", "fd", "rfd")
@@ -93,10 +93,10 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         self._sketch: AdaptiveSketch
         if sketch == "rp":
             seed = checked_size("random_state", random_state, 0)
-            self._sketch = ProjectionBasis(m, table_dtype(dtype), self._blocks, self._shared, seed)
+            self._sketch = ProjectionBasis(m, checked_dtype(dtype), self._blocks, self._shared, seed)
         else:
             ridge = 0.5 if sketch == "rfd" else 0.0
-            self._sketch = FrequentBasis(m, table_dtype(dtype), self._blocks, self._shared, ridge)
+            self._sketch = FrequentBasis(m, checked_dtype(dtype), self._blocks, self._shared, ridge)
         sums = outputs if self._composite.averaging and self._composite.l1 else 0
         super().__init__(
             columns=2 + self._blocks * (self._sketch.columns + self._shared) + sums,
@@ -113,7 +113,7 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
             clip=clip,
             classes=classes,
             intercept=bool(intercept),
-            dtype=table_dtype(dtype),
+            dtype=checked_dtype(dtype),
             random_state=random_state,
         )
         self._state["intercept"] = zeros((outputs, 3))  # value, root of its second moment, −Σg

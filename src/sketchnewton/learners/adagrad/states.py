@@ -10,8 +10,7 @@ from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.state import State, View, filled, zeros
-from sketchnewton.core.types import Floats, Integers, NDArray, np
-from sketchnewton.learners.base import Arrays
+from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.curvature.base import padded4
 
 GROUP, LEVELS = 16, 4  # of MapState in native/delayed_maps.hpp

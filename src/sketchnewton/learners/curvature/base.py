@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from sketchnewton import _native
 from sketchnewton.core.state import State, View
-from sketchnewton.core.types import Floats, Integers, NDArray, np
-from sketchnewton.learners.base import Arrays
+from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 
 
 class Merged(NamedTuple):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sketchnewton.core.state import State, View, zeros
-from sketchnewton.core.types import NDArray, np
-from sketchnewton.learners.base import Arrays
+from sketchnewton.core.types import Arrays, NDArray, np
 
 GROUP, LEVELS = 16, 4  # of MapState in native/delayed_maps.hpp
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.state import State, View, filled, zeros
-from sketchnewton.core.types import Floats, Integers, NDArray, np
-from sketchnewton.learners.base import Arrays
+from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.curvature.base import LearnerSketch, Merged, padded4
 
 GROUP, FAN = 16, 64  # of EpochState in native/epochs.hpp

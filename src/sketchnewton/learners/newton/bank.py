@@ -6,13 +6,13 @@ import math
 from typing import Any, ClassVar, Self
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, View, filled, zeros
-from sketchnewton.core.types import Floats, NDArray, np
-from sketchnewton.learners.base import Arrays, checked_size
+from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays
 from sketchnewton.learners.rows import LARGEST_VALUE, as_rows, checked_scan
-from sketchnewton.learners.table import TableLearner, table_dtype
+from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
 _PLAIN, _EVEN, _RESTLESS = range(3)  # how rows are seen: `View` in native/bank_state.hpp
@@ -87,7 +87,7 @@ class NewtonBank(TableLearner):
         m = checked_size("sketch_size", sketch_size, 0)
         K, q = len(EXPERTS), max(m, 1)
         super().__init__(
-            columns=K + m + 3, sketch_size=m, loss=loss, intercept=bool(intercept), dtype=table_dtype(dtype)
+            columns=K + m + 3, sketch_size=m, loss=loss, intercept=bool(intercept), dtype=checked_dtype(dtype)
         )
         if self.loss.name not in LOSSES:
             raise ValueError(f"loss={self.loss.spec!r} is invalid: a bank needs one of {', '.join(LOSSES)}")

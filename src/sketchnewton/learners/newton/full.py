@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked, checked_clip
 from sketchnewton.core.state import Buffers, Vector, View, zeros
-from sketchnewton.core.types import Floats, np
-from sketchnewton.learners.base import Arrays, Learner, checked, checked_clip, first_metric
+from sketchnewton.core.types import Arrays, Floats, np
+from sketchnewton.learners.base import Learner, first_metric
 from sketchnewton.learners.newton.schedule import Schedule, checked_curvature, checked_eta
 from sketchnewton.losses import Loss
 

@@ -7,8 +7,7 @@ from typing import Self
 
 from sketchnewton import _native
 from sketchnewton.core.state import View
-from sketchnewton.core.types import Floats, np
-from sketchnewton.learners.base import Arrays
+from sketchnewton.core.types import Arrays, Floats, np
 from sketchnewton.learners.newton.full import MatrixLearner
 from sketchnewton.losses import Loss
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from sketchnewton.learners.base import checked
+from sketchnewton.core.parameters import checked
 from sketchnewton.losses.all import Loss, Poisson
 
 
@@ -31,7 +31,7 @@ def checked_curvature(curvature: float | str | None, loss: Loss, clip: float) ->
     if curvature is None:
         return loss.curvature(clip)
     if curvature != "local":
-        return checked("curvature", curvature)  # type: ignore[arg-type]
+        return checked("curvature", curvature)
     if not math.isfinite(loss.smoothness) or isinstance(loss, Poisson):
         raise ValueError(f"curvature='local' is invalid: {loss.name} loss has no bounded second derivative")
     return math.inf

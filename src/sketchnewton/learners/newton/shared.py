@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked, checked_clip, checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, View, filled, zeros
 from sketchnewton.core.types import Floats, NDArray, np
-from sketchnewton.learners.base import Learner, checked, checked_clip, checked_size
+from sketchnewton.learners.base import Learner
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.oja import OjaSketchState
 from sketchnewton.learners.multiclass import MOST_CLASSES
-from sketchnewton.learners.table import TableLearner, table_dtype
+from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
 
@@ -68,7 +69,7 @@ class SharedNewton(TableLearner):
             clip=clip,
             diagonal=bool(diagonal),
             intercept=bool(intercept),
-            dtype=table_dtype(dtype),
+            dtype=checked_dtype(dtype),
         )
         if not (self.loss.takes(-1.0) and self.loss.takes(1.0)):
             self.loss.check_labels([-1.0, 1.0])
@@ -79,7 +80,7 @@ class SharedNewton(TableLearner):
                 "squared, logistic or squared_hinge"
             )
         given = 0.0 if alpha is None else checked("alpha", alpha, positive=True)
-        self._sketch = OjaSketchState(m, table_dtype(dtype), "adaptive", 1)
+        self._sketch = OjaSketchState(m, checked_dtype(dtype), "adaptive", 1)
         self._state.update(self._sketch.fresh() | {"c": zeros((self._outputs, padded4(m)))})
         self._state["alpha"] = filled([1.0 if alpha is None and diagonal else given])
         self._state["intercepts"] = zeros(self._outputs)

@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from typing import Self
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked, checked_dtype, checked_share, checked_size
 from sketchnewton.core.state import Buffers, State, filled
-from sketchnewton.core.types import Floats, NDArray, np
-from sketchnewton.learners.base import (
-    Arrays,
-    checked,
-    checked_size,
-    first_metric,
-)
+from sketchnewton.core.types import Arrays, Floats, NDArray, np
+from sketchnewton.learners.base import first_metric
 from sketchnewton.learners.bounded import RangedLearner
 from sketchnewton.learners.curvature.base import LearnerSketch
 from sketchnewton.learners.curvature.frequent_directions import FrequentState
@@ -22,7 +18,7 @@ from sketchnewton.learners.curvature.none import NoSketch
 from sketchnewton.learners.curvature.oja import OjaSketchState
 from sketchnewton.learners.curvature.projection import ProjectionState
 from sketchnewton.learners.newton.schedule import checked_curvature, checked_eta
-from sketchnewton.learners.table import table_dtype, union
+from sketchnewton.learners.table import union
 from sketchnewton.losses.all import Loss, Poisson
 
 FIRST_SQUARE = 0.1  # D_1 of SON §5.2
@@ -106,7 +102,7 @@ class SketchedNewton(RangedLearner):
         if not isinstance(oja_rate, str | float | int):
             oja_rate = [float(rate) for rate in oja_rate]
         m = checked_size("sketch_size", sketch_size, 0)
-        self._sketch = _make_sketch(sketch, m, table_dtype(dtype), beta, oja_rate, block, random_state)
+        self._sketch = _make_sketch(sketch, m, checked_dtype(dtype), beta, oja_rate, block, random_state)
         super().__init__(
             columns=2 + self._sketch.columns,
             sketch=sketch,
@@ -121,13 +117,13 @@ class SketchedNewton(RangedLearner):
             beta=beta,
             oja_rate=oja_rate,
             block=block,
-            dtype=table_dtype(dtype),
+            dtype=checked_dtype(dtype),
             random_state=random_state,
             project=bool(project),
         )
         robust = sketch == "rfd" and m > 0
         automatic = alpha == "auto" or (alpha is None and not robust)
-        given = 0.0 if automatic or alpha is None else checked("alpha", alpha, positive=not robust)  # type: ignore[arg-type]
+        given = 0.0 if automatic or alpha is None else checked("alpha", alpha, positive=not robust)
         self._curvature, self._eta = curvature, eta
         bend = self._problem_now()[1]
         self._state["intercept"] = filled([0.0, bend if intercept else 0.0])
@@ -340,14 +336,14 @@ def _make_sketch(
     kind: str, m: int, dtype: str, beta: float, oja_rate: str | float | Sequence[float], block: int, seed: int
 ) -> LearnerSketch:
     """The table of kinds."""
-    block = checked_size("block", block, 1)
-    if not 0 < checked("beta", beta) <= 1:
-        raise ValueError(f"beta={beta!r} is invalid: must be > 0 and <= 1")
+    block = checked_size("block", block)
+    beta = checked_share("beta", beta)
+    seed = checked_size("random_state", seed, 0)
     if kind == "none" or m == 0:
         return NoSketch(dtype)
     if kind == "oja":
         return OjaSketchState(m, dtype, oja_rate, block)
     if kind == "rp":
-        return ProjectionState(m, dtype, checked_size("random_state", seed, 0))
+        return ProjectionState(m, dtype, seed)
     share, ridge = {"fd": (1.0, 0.0), "rfd": (1.0, 0.5), "pfd": (beta, 0.0)}[kind]
     return FrequentState(m, dtype, share, ridge)
