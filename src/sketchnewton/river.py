@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 try:
     from river import base
@@ -24,12 +23,11 @@ except ImportError as error:
     ) from error
 
 from sketchnewton import _native
+from sketchnewton.core.types import Floats
 from sketchnewton.learners import Learner
 from sketchnewton.learners.default_learner import newton_learner
 from sketchnewton.learners.probabilities import class_probabilities, class_probabilities_of_row
 from sketchnewton.learners.rows import checked_scan
-
-Floats = NDArray[np.float64]
 
 __all__ = ["SketchedNewtonClassifier", "SketchedNewtonRegressor"]
 
@@ -166,7 +164,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
     def _multiclass(self) -> bool:
         return True
 
-    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+    def learn_one(self, x: dict[Any, Any], y: object) -> None:
         """Learn one example."""
         row = self._names.row(x, learn=True)
         self._enter(y)
@@ -188,7 +186,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
             signs = np.array([1.0 if other == label else -1.0 for other in labels[begin:]])
             learner.learn(rows.part(begin, end), signs)
 
-    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: object) -> dict[Any, float]:
         """The probability of each label seen so far."""
         if not self._learners:
             return {}
@@ -225,7 +223,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
     def _labels(self) -> list[Any]:
         return [False, True] if self._boolean else list(self._learners)
 
-    def _enter(self, label: Any) -> None:
+    def _enter(self, label: object) -> None:
         """Make sure that there is a learner for this label."""
         boolean = isinstance(label, bool | np.bool_)
         if self._boolean is None:

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Mapping
 from io import BufferedReader, BufferedWriter, BytesIO
 from typing import Any
 
-from sketchnewton.core.types import ArrayLike, Arrays, NDArray, Path, np
+from sketchnewton.core.types import Array, ArrayLike, Arrays, Path, np
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "decode", "encode", "read", "write"]
 
@@ -171,14 +171,14 @@ def _is_plain(array: object) -> bool:
     )
 
 
-def _name_of(array: NDArray[Any] | memoryview) -> str | None:
+def _name_of(array: Array | memoryview) -> str | None:
     """What safetensors calls its type."""
     if isinstance(array, memoryview):
         return _FORMATS[array.format, array.itemsize]
     return _NAMES.get(array.dtype.str[1:])
 
 
-def _bytes_of(array: NDArray[Any] | memoryview) -> memoryview:
+def _bytes_of(array: Array | memoryview) -> memoryview:
     """The array's bytes in C order and little-endian: a view where possible, else one copy."""
     if isinstance(array, memoryview):
         return array.cast("B") if array.nbytes else memoryview(b"")

@@ -161,7 +161,7 @@ class Batch:
             base=None if self.base is None else self.base[mask],
         )
 
-    def replace(self, **changes: Any) -> Batch:
+    def replace(self, **changes: object) -> Batch:
         """The same but for these fields."""
         others = changes.keys().isdisjoint(("indptr", "indices", "data"))
         fields = self.views._asdict() if others else {name: getattr(self, name) for name in Views._fields}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sketchnewton.core import archive
-from sketchnewton.core.types import Arrays, DTypeLike, Header, NDArray, Path, np
+from sketchnewton.core.types import Array, Arrays, DTypeLike, Header, Path, np
 
 if TYPE_CHECKING:
     from sketchnewton.core.state import Buffers
@@ -203,7 +203,7 @@ def class_named(name: object) -> type[Persistent]:
     return kind
 
 
-def expect(arrays: Arrays, name: str, dtype: DTypeLike, shape: tuple[int | None, ...]) -> NDArray[Any]:
+def expect(arrays: Arrays, name: str, dtype: DTypeLike, shape: tuple[int | None, ...]) -> Array:
     """The array of that name from a file; None in `shape` fits any length. ValueError if it is another."""
     if name not in arrays:
         raise ValueError(f"array {name!r} is missing")

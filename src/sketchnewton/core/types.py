@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
-    Arrays = dict[str, NDArray[Any]]
+    Array = NDArray[Any]
+    Arrays = dict[str, Array]
 else:
     from types import ModuleType
 
@@ -35,10 +36,21 @@ else:
     class NDArray:
         """Stands for that of `numpy.typing` in annotations that are evaluated."""
 
-        def __class_getitem__(cls, item: Any) -> Any:
+        def __class_getitem__(cls, item: object) -> Any:
             return Any
 
     np = _NumPy("numpy")
-    ArrayLike = Arrays = DTypeLike = Floats = Integers = Any
+    Array = ArrayLike = Arrays = DTypeLike = Floats = Integers = Any
 
-__all__ = ["ArrayLike", "Arrays", "DTypeLike", "Floats", "Header", "Integers", "NDArray", "Path", "np"]
+__all__ = [
+    "Array",
+    "ArrayLike",
+    "Arrays",
+    "DTypeLike",
+    "Floats",
+    "Header",
+    "Integers",
+    "NDArray",
+    "Path",
+    "np",
+]

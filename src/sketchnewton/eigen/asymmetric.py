@@ -79,12 +79,12 @@ class AsymmetricLearner(Persistent):
             self._pair = self._convert(self.learner.predict())
         return self._pair[: self.m].copy(), self._pair[self.m :].copy()
 
-    def observe(self, A: Any) -> None:
+    def observe(self, A: object) -> None:
         """Learn this round's matrix and begin the next round."""
         self.learner.observe(self.checked(A))
         self._pair = None
 
-    def checked(self, A: Any) -> Matrix:
+    def checked(self, A: object) -> Matrix:
         """The embedding of the matrix; a ValueError if it would be refused."""
         return within(A if isinstance(A, Matrix) else self._embedding(A), self.bound)
 
@@ -121,7 +121,7 @@ class AsymmetricLearner(Persistent):
             return np.concatenate([first / sizes[0], second / sizes[1]])
         return np.concatenate([unit_vector(self.m, self._rng), unit_vector(self.k, self._rng)])
 
-    def _embedding(self, A: Any) -> Matrix:
+    def _embedding(self, A: object) -> Matrix:
         if isinstance(A, tuple):
             return self._embedded_factor(A)
         if sp.issparse(A):

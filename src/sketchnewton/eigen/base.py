@@ -34,7 +34,7 @@ class EigenLearner(Persistent):
     """How many orthonormal vectors a prediction has."""
 
     def __init__(self, n: int, bound: float, random_state: int, **others: object) -> None:
-        self.n = checked_size("n", n, 1)
+        self.n = checked_size("n", n)
         self.bound = checked("bound", bound, positive=True)
         seed = checked_size("random_state", random_state, 0)
         # In the order of the constructor, for `repr`.
@@ -52,14 +52,14 @@ class EigenLearner(Persistent):
             self._prediction = self._predict()
         return self._prediction.copy()
 
-    def observe(self, A: Any) -> None:
+    def observe(self, A: object) -> None:
         """Learn this round's matrix and begin the next round."""
         matrix = self.checked(A)
         self._observe(matrix)
         self._rounds += 1
         self._prediction = None
 
-    def checked(self, A: Any) -> Matrix:
+    def checked(self, A: object) -> Matrix:
         """The matrix as `observe` understands it; a ValueError if it would be refused."""
         return within(as_matrix(A, self.n), self.bound)
 

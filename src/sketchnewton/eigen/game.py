@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sketchnewton.core.types import Floats
+from sketchnewton.core.types import Floats, Integers
 from sketchnewton.eigen.matrices import Matrix
 from sketchnewton.eigen.oracle import Operator, largest_eigenvalues
 from sketchnewton.eigen.running_sum import RunningSum
@@ -33,10 +32,10 @@ class Player(Protocol):
     def predict(self) -> Any:
         """A unit vector, orthonormal columns, or a pair of unit vectors."""
 
-    def observe(self, A: Any) -> None:
+    def observe(self, A: object) -> None:
         """Learn this round's matrix."""
 
-    def checked(self, A: Any) -> Matrix:
+    def checked(self, A: object) -> Matrix:
         """The matrix as the learner understands it."""
 
 
@@ -46,7 +45,7 @@ class Game:
 
     rewards: Floats
     """xᵀAx (uᵀAv) of every round."""
-    checkpoints: NDArray[np.int64]
+    checkpoints: Integers
     """The rounds after which the regret was measured; the last is the last round."""
     best: Floats
     """At each checkpoint, λ_max (σ_max) of the sum so far: the reward of the best fixed choice."""
@@ -114,7 +113,7 @@ def play(
     )
 
 
-def _as_vector(prediction: Any) -> Floats:
+def _as_vector(prediction: object) -> Floats:
     """For a pair, the x = (u, v)/√2 with xᵀÃx = uᵀAv."""
     if isinstance(prediction, tuple):
         return np.asarray(np.concatenate(prediction) / np.sqrt(2.0))

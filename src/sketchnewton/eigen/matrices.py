@@ -216,7 +216,7 @@ def _from_pair(pair: tuple[Any, ...], n: int) -> Factor:
     return Factor(as_rows(U.T, "U") if sp.issparse(U) else U.T, weights)
 
 
-def as_array(values: Any, name: str) -> Floats:
+def as_array(values: object, name: str) -> Floats:
     """Finite real numbers as float64; `name` is what an error calls them."""
     try:
         array = np.asarray(values)

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from sketchnewton.core.types import Arrays, Floats
+from sketchnewton.core.types import Array, Arrays, Floats
 from sketchnewton.eigen.matrices import Dense, Factor, Matrix, Sparse
 
 __all__ = ["RunningSum"]
@@ -119,7 +118,7 @@ class RunningSum:
         return kept
 
     @classmethod
-    def restored(cls, n: int, arrays: Mapping[str, NDArray[Any]], prefix: str) -> RunningSum:
+    def restored(cls, n: int, arrays: Mapping[str, Array], prefix: str) -> RunningSum:
         """The sum that `arrays` describes; raises KeyError or ValueError if it is none."""
         total = cls(n)
         total.floor = float(_vector(arrays[f"{prefix}.floor"], np.float64, 1, ndim=0))
@@ -190,7 +189,7 @@ class RunningSum:
         return self._dense
 
 
-def _with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
+def _with_room(array: Array, size: int) -> Array:
     if size <= len(array):
         return array
     larger = np.zeros(max(size, 2 * len(array), 64), array.dtype)
@@ -198,13 +197,13 @@ def _with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
     return larger
 
 
-def _vector(array: NDArray[Any], dtype: type, size: int | None, ndim: int = 1) -> NDArray[Any]:
+def _vector(array: Array, dtype: type, size: int | None, ndim: int = 1) -> Array:
     if array.dtype != dtype or array.ndim != ndim or (size is not None and array.size != size):
         raise ValueError("a part of the sum has the wrong type or shape")
     return array
 
 
-def _restored_rows(arrays: Mapping[str, NDArray[Any]], name: str, n: int, rows: int) -> Any:
+def _restored_rows(arrays: Mapping[str, Array], name: str, n: int, rows: int) -> Any:
     values = _vector(arrays[f"{name}.values"], np.float64, None)
     indices = _vector(arrays[f"{name}.indices"], np.int32, len(values))
     starts = _vector(arrays[f"{name}.starts"], np.int32, rows + 1)

@@ -19,15 +19,15 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sketchnewton.core.types import Floats, Integers
 from sketchnewton.learners import FullNewton, Learner, SketchedNewton
 from sketchnewton.learners.newton.schedule import checked_eta
 from sketchnewton.losses import Loss, get_loss
 
 __all__ = ["Comparator", "best_fixed", "regret", "regret_bound"]
 
-Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-8
 
@@ -40,7 +40,7 @@ class Comparator(NamedTuple):
 
 
 def best_fixed(
-    loss: str | Loss, X: Any, y: ArrayLike, clip: float, *, tolerance: float = TOLERANCE
+    loss: str | Loss, X: object, y: ArrayLike, clip: float, *, tolerance: float = TOLERANCE
 ) -> Comparator:
     """The weights with |wᵀx_t| ≤ `clip` for all rows whose total loss is least, shortest for their predictions.
 
@@ -81,7 +81,7 @@ def regret(
     return suffered - best_fixed(loss, rows, labels, C, tolerance=tolerance).total_loss
 
 
-def regret_bound(learner: Learner, X: Any, y: ArrayLike) -> float:
+def regret_bound(learner: Learner, X: object, y: ArrayLike) -> float:
     """What theory allows `regret(learner, X, y)` to be at most, for a learner that has seen nothing yet.
 
     * `FullNewton`: SON Theorem 2.
@@ -123,7 +123,7 @@ class _Run(NamedTuple):
     distance: float  # the largest ‖w_t − w‖ at one of them
 
     @classmethod
-    def of(cls, learner: Learner, X: Any, y: ArrayLike) -> _Run:
+    def of(cls, learner: Learner, X: object, y: ArrayLike) -> _Run:
         params, loss, labels = learner.params, learner.loss, np.asarray(y, np.float64)
         C = _checked_clip(params.get("clip"))
         _check_assumptions(learner, loss, labels, C)
@@ -234,7 +234,7 @@ def _check_assumptions(learner: Learner, loss: Loss, labels: Floats, C: float) -
         raise ValueError(f"labels must be within the clip C={C:g}: the {loss.name} loss is too steep")
 
 
-def _features_seen(learner: Learner, rows: Floats) -> NDArray[np.int64]:
+def _features_seen(learner: Learner, rows: Floats) -> Integers:
     """d of the schedule, for every row."""
     present = np.logical_or.accumulate(rows != 0, axis=0)
     if isinstance(learner, SketchedNewton):
@@ -253,7 +253,7 @@ def _widened(array: Floats, width: int) -> Floats:
     return wide
 
 
-def _dense(X: Any) -> Floats:
+def _dense(X: object) -> Floats:
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
 
 

@@ -10,14 +10,12 @@ import numpy.typing as npt
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
+from sketchnewton.core.types import Floats, Integers
 from sketchnewton.features.columns import Columns, meant
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
 
 NUMBER, TEXT = "number", "text"
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

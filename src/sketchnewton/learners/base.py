@@ -46,7 +46,7 @@ class Learner(Persistent):
 
     # -- for users
 
-    def learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Floats:
+    def learn(self, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Floats:
         """Predict each row, then learn its label; return the predictions.
 
         A row of weight h counts as a loss that is h times as large; weight 0 predicts without learning. The whole
@@ -63,7 +63,7 @@ class Learner(Persistent):
             self.learn_into(predictions, rows, labels, weights)
         return np.asarray(predictions)
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: object) -> Floats:
         """Predict each row as it stands; features never seen count as zero."""
         rows = as_rows(X)
         checked_scan(rows)
@@ -105,7 +105,7 @@ class Learner(Persistent):
             self.reserve(row)
             return self._learn_one(row, label)
 
-    def score(self, X: Any) -> Floats:
+    def score(self, X: object) -> Floats:
         """wᵀx + b for each row: what `predict` gives before it is clipped."""
         return self.predict(X)
 

@@ -29,7 +29,7 @@ class RangedLearner(TableLearner):
     at such rows alone, about ln n of n rows that come in random order.
     """
 
-    def __init__(self, columns: int, clip: float | str | None, **parameters: Any) -> None:
+    def __init__(self, columns: int, clip: float | str | None, **parameters: object) -> None:
         super().__init__(columns, clip=clip, **parameters)
         self._ranged = isinstance(clip, str)
         self._scorer: tuple[_native.TableKernel, _native.TableKernel] | None = (
@@ -79,7 +79,7 @@ class RangedLearner(TableLearner):
         """The loss of targets divided by the unit."""
         return Huber(self.loss.parameter / self._unit) if isinstance(self.loss, Huber) else self.loss
 
-    def score(self, X: Any) -> Floats:
+    def score(self, X: object) -> Floats:
         """wᵀx + b for each row: what `predict` gives before it is clipped."""
         rows = as_rows(X)
         checked_scan(rows)

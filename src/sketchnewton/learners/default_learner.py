@@ -88,5 +88,5 @@ def _size(sketch_size: int | None) -> dict[str, Any]:
     return {} if sketch_size is None else {"sketch_size": sketch_size}
 
 
-def _class_bound(clip: Any, loss: str) -> Any:
+def _class_bound(clip: object, loss: str) -> Any:
     return _CLASS_BOUND.get(loss, 1.0) if clip == "auto" else clip

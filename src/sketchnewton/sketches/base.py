@@ -65,7 +65,7 @@ class Sketch(Persistent):
 
     # -- rows in
 
-    def update(self, rows: Any) -> Self:
+    def update(self, rows: object) -> Self:
         """Add rows: one or many, as an array, CSR matrix, table, or an iterator of these. Returns the sketch.
 
         CSR rows are never made dense beyond a few at a time, in Frequent Directions and its kin not at all where
@@ -187,7 +187,7 @@ class Sketch(Persistent):
             solution += (outside - V.T @ (V @ outside)) / shift
         return solution
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: object) -> Floats:
         """The coordinates of rows along `components_`, without centering."""
         rows = as_rows(X, self.n_features, "float64")
         V = self._low_rank().directions.astype(np.float64, copy=False)
@@ -227,7 +227,7 @@ class Sketch(Persistent):
             return NotImplemented
         return copy.deepcopy(self).merge(other)
 
-    def __radd__(self, other: Any) -> Self:
+    def __radd__(self, other: object) -> Self:
         """`0 + sketch`, with which `sum` begins."""
         if isinstance(other, int) and other == 0:
             return copy.deepcopy(self)

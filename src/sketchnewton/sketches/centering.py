@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from sketchnewton.core.types import Floats
+from sketchnewton.core.types import Array, Floats
 from sketchnewton.sketches.base import Sketch
 from sketchnewton.sketches.rows import Rows, as_rows
 from sketchnewton.sketches.stack import Matrix, Stack
@@ -66,7 +66,7 @@ class _CenteredRows(Rows):
 
     running: RunningMean
 
-    def copy_to(self, out: NDArray[Any], start: int) -> None:
+    def copy_to(self, out: Array, start: int) -> None:
         """Write the rows from `start` on, centered, into `out`, as many as it has."""
         rows = np.empty(out.shape)
         super().copy_to(rows, start)
@@ -110,7 +110,7 @@ class CenteredSketch:
         """How many rows came."""
         return self.sketch.rows_seen
 
-    def update(self, rows: Any) -> None:
+    def update(self, rows: object) -> None:
         """Add rows, as to a sketch; they are checked before anything changes."""
         checked = as_rows(rows, self.sketch.n_features or None, "float64")
         if self._running is None:

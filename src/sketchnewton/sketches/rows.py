@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from sketchnewton.core.types import Array, Integers
 from sketchnewton.sketches.stack import Stack
 
 # Larger values could leave the type's range when they are summed. What squares need depends on how many there are.
@@ -26,15 +27,13 @@ class Rows:
     width: int
     length: int
     peak: float  # the largest magnitude
-    dense: NDArray[Any] | None
-    sparse: tuple[
-        NDArray[np.int64], NDArray[Any], NDArray[Any]
-    ]  # indptr, indices and data, if `dense` is None
+    dense: Array | None
+    sparse: tuple[Integers, Array, Array]  # indptr, indices and data, if `dense` is None
 
     def __len__(self) -> int:
         return self.length
 
-    def copy_to(self, out: NDArray[Any], start: int) -> None:
+    def copy_to(self, out: Array, start: int) -> None:
         """Write the rows from `start` on into `out`, as many as it has; the only place that densifies."""
         stop = start + len(out)
         if self.dense is not None:
@@ -73,14 +72,14 @@ class Rows:
         matrix.eliminate_zeros()
         return matrix
 
-    def block(self, start: int, stop: int, dtype: DTypeLike) -> NDArray[Any]:
+    def block(self, start: int, stop: int, dtype: DTypeLike) -> Array:
         """The rows `start` to `stop` as a dense array."""
         out = np.empty((stop - start, self.width), dtype)
         self.copy_to(out, start)
         return out
 
 
-def as_rows(X: Any, width: int | None, dtype: str) -> Rows:
+def as_rows(X: object, width: int | None, dtype: str) -> Rows:
     """Check `X` for a sketch of `width` columns (None: any) and of type `dtype`, or raise ValueError.
 
     `X` is one row or many: an array, a SciPy sparse matrix, anything with CSR's arrays, a table, lists.
@@ -93,7 +92,7 @@ def as_rows(X: Any, width: int | None, dtype: str) -> Rows:
     return _dense(X, width, dtype)
 
 
-def _dense(X: Any, width: int | None, dtype: str) -> Rows:
+def _dense(X: object, width: int | None, dtype: str) -> Rows:
     try:
         array = np.asarray(X)
     except ValueError:
@@ -137,7 +136,7 @@ def _sparse(X: Any, width: int | None, dtype: str) -> Rows:
     return Rows(columns, length, peak, None, (indptr, indices, data))
 
 
-def _numbers(array: NDArray[Any]) -> NDArray[Any]:
+def _numbers(array: Array) -> Array:
     """The array as float32 or float64."""
     if array.dtype in (np.float32, np.float64):
         return array
@@ -163,7 +162,7 @@ def _check_width(found: int, width: int | None) -> None:
         raise ValueError("rows have 0 columns (0 features): expected at least 1")
 
 
-def _peak(array: NDArray[Any]) -> float:
+def _peak(array: Array) -> float:
     """The largest magnitude, without a temporary array; NaN if there is one."""
     return float(np.maximum(array.max(initial=0), -array.min(initial=0)))
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-Matrix = NDArray[Any]
+from sketchnewton.core.types import Array
+
+Matrix = Array
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from sketchnewton import _native
 from sketchnewton.core.types import Floats
-
-Matrix = NDArray[Any]
+from sketchnewton.sketches.stack import Matrix
 
 # From this order on, where at most half of the vectors are asked for, finding these alone has paid.
 _LARGE = 24

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners import AdaGrad, Learner, SketchedAdaGrad
 from sketchnewton.learners.probabilities import cross_entropy, softmax
-from sketchnewton.sklearn.base import Floats, mean_loss
+from sketchnewton.sklearn.base import mean_loss
 from sketchnewton.sklearn.classifier import OnlineClassifier
 from sketchnewton.sklearn.regressor import OnlineRegressor
 
@@ -74,11 +74,11 @@ n_iter_no_change, warm_start, dtype :
         fit_intercept: bool = True,
         multi_class: str = "ovr",
         multi_class_sketch: str = "separate",
-        class_weight: Any = None,
+        class_weight: object = None,
         max_iter: int = 5,
         tol: float | None = 1e-3,
         shuffle: bool = True,
-        random_state: Any = None,
+        random_state: object = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
@@ -110,7 +110,7 @@ n_iter_no_change, warm_start, dtype :
         self.warm_start = warm_start
         self.dtype = dtype
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: object) -> Floats:
         """The probability of each class: those of the softmax, or as those of SketchedNewtonClassifier."""
         scores = self._scores(X)
         return softmax(scores) if self._by_softmax() else super().predict_proba(X)
@@ -139,7 +139,7 @@ n_iter_no_change, warm_start, dtype :
             return _learner(self, seed)
         return _learner(self, seed, classes=len(self.classes_), of="data" if self._shared else self.of)
 
-    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+    def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
         if not self._by_softmax():
             return super()._learn_targets(X, targets, weights)
         scores = self._learners[0].learn(X, targets.astype(np.float64), weights)
@@ -189,7 +189,7 @@ shuffle, random_state, early_stopping, validation_fraction, n_iter_no_change, wa
         max_iter: int = 5,
         tol: float | None = 1e-3,
         shuffle: bool = True,
-        random_state: Any = None,
+        random_state: object = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
@@ -227,7 +227,7 @@ shuffle, random_state, early_stopping, validation_fraction, n_iter_no_change, wa
     def _row_unit(self) -> float:
         return self._length or 1.0
 
-    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+    def _learn_targets(self, X: Any, targets: Array, weights: Floats | None) -> float:
         if self.clip != "auto":
             return super()._learn_targets(X, targets, weights)
         length = self._length or _first_length(X, weights)

@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
+from sketchnewton.core.parameters import checked_size
+from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners import Learner
 
-Floats = NDArray[np.float64]
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -45,11 +45,11 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """A learner with the parameters of this estimator, which has seen nothing."""
 
     @abstractmethod
-    def _targets(self, y: Any) -> NDArray[Any]:
+    def _targets(self, y: object) -> Array:
         """What `_learn_targets` wants to know of validated targets."""
 
     @abstractmethod
-    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+    def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
         """Let the learners learn rows in order; return the mean loss of predictions made before learning."""
 
     @abstractmethod
@@ -76,14 +76,13 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.loss_curve_ = []
         self.n_iter_ = 0
 
-    def _learn(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> None:
+    def _learn(self, X: object, targets: Array, weights: Floats | None) -> None:
         self._weights.clear()
         self.loss_curve_.append(self._learn_targets(X, targets, weights))
 
-    def _passes(self, X: Any, targets: NDArray[Any], weights: Floats | None, y: Any) -> Self:
+    def _passes(self, X: Any, targets: Array, weights: Floats | None, y: Any) -> Self:
         """`max_iter` passes, or fewer if the loss, or the score of rows held out, no longer improves."""
-        if self.max_iter < 1 or int(self.max_iter) != self.max_iter:
-            raise ValueError(f"max_iter={self.max_iter!r} is invalid: must be a whole number >= 1")
+        checked_size("max_iter", self.max_iter)
         random = check_random_state(self.random_state)
         kept, held = np.arange(X.shape[0]), None
         if self.early_stopping:
@@ -115,12 +114,12 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 break
         return self
 
-    def _stratify(self, targets: NDArray[Any]) -> NDArray[Any] | None:
+    def _stratify(self, targets: Array) -> Array | None:
         return None
 
     # -- validation
 
-    def _is_plain(self, X: Any) -> bool:
+    def _is_plain(self, X: object) -> bool:
         """Is X what the learners take as it is? They check for NaN and infinity themselves."""
         return (
             type(X) is np.ndarray
@@ -132,12 +131,12 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             and not hasattr(self, "feature_names_in_")
         )
 
-    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool, **options: Any) -> Any:
+    def _validated(self, X: object, y: object = "no_validation", *, reset: bool, **options: object) -> Any:
         return validate_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=list(_FLOATS), order="C", **options
         )
 
-    def _validated_weights(self, sample_weight: Any, n: int, *, may_be_zero: bool) -> Floats | None:
+    def _validated_weights(self, sample_weight: object, n: int, *, may_be_zero: bool) -> Floats | None:
         if sample_weight is None:
             return None
         if np.isscalar(sample_weight):

@@ -10,8 +10,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
+from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners.probabilities import class_probabilities
-from sketchnewton.sklearn.base import Floats, OnlineEstimator, mean_loss
+from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
 
 _BALANCED = (
     "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
@@ -25,7 +26,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     """One learner for two classes, one per class against the rest for more."""
 
     class_weight: Any
-    classes_: NDArray[Any]
+    classes_: Array
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn `X` in `max_iter` passes, forgetting what was learned before unless `warm_start`.
@@ -97,18 +98,18 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         self._learn(X, codes, self._weighted(codes, weights, by_class))
         return self
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: object) -> Floats:
         """X · coef_ + intercept_: one score per row for two classes, else one per row and class."""
         scores = self._scores(X)
         return scores[:, 0] if self._n_outputs() == 1 else scores
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> Array:
         """The class with the largest score."""
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: object) -> Floats:
         """The probability of each class.
 
         Logistic loss: 1/(1 + exp(−score)); for more than two classes divided by their sum. Other losses:
@@ -119,7 +120,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         scores = self._scores(X)
         return class_probabilities(self._learners[0].loss, scores)
 
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: object) -> Floats:
         """The logarithm of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
@@ -141,7 +142,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     def _n_learners(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
-    def _codes(self, y: NDArray[Any]) -> NDArray[np.intp] | None:
+    def _codes(self, y: Array) -> NDArray[np.intp] | None:
         """The position of each label in `classes_`; None if one is not there."""
         classes = self.classes_
         if (y.dtype.kind in "US") != (classes.dtype.kind in "US"):
@@ -153,20 +154,20 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             codes[codes == len(classes)] = 0
         return codes if (classes[codes] == y).all() else None
 
-    def _targets(self, y: Any) -> NDArray[Any]:
+    def _targets(self, y: Any) -> Array:
         return np.asarray(np.searchsorted(self.classes_, y))
 
-    def _weighted(self, codes: NDArray[Any], weights: Floats | None, by_class: Floats) -> Floats | None:
+    def _weighted(self, codes: Array, weights: Floats | None, by_class: Floats) -> Floats | None:
         if (by_class == 1.0).all():
             return weights
         return np.asarray(by_class[codes] if weights is None else weights * by_class[codes])
 
-    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+    def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
         total = 0.0
         for k, learner in enumerate(self._learners, start=len(self._learners) == 1):
             signs = np.where(targets == k, 1.0, -1.0)
             total += mean_loss(learner.loss.value(learner.learn(X, signs, weights), signs), weights)
         return total / len(self._learners)
 
-    def _stratify(self, targets: NDArray[Any]) -> NDArray[Any] | None:
+    def _stratify(self, targets: Array) -> Array | None:
         return targets

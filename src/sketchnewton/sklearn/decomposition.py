@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchnewton.core.types import Array
 from sketchnewton.sketches import CenteredSketch, ParameterizedFrequentDirections
 
 __all__ = ["SketchedPCA"]
@@ -56,13 +56,13 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.sketch_size = sketch_size
         self.beta = beta
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Learn the components of `X`, forgetting what was learned before."""
         X = self._validated(X, reset=True)
         self._sketch = self._new_sketch()
         return self._learn(X)
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object = None) -> Self:
         """Learn from more rows."""
         first = not hasattr(self, "_sketch")
         X = self._validated(X, reset=first)
@@ -70,19 +70,19 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self._sketch = self._new_sketch()
         return self._learn(X)
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any) -> Array:
         """The coordinates of rows along the components, about the mean."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         coordinates = np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
         return coordinates.astype(X.dtype, copy=False)
 
-    def inverse_transform(self, X: Any) -> NDArray[Any]:
+    def inverse_transform(self, X: object) -> Array:
         """Rows with these coordinates."""
         check_is_fitted(self)
         return np.asarray(X) @ self.components_ + self.mean_
 
-    def _validated(self, X: Any, *, reset: bool) -> Any:
+    def _validated(self, X: object, *, reset: bool) -> Any:
         return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
 
     def _new_sketch(self) -> CenteredSketch:
@@ -95,7 +95,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             )
         return CenteredSketch(ParameterizedFrequentDirections(size, beta=self.beta))
 
-    def _learn(self, X: Any) -> Self:
+    def _learn(self, X: object) -> Self:
         self._sketch.update(X)
         sketch, count = self._sketch.sketch, self._sketch.rows_seen
         found = len(sketch.singular_values_)

@@ -100,7 +100,7 @@ class _Graph:
     def node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> None:
         self.nodes.append(self._helper.make_node(kind, inputs, [output], **attributes))
 
-    def constant(self, name: str, values: Any) -> None:
+    def constant(self, name: str, values: object) -> None:
         array = np.asarray(values)
         kinds = {"f": self._types.DOUBLE, "i": self._types.INT64, "U": self._types.STRING}
         flat = (

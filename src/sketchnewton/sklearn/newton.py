@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners import Learner
 from sketchnewton.learners.default_learner import newton_learner, shared_learner
-from sketchnewton.sklearn.base import Floats, mean_loss
+from sketchnewton.sklearn.base import mean_loss
 from sketchnewton.sklearn.classifier import OnlineClassifier
 from sketchnewton.sklearn.regressor import OnlineRegressor
 
@@ -110,11 +110,11 @@ class SketchedNewtonClassifier(OnlineClassifier):
         diagonal: bool | None = None,
         fit_intercept: bool = True,
         multi_class_sketch: str = "separate",
-        class_weight: Any = None,
+        class_weight: object = None,
         max_iter: int = 5,
         tol: float | None = 1e-3,
         shuffle: bool = True,
-        random_state: Any = None,
+        random_state: object = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
@@ -172,7 +172,7 @@ class SketchedNewtonClassifier(OnlineClassifier):
     def _n_outputs(self) -> int:
         return len(self.classes_) if self._shared() else super()._n_outputs()
 
-    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+    def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
         if not self._shared():
             return super()._learn_targets(X, targets, weights)
         learner = self._learners[0]
@@ -230,7 +230,7 @@ class SketchedNewtonRegressor(OnlineRegressor):
         max_iter: int = 5,
         tol: float | None = 1e-3,
         shuffle: bool = True,
-        random_state: Any = None,
+        random_state: object = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,

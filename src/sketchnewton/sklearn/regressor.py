@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchnewton.sklearn.base import Floats, OnlineEstimator, mean_loss
+from sketchnewton.core.types import Array, Floats
+from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
 
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
@@ -49,7 +49,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         self._learn(X, self._targets(y), weights)
         return self
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: object) -> Floats:
         """X · coef_ + intercept_ within the bound of `clip`; for poisson loss, its exponential."""
         check_is_fitted(self)
         scores = self._scores(X)[:, 0]
@@ -74,9 +74,9 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     def _n_learners(self) -> int:
         return 1
 
-    def _targets(self, y: Any) -> NDArray[Any]:
+    def _targets(self, y: object) -> Array:
         return np.asarray(y, np.float64)
 
-    def _learn_targets(self, X: Any, targets: NDArray[Any], weights: Floats | None) -> float:
+    def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
         learner = self._learners[0]
         return mean_loss(learner.loss.value(learner.learn(X, targets, weights), targets), weights)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked
 
 try:
     import torch
@@ -117,7 +118,7 @@ class _Adaptive(torch.optim.Optimizer, ABC):
 
     def _check_options(self, group: _Group) -> None:
         for name in ("lr", "weight_decay", "sigma", "eps"):
-            _check_number(name, group[name], positive=name == "sigma")
+            checked(name, group[name], positive=name == "sigma")
         for name in ("maximize", "diagonal", "per_output"):
             if not isinstance(group[name], bool):
                 raise ValueError(f"{name}={group[name]!r} is invalid: must be True or False")
@@ -444,15 +445,6 @@ def _shapes(state: _State) -> dict[str, tuple[int, ...]]:
     return {name: tuple(getattr(value, "shape", ())) for name, value in state.items()}
 
 
-def _check_number(name: str, value: Any, *, positive: bool) -> None:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={value!r} is invalid: must be a number") from None
-    if not math.isfinite(number) or number < 0 or (positive and number == 0):
-        raise ValueError(f"{name}={value!r} is invalid: must be {'>' if positive else '>='} 0")
-
-
-def _check_integer(name: str, value: Any, least: int) -> None:
+def _check_integer(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name}={value!r} is invalid: must be an integer >= {least}")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from sketchnewton.core.types import Floats
 from sketchnewton.evaluation import ProgressiveScore
 from sketchnewton.learners import Learner
 
 __all__ = ["Data", "Floats", "breast_cancer", "ill_conditioned", "progressive_error", "standardised"]
 
-Floats = npt.NDArray[np.float64]
 Data = tuple[Floats, Floats]
 
 

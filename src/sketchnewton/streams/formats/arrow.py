@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.types import Floats
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
-from sketchnewton.features.table_rows import NUMBER, TEXT, Floats, Numbers, Roles, RowMaker, Texts
+from sketchnewton.features.table_rows import NUMBER, TEXT, Numbers, Roles, RowMaker, Texts
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.reader import Parse, ReadOptions
 from sketchnewton.streams.seekable import SourceFile, seekable

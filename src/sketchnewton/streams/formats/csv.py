@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.types import Integers
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
 from sketchnewton.features.table_rows import NUMBER, TEXT, Numbers, Roles, RowMaker, Texts
@@ -29,8 +30,6 @@ LOOK_AHEAD = 1000
 
 MOST_COLUMNS = 1 << 14
 """Of a dense table that is written."""
-
-Integers = npt.NDArray[np.int64]
 
 
 def csv_parser(options: ReadOptions) -> Parse:
