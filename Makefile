@@ -9,9 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 # One process per core; each takes the next test of the one that has most left, so neighbours stay together.
 PARALLEL := -n auto --dist worksteal
 
-NATIVE := $(wildcard native/*.hpp native/*.cpp) CMakeLists.txt
+NATIVE := $(wildcard native/*/*.hpp native/*/*.cpp) CMakeLists.txt
 SOURCES := $(shell find src -name '*.py' -o -name py.typed 2>/dev/null)
-FORMATTED := $(wildcard native/*.hpp native/*.cpp tests/native/*.hpp tests/native/*.cpp)
+FORMATTED := $(wildcard native/*/*.hpp native/*/*.cpp tests/native/*.hpp tests/native/*.cpp)
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,7 +69,7 @@ $(VENV)/.installed: $(VENV)/.tools $(NATIVE) $(SOURCES)
 	$(PIP) install --no-build-isolation '.[plot]'
 	touch $@
 
-build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native/*.hpp)
+build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native/*/*.hpp)
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 

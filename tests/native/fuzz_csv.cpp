@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "csv_records.hpp"
 #include "fuzzing.hpp"
+#include "text/csv_records.hpp"
 
-namespace csv = sketchnewton::csv;
+namespace csv = skn::csv;
 using fuzzing::require;
 
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "fuzzing.hpp"
-#include "svmlight.hpp"
+#include "text/svmlight.hpp"
 
-namespace svmlight = sketchnewton::svmlight;
+namespace svmlight = skn::svmlight;
 using fuzzing::require;
 using fuzzing::same_bits;
 using fuzzing::split_lines;

@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "fuzzing.hpp"
-#include "hashing.hpp"
-#include "interactions.hpp"
-#include "names.hpp"
-#include "vw_text.hpp"
+#include "text/hashing.hpp"
+#include "text/interactions.hpp"
+#include "text/names.hpp"
+#include "text/vw_text.hpp"
 
-namespace vw = sketchnewton::vw;
+namespace vw = skn::vw;
 using fuzzing::require;
 using fuzzing::same_bits;
 using fuzzing::split_lines;
-using sketchnewton::Names;
+using skn::Names;
 using vw::Error;
 
 namespace {
@@ -220,13 +220,13 @@ void check_reference(const Parsed& parsed, const std::vector<std::string_view>& 
       const std::size_t colon = std::min(space.find(':'), space.size());
       const double weight = colon < space.size() ? as_number(space.substr(colon + 1)) : 1.0;
       space.resize(colon);
-      const std::uint64_t seed = space.empty() ? 0 : sketchnewton::hashing::name_hash(space, 0);
+      const std::uint64_t seed = space.empty() ? 0 : skn::hashing::name_hash(space, 0);
       std::uint64_t anonymous = 0;
       for (const std::string& feature : features) {
         const std::size_t end = std::min(feature.find(':'), feature.size());
         const double value = end < feature.size() ? as_number(feature.substr(end + 1)) : 1.0;
         const std::uint64_t hash =
-            end == 0 ? seed + anonymous++ : sketchnewton::hashing::name_hash(feature.substr(0, end), seed);
+            end == 0 ? seed + anonymous++ : skn::hashing::name_hash(feature.substr(0, end), seed);
         if (weight * value == 0.0) continue;
         require(k < parsed.outcome.nonzeros && parsed.data[k] == weight * value, "values as strtod", text);
         require(parsed.indices[k] == static_cast<std::int64_t>(hash & mask), "indices as hashed", text);
@@ -253,12 +253,12 @@ void check_names(const Parsed& plain, std::size_t max_line_bytes, bool string_va
     require(named.indices[k] == names.index(named.entries[k]), "each index is its name's", text);
   }
   if (named.data.size() > 60) return;
-  sketchnewton::Expansion how;
+  skn::Expansion how;
   how.kept.fill(true);
   how.ngram.fill(2);
   how.interactions = {"ab", "::"};
   how.mask = exact ? ~std::uint64_t{0} : mask;
-  const auto expanded = sketchnewton::Expander(how, &names)
+  const auto expanded = skn::Expander(how, &names)
                             .expand({named.indptr, named.indices, named.data, named.spaces, named.entries});
   require(expanded.indptr.size() == named.indptr.size(), "no row is lost", text);
   Names again(exact);

@@ -32,7 +32,7 @@ class RangedLearner(TableLearner):
     def __init__(self, columns: int, clip: float | str | None, **parameters: object) -> None:
         super().__init__(columns, clip=clip, **parameters)
         self._ranged = isinstance(clip, str)
-        self._scorer: tuple[_native.TableKernel, _native.TableKernel] | None = (
+        self._scorer: tuple[_native.RowKernel, _native.RowKernel] | None = (
             None  # and the kernel it is a twin of
         )
         if isinstance(clip, str):
@@ -98,7 +98,7 @@ class RangedLearner(TableLearner):
             )
 
     @abstractmethod
-    def _bind(self, clip: float | None = None) -> _native.TableKernel:
+    def _bind(self, clip: float | None = None) -> _native.RowKernel:
         """The kernel over the arrays as they are now; predictions within ±clip, or `bound`."""
 
     def _widen(self, bound: float) -> None:
@@ -165,7 +165,7 @@ class RangedLearner(TableLearner):
         """`_learn` for targets in the kernel's unit."""
         self._kernel.learn(rows, labels, weights, out)
 
-    def _predict_in_units(self, kernel: Any, rows: _native.Rows, out: Vector) -> None:
+    def _predict_in_units(self, kernel: _native.RowKernel, rows: _native.Rows, out: Vector) -> None:
         """`_predict` in the kernel's unit, by this kernel."""
         kernel.predict(rows, out)
 

@@ -94,7 +94,7 @@ class FeatureTable:
 class TableLearner(Learner):
     """A learner whose state is a feature table and a few small arrays."""
 
-    _kernel: _native.TableKernel  # views of the arrays; made anew whenever an array is replaced
+    _kernel: _native.RowKernel  # views of the arrays; made anew whenever an array is replaced
     _scale_column: ClassVar[int] = 1  # of the table; greater than zero for features learned from
 
     def __init__(self, columns: int, **parameters: Any) -> None:
@@ -126,7 +126,7 @@ class TableLearner(Learner):
         return self._table.active[: self.features_seen]
 
     @abstractmethod
-    def _bind(self) -> _native.TableKernel:
+    def _bind(self) -> _native.RowKernel:
         """The kernel over the arrays as they are now."""
 
     def _views(self) -> dict[str, View]:

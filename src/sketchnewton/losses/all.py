@@ -14,7 +14,7 @@ and 1 of Luo, Agarwal, Cesa-Bianchi and Langford, "Efficient Second Order Online
 
 To add a loss: write a class below with a new `name` and `code` and the four methods `_value`, `_derivative`,
 `_curvature` and `_lipschitz`; add the class to `LOSSES`; add the same `code` with its two formulas to
-`native/losses.hpp`. The tests run over `LOSSES`, so they check the new loss without a change.
+`native/core/losses.hpp`. The tests run over `LOSSES`, so they check the new loss without a change.
 """
 
 from __future__ import annotations

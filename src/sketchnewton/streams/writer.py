@@ -135,7 +135,7 @@ class BatchWriter(ABC):
 
 
 def _plain_name(key: bytes) -> tuple[bytes, bytes]:
-    """The namespace and the name that a key of the table stands for: see native/names.hpp."""
+    """The namespace and the name that a key of the table stands for: see native/text/names.hpp."""
     space = bytearray()
     at = 1
     while at < len(key) and key[at : at + 1] != b"^":

@@ -35,8 +35,6 @@ class AdaGrad(CompositeLearner, RangedLearner):
     [0.0, 0.5]
     """
 
-    _kernel: Any  # of its own kind for each of the two tables
-
     def __init__(
         self,
         eta: float = 0.1,
@@ -117,7 +115,7 @@ class AdaGrad(CompositeLearner, RangedLearner):
         intercept = np.array([known @ values[:, 0] / known.sum(), np.hypot(*values[:, 1])])
         return {"counts": counts, "intercept": intercept, "features": features, "table": rows}
 
-    def _bind(self, clip: float | None = None) -> Any:
+    def _bind(self, clip: float | None = None) -> _native.RowKernel:
         double = self._params["dtype"] == "float64"
         bound, loss = self.bound / self._unit, self._kernel_loss
         problem = _native.problem(loss.code, loss.parameter, bound if clip is None else clip, 0.0, 0.0, 0.0)
@@ -155,7 +153,7 @@ class AdaGrad(CompositeLearner, RangedLearner):
     def _learned_matrix(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
             seen = self._seen.copy()
-            if self._plain:
+            if not isinstance(self._kernel, _native.PenaltyKernel):
                 return seen, self._unit * self._table.rows[seen, :1].astype(np.float64)
             values = np.empty((len(seen), self._outputs))
             self._kernel.weights(values)

@@ -61,7 +61,7 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
     refused.
     """
 
-    _kernel: _native.AdaptiveKernel  # type: ignore[assignment]
+    _kernel: _native.SketchKernel
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         return S[0] if self._blocks == 1 else S
 
     def _basis_columns(self, block: int) -> slice:
-        # the first block's weight stands at the row's start; see BlockShape in native/bindings_adaptive.hpp
+        # the first block's weight stands at the row's start; see BlockShape in native/bindings/adagrad.cpp
         start = 2 + block * (self._sketch.columns + self._shared) + (block > 0)
         return slice(start, start + self._sketch.columns + self._shared - 1)
 
@@ -167,7 +167,7 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         self._kernel.settled(rows)
         return rows.astype(np.float64)
 
-    def _bind(self, clip: float | None = None) -> _native.AdaptiveKernel:  # type: ignore[override]
+    def _bind(self, clip: float | None = None) -> _native.SketchKernel:
         reach, loss = self.bound / self._unit, self._kernel_loss
         problem = _native.problem(loss.code, loss.parameter, reach if clip is None else clip, 0.0, 0.0, 0.0)
         scaled = replace(self._composite, eta=self._composite.eta * (reach if self._ranged else 1.0))
@@ -179,7 +179,7 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
     ) -> None:
         self._kernel.learn(rows, labels, weights, self._scores(out))
 
-    def _predict_in_units(self, kernel: Any, rows: _native.Rows, out: Vector) -> None:
+    def _predict_in_units(self, kernel: _native.RowKernel, rows: _native.Rows, out: Vector) -> None:
         kernel.predict(rows, self._scores(out))
 
     def _learn_one(self, row: _native.Rows, label: float) -> float:

@@ -13,7 +13,7 @@ from sketchnewton.core.state import State, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.curvature.base import padded4
 
-GROUP, LEVELS = 16, 4  # of MapState in native/delayed_maps.hpp
+GROUP, LEVELS = 16, 4  # of MapState in native/curvature/delayed_maps.hpp
 
 
 class AdaptiveSketch(ABC):
@@ -43,7 +43,7 @@ class AdaptiveSketch(ABC):
     @abstractmethod
     def kernel(
         self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: dict[str, View]
-    ) -> _native.AdaptiveKernel:
+    ) -> _native.SketchKernel:
         """The compiled learner over these arrays."""
 
     @abstractmethod
@@ -102,7 +102,7 @@ class ProjectionBasis(AdaptiveSketch):
 
     def kernel(
         self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: dict[str, View]
-    ) -> _native.AdaptiveKernel:
+    ) -> _native.SketchKernel:
         """The compiled learner over these arrays."""
         return self._make(problem, composite, intercept, views, self._m, self._seed)
 
@@ -169,7 +169,7 @@ class FrequentBasis(AdaptiveSketch):
 
     def kernel(
         self, problem: _native.Problem, composite: _native.Composite, intercept: bool, views: dict[str, View]
-    ) -> _native.AdaptiveKernel:
+    ) -> _native.SketchKernel:
         """The compiled learner over these arrays."""
         return self._make(problem, composite, intercept, views, self._m, self._ridge)
 

@@ -21,8 +21,8 @@ class Merged(NamedTuple):
 class LearnerSketch(ABC):
     """One kind of sketch. It has no state of its own: the learner's is passed in.
 
-    To add a kind: a class like this, its native twin (`native/oja.hpp` is the pattern), a binding in
-    `native/bindings_learners.cpp`, and a line in `SketchedNewton`'s table of kinds.
+    To add a kind: a class like this, its native twin (`native/curvature/oja.hpp` is the pattern), a binding in
+    `native/bindings/newton.cpp`, and a line in `SketchedNewton`'s table of kinds.
     """
 
     columns: int
@@ -37,7 +37,7 @@ class LearnerSketch(ABC):
     @abstractmethod
     def kernel(
         self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: dict[str, View]
-    ) -> _native.NewtonKernel:
+    ) -> _native.SketchKernel:
         """The compiled learner over these arrays."""
 
     def reserve(self, state: State, features: int, widest: int) -> bool:

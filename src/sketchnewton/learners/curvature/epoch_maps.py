@@ -1,4 +1,4 @@
-"""The arrays of `DelayedMaps` (native/delayed_maps.hpp): maps that features go through when they are touched."""
+"""The arrays of `DelayedMaps` (native/curvature/delayed_maps.hpp): maps that wait until a feature is touched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from sketchnewton.core.state import State, View, zeros
 from sketchnewton.core.types import Arrays, NDArray, np
 
-GROUP, LEVELS = 16, 4  # of MapState in native/delayed_maps.hpp
+GROUP, LEVELS = 16, 4  # of MapState in native/curvature/delayed_maps.hpp
 
 
 class MapArrays:

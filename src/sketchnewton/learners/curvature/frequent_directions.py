@@ -9,9 +9,9 @@ from sketchnewton.core.state import State, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.curvature.base import LearnerSketch, Merged, padded4
 
-GROUP, FAN = 16, 64  # of EpochState in native/epochs.hpp
-GONE = 1e-13  # kGone of native/frequent.hpp
-EPOCH, KIND, VALUE, V = range(4)  # columns of the table, as in native/frequent_features.hpp
+GROUP, FAN = 16, 64  # of EpochState in native/curvature/epoch_maps.hpp
+GONE = 1e-13  # kGone of native/curvature/frequent.hpp
+EPOCH, KIND, VALUE, V = range(4)  # columns of the table, as in native/curvature/frequent_features.hpp
 
 
 class FrequentState(LearnerSketch):
@@ -58,7 +58,7 @@ class FrequentState(LearnerSketch):
 
     def kernel(
         self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: dict[str, View]
-    ) -> _native.NewtonKernel:
+    ) -> _native.SketchKernel:
         """The compiled learner over these arrays."""
         return self._make(problem, first_alpha, diagonal, views, self._m, self._share, self._ridge)
 

@@ -21,6 +21,6 @@ class NoSketch(LearnerSketch):
 
     def kernel(
         self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: dict[str, View]
-    ) -> _native.NewtonKernel:
+    ) -> _native.SketchKernel:
         """The compiled learner over these arrays."""
         return self._make(problem, first_alpha, diagonal, views)

@@ -37,7 +37,7 @@ class OjaSketchState(LearnerSketch):
 
     def kernel(
         self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: dict[str, View]
-    ) -> _native.NewtonKernel:
+    ) -> _native.SketchKernel:
         """The compiled learner over these arrays."""
         views = views if self._rate is None else {**views, "rate": self._rate}
         return self._make(problem, first_alpha, diagonal, views, self._block)

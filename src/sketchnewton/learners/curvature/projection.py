@@ -29,7 +29,7 @@ class ProjectionState(LearnerSketch):
 
     def kernel(
         self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: dict[str, View]
-    ) -> _native.NewtonKernel:
+    ) -> _native.SketchKernel:
         """The compiled learner over these arrays."""
         return self._make(problem, first_alpha, diagonal, views, self._seed)
 

@@ -15,7 +15,7 @@ from sketchnewton.learners.rows import LARGEST_VALUE, as_rows, checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
-_PLAIN, _EVEN, _RESTLESS = range(3)  # how rows are seen: `View` in native/bank_state.hpp
+_PLAIN, _EVEN, _RESTLESS = range(3)  # how rows are seen: `View` in native/learners/bank_state.hpp
 
 # Name, then the numbers of `Expert` there: f = steady + root/√t, the step's multiplier, the view. Experts of one
 # kind stand together.

@@ -24,7 +24,7 @@ class MatrixLearner(Learner):
     spare room for features to come.
     """
 
-    _kernel: _native.MatrixKernel
+    _kernel: _native.RowKernel
 
     def __init__(self, counters: int, **parameters: Any) -> None:
         super().__init__(**parameters)
@@ -46,7 +46,7 @@ class MatrixLearner(Learner):
 
     @property
     @abstractmethod
-    def _make(self) -> Callable[[_native.Problem, bool, dict[str, View]], _native.MatrixKernel]:
+    def _make(self) -> Callable[[_native.Problem, bool, dict[str, View]], _native.RowKernel]:
         """The kernel's constructor."""
 
     @property
@@ -173,7 +173,7 @@ class FullNewton(MatrixLearner):
         return {"counts": np.array([rounds, d - 1]), "w": w, "U": L.T * unit}
 
     @property
-    def _make(self) -> Callable[[_native.Problem, bool, dict[str, View]], _native.MatrixKernel]:
+    def _make(self) -> Callable[[_native.Problem, bool, dict[str, View]], _native.RowKernel]:
         return _native.full_newton
 
     def _fresh(self, size: int) -> Arrays:

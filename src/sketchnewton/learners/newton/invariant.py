@@ -11,7 +11,7 @@ from sketchnewton.core.types import Arrays, Floats, np
 from sketchnewton.learners.newton.full import MatrixLearner
 from sketchnewton.losses import Loss
 
-_ROUNDING = 1e-12  # kRounding of native/invariant_newton.hpp
+_ROUNDING = 1e-12  # kRounding of native/learners/invariant_newton.hpp
 
 
 class _Basis:
@@ -138,7 +138,7 @@ class InvariantNewton(MatrixLearner):
         return {"counts": np.array([self.rows_seen + other.rows_seen, d - 1, n]), **whole}
 
     @property
-    def _make(self) -> Callable[[_native.Problem, bool, dict[str, View]], _native.MatrixKernel]:
+    def _make(self) -> Callable[[_native.Problem, bool, dict[str, View]], _native.RowKernel]:
         return _native.invariant_newton
 
     def _fresh(self, size: int) -> Arrays:

@@ -42,7 +42,7 @@ class SharedNewton(TableLearner):
     [2, 0, 1]
     """
 
-    _kernel: _native.ClassKernel  # type: ignore[assignment]
+    _kernel: _native.RowKernel
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class SharedNewton(TableLearner):
     def _learn_one(self, row: _native.Rows, label: float) -> float:
         return Learner._learn_one(self, row, label)
 
-    def _bind(self) -> _native.ClassKernel:  # type: ignore[override]
+    def _bind(self) -> _native.RowKernel:
         make = _native.shared_newton64 if self._params["dtype"] == "float64" else _native.shared_newton32
         problem = _native.problem(self.loss.code, self.loss.parameter, self._clip, 0.0, 0.0, 0.0)
         return make(problem, self._kappa, self._params["diagonal"], self._views())

@@ -77,7 +77,7 @@ class SketchedNewton(RangedLearner):
     float32 overflows if α is smaller than ‖x‖² by a factor of 10²⁰ or more.
     """
 
-    _kernel: _native.NewtonKernel
+    _kernel: _native.SketchKernel
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class SketchedNewton(RangedLearner):
             bend *= min(math.exp(C), 1e100)  # counts as large as the bound allows
         return problem, bend
 
-    def _bind(self, clip: float | None = None) -> _native.NewtonKernel:
+    def _bind(self, clip: float | None = None) -> _native.SketchKernel:
         problem, bend = self._problem_now(clip)
         first_alpha = bend if self._first_row_sets_alpha else 0.0
         return self._sketch.kernel(problem, first_alpha, self._params["diagonal"], self._views())

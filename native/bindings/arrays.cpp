@@ -1,0 +1,167 @@
+// Arrays as memoryviews, for a command that has not imported NumPy: memory, and the little done with it.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bindings/array.hpp"
+#include "bindings/module.hpp"
+#include "core/losses.hpp"
+
+namespace skn {
+
+using namespace nb::literals;
+
+namespace {
+
+constexpr std::size_t kCacheLine = 64;
+
+template <class T>
+nb::object zeros_of(const std::vector<std::size_t>& shape) {
+  std::size_t size = sizeof(T);
+  for (const std::size_t n : shape)
+    if (__builtin_mul_overflow(size, n, &size)) throw std::bad_alloc();
+  if (__builtin_add_overflow(size, kCacheLine, &size)) throw std::bad_alloc();
+  void* const memory = std::calloc(size, 1);  // zero pages, committed when they are touched
+  if (memory == nullptr) throw std::bad_alloc();
+  const nb::capsule owner(memory, [](void* p) noexcept { std::free(p); });
+  const auto place = (reinterpret_cast<std::uintptr_t>(memory) + kCacheLine - 1) / kCacheLine * kCacheLine;
+  return nb::cast(
+      nb::ndarray<nb::memview, T>(reinterpret_cast<T*>(place), shape.size(), shape.data(), owner));
+}
+
+nb::object zeros(const std::vector<std::size_t>& shape, const std::string& dtype) {
+  if (dtype == "float32") return zeros_of<float>(shape);
+  if (dtype == "float64") return zeros_of<double>(shape);
+  if (dtype == "int64") return zeros_of<std::int64_t>(shape);
+  throw std::invalid_argument("no such dtype");
+}
+
+using AnyRows = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Integers = Array<const std::int64_t, 1>;
+
+// Calls visit(i, source's row of the i-th feature, the length of a row in bytes) for `count` features.
+template <class Visit>
+void for_rows(const AnyRows& source, const Integers& features, std::size_t count, Visit visit) {
+  if (count > features.size()) throw std::invalid_argument("so many features are not listed");
+  const std::size_t bytes = source.shape(1) * source.itemsize();
+  const nb::gil_scoped_release release;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(features.data()[i]);
+    if (at >= source.shape(0)) throw std::invalid_argument("no such feature");
+    visit(i, at, static_cast<const char*>(source.data()) + at * bytes, bytes);
+  }
+}
+
+// The rows of `count` features, from one table into a larger one.
+void copy_rows(const AnyRows& source, const AnyRows& target, const Integers& features, std::size_t count) {
+  if (target.shape(0) < source.shape(0) || target.shape(1) != source.shape(1) ||
+      target.itemsize() != source.itemsize())
+    throw std::invalid_argument("tables do not fit each other");
+  for_rows(source, features, count, [&](std::size_t, std::size_t at, const char* row, std::size_t bytes) {
+    std::memcpy(static_cast<char*>(target.data()) + at * bytes, row, bytes);
+  });
+}
+
+// The rows of `count` features one after the other.
+void gather_rows(const AnyRows& source, const AnyRows& target, const Integers& features, std::size_t count) {
+  if (target.shape(0) < count || target.shape(1) != source.shape(1) || target.itemsize() != source.itemsize())
+    throw std::invalid_argument("tables do not fit each other");
+  for_rows(source, features, count, [&](std::size_t i, std::size_t, const char* row, std::size_t bytes) {
+    std::memcpy(static_cast<char*>(target.data()) + i * bytes, row, bytes);
+  });
+}
+
+// Where the first number is of which `wrong` is true; -1 if there is none.
+template <class Wrong>
+std::int64_t first_where(const ConstDoubles& values, Wrong wrong) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (wrong(values.data()[i])) return static_cast<std::int64_t>(i);
+  return -1;
+}
+
+std::int64_t not_finite(const ConstDoubles& values) {
+  return first_where(values, [](double x) { return !std::isfinite(x); });
+}
+
+std::int64_t negative(const ConstDoubles& values) {
+  return first_where(values, [](double x) { return !(x >= 0.0); });  // NaN included
+}
+
+// The first few numbers that differ, the least and the largest, and whether all are finite.
+std::tuple<std::vector<double>, double, double, bool> look(const ConstDoubles& values) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double *const begin = values.data(), *const end = begin + values.size();
+  double least = kInfinity, largest = -kInfinity, nothing = 0;
+  for (const double* x = begin; x != end; ++x) {
+    least = *x < least ? *x : least;
+    largest = *x > largest ? *x : largest;
+    nothing += *x - *x;  // NaN if it is not finite
+  }
+  if (nothing != 0) return {{}, least, largest, false};
+  std::vector<double> few;
+  if (begin != end) few.push_back(*begin);
+  for (const double* x = begin; x != end && few.size() < 3; ++x)
+    if ((*x != few.front()) & (*x != few.back())) few.push_back(*x);  // one branch, hardly ever taken
+  return {few, least, largest, true};
+}
+
+// +1 for each label that is `positive`, -1 for the others.
+nb::object signs(const ConstDoubles& labels, double positive) {
+  const nb::object made = zeros_of<double>({labels.size()});
+  double* const out = nb::cast<nb::ndarray<double, nb::ndim<1>, nb::c_contig>>(made).data();
+  for (std::size_t i = 0; i < labels.size(); ++i) out[i] = labels.data()[i] == positive ? 1.0 : -1.0;
+  return made;
+}
+
+// Adds rows, first to last, to the sums of a progressive score; and says whether all labels are -1 or +1.
+std::tuple<double, double, double, bool> add_losses(int code, double parameter,
+                                                    const ConstDoubles& predictions,
+                                                    const ConstDoubles& labels,
+                                                    const std::optional<ConstDoubles>& weights, double losses,
+                                                    double mistakes, double weight) {
+  const Loss loss = make_loss(code, parameter);
+  const std::size_t n = labels.size();
+  if (predictions.size() != n || (weights && weights->size() != n))
+    throw std::invalid_argument("lengths differ");
+  bool signs = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double p = predictions.data()[i], y = labels.data()[i], w = weights ? weights->data()[i] : 1.0;
+    losses += w * loss.value(p, y);
+    mistakes += (p >= 0.0 ? 1.0 : -1.0) != y ? w : 0.0;
+    weight += w;
+    signs = signs && std::abs(y) == 1.0;
+  }
+  return {losses, mistakes, weight, signs};
+}
+
+}  // namespace
+
+void bind_arrays(nb::module_& m) {
+  m.def("zeros", &zeros, "shape"_a, "dtype"_a);
+  m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
+  m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
+  m.def("not_finite", &not_finite, "values"_a, "Where the first one is; -1 if there is none.");
+  m.def("negative", &negative, "values"_a, "Where the first one is, or the first NaN; -1 if there is none.");
+  m.def("look", &look, "values"_a, "(the first three that differ, least, largest, all finite)");
+  m.def("signs", &signs, "labels"_a, "positive"_a, "+1 where the label is that one, else -1.");
+  m.def("add_losses", &add_losses, "code"_a, "parameter"_a, "predictions"_a, "labels"_a, "weights"_a.none(),
+        "losses"_a, "mistakes"_a, "weight"_a);
+}
+
+}  // namespace skn

@@ -1,0 +1,104 @@
+// The kernel of NewtonBank.
+#include "learners/bank.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "bindings/module.hpp"
+#include "bindings/row_kernel.hpp"
+#include "bindings/state.hpp"
+
+namespace skn {
+
+using namespace nb::literals;
+
+namespace {
+
+class BankKernel : public SketchKernel {
+ public:
+  using SketchKernel::SketchKernel;
+  // What each expert would predict.
+  virtual void predict_experts(const PyRows& x, Array<double, 2> out) = 0;
+};
+
+template <class T>
+class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
+ public:
+  using SketchKernelOf<Bank<T>, T, BankKernel>::SketchKernelOf;
+
+  void predict_experts(const PyRows& x, Array<double, 2> out) override {
+    require(extent(out.shape(0)) == x.rows->count() && extent(out.shape(1)) == this->kernel_.experts(),
+            "lengths differ");
+    nb::gil_scoped_release release;
+    this->kernel_.predict_experts(*x.rows, this->features(), out.data());
+  }
+};
+
+template <class T>
+MapState<T> maps_view(const State& s, std::int64_t q, std::int64_t width) {
+  using Maps = MapState<T>;
+  return {s.get<std::int64_t>("items", {Maps::kLevels}),
+          s.get<T>("suffix", {Maps::kLevels * Maps::kGroup, q, width}),
+          {s.get<T>("archive0", {Maps::archived(0), q, width}),
+           s.get<T>("archive1", {Maps::archived(1), q, width}),
+           s.get<T>("archive2", {Maps::archived(2), q, width})}};
+}
+
+template <class T>
+BankState<T> bank_view(const State& s, bool intercept) {
+  const std::int64_t n = s.rows("buffer_length"), K = s.rows("experts"), m = s.rows("constant") - K;
+  const std::int64_t q = std::max<std::int64_t>(m, 1), room = s.rows("buffer_index");
+  const std::int64_t ld = padded4(q), stride = s.columns("table");
+  require(
+      K > 0 && K <= Aggregate::kMost && m >= 0 && n >= m && stride >= std::max<std::int64_t>(K + m + 3, 8),
+      "the table is too narrow");
+  static_assert(sizeof(Expert) == 4 * sizeof(double));
+  return {m,
+          n,
+          K,
+          reinterpret_cast<const Expert*>(s.get<double>("experts", {K, 4})),
+          s.get<std::int64_t>("counts", {3}),
+          s.get<std::int64_t>("bank_counts", {BankState<T>::kBankCounts}),
+          s.get<double>("scalars", {BankState<T>::kScalars}),
+          s.get<double>("shares", {K}),
+          s.get<double>("lambda", {ld}),
+          s.get<double>("b", {K, ld}),
+          s.get<double>("constant", {K + m}),
+          s.get<std::int64_t>("buffer_index", {room}),
+          s.get<T>("buffer_value", {room}),
+          s.get<std::int64_t>("buffer_start", {n + 1}),
+          s.get<double>("buffer_length", {n}),
+          s.get<double>("buffer_c", {n, ld}),
+          s.get<double>("buffer_gram", {n, padded4(std::max<std::int64_t>(n, 1))}),
+          maps_view<T>(s, q, padded4(K + q)),
+          intercept,
+          room};
+}
+
+template <class T>
+std::unique_ptr<BankKernel> newton_bank(int loss, double parameter, bool intercept, nb::dict arrays) {
+  const State s(arrays);
+  const Aggregate aggregate{make_loss(loss, parameter)};
+  Bank<T> kernel(aggregate, bank_view<T>(s, intercept), table_view<T>(s));
+  return std::make_unique<BankKernelOf<T>>(s.rows("table"), 1, s.owner(), std::move(kernel));
+}
+
+template <class T>
+void bind_for(nb::module_& m, const std::string& bits) {
+  m.def(("newton_bank" + bits).c_str(), &newton_bank<T>, "loss"_a, "parameter"_a, "intercept"_a, "arrays"_a);
+}
+
+}  // namespace
+
+void bind_bank(nb::module_& m) {
+  nb::class_<BankKernel, SketchKernel>(m, "BankKernel")
+      .def("predict_experts", &BankKernel::predict_experts, "rows"_a, "out"_a);
+  bind_for<float>(m, "32");
+  bind_for<double>(m, "64");
+}
+
+}  // namespace skn

@@ -1,0 +1,206 @@
+// The feature table: one contiguous row per feature, so that a feature costs one cache miss.
+//
+//   column 0      weight w̄
+//   column 1      scale: 0 while the feature has never been learned from, else the root of its Σg² (or 1)
+//   columns 2…    sketch coordinates, then whatever else the learner keeps per feature; zero padding
+//
+// All columns of a row are combined linearly in every pass, so both passes are plain vector loops:
+//   gather   out  = Σ_i x_i row_i          scatter   row_i += x_i step
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace skn {
+
+template <class T>
+struct Table {
+  T* rows;
+  std::int64_t stride;
+  std::int64_t* active;   // features learned from, in the order of their indices or of first appearance
+  std::int64_t features;  // there is room for
+
+  static constexpr std::int64_t kWeight = 0, kScale = 1, kSketch = 2;
+
+  T* row(std::int64_t feature) const { return rows + feature * stride; }
+
+  void prefetch(const std::int64_t* index, std::int64_t n) const {
+    const std::int64_t bytes = stride * static_cast<std::int64_t>(sizeof(T));
+    for (std::int64_t line = 0; line < bytes; line += 64) {  // of a row; as a rule it has one
+      const char* const start = reinterpret_cast<const char*>(rows) + line;
+      for (std::int64_t k = 0; k < n; ++k) {
+        const char* const place = start + index[k] * bytes;
+        __builtin_prefetch(place);
+        asm volatile(""
+                     :
+                     : "r"(place));  // else GCC sees a function without effects, and leaves out calls of it
+      }
+    }
+  }
+
+  // A feature joins the active ones. A table has room for each once; what a damaged state would list twice is
+  // left out.
+  void activate(std::int64_t feature, std::int64_t& count) const {
+    if (count < features) active[count++] = feature;
+  }
+
+  // Passes over all features are fastest in the order of memory. Most of the list is sorted already.
+  void sort_active(std::int64_t count) const {
+    std::int64_t* middle = std::is_sorted_until(active, active + count);
+    std::sort(middle, active + count);
+    std::inplace_merge(active, middle, active + count);
+  }
+
+  // Returns whether all of these features have been learned from, that is, have a scale.
+  bool gather(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
+    const bool known = gather_quickly(index, x, n, out);
+    double sum = 0;
+    for (std::int64_t c = 0; c < stride; ++c) sum += out[c] - out[c];  // 0, or NaN if one is not finite
+    if (sum != 0) gather_exactly(index, x, n, out);
+    return known;
+  }
+
+  // Sums in double or wider. Products that are too large for T are not for it.
+  template <class Sum>
+  void gather_exactly(const std::int64_t* index, const T* x, std::int64_t n, Sum* out) const {
+    std::fill(out, out + stride, Sum(0));
+    for (std::int64_t k = 0; k < n; ++k)
+      for (std::int64_t c = 0; c < stride; ++c)
+        out[c] += static_cast<Sum>(x[k]) * static_cast<Sum>(row(index[k])[c]);
+  }
+
+  void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
+    for (std::int64_t c = 0; c < stride; ++c)
+      if (std::abs(step[c]) > kLargest) return scatter_exactly(index, x, n, step);
+    if (stride == 2) return scatter_columns<2, 2>(0, index, x, n, step);
+    if (stride == 4) return scatter_columns<4, 4>(0, index, x, n, step);
+    if (stride == 8) return scatter_columns<8, 8>(0, index, x, n, step);
+    if (stride == 16) return scatter_columns<16, 16>(0, index, x, n, step);
+    for (std::int64_t c = 0; c < stride; c += 16) scatter_columns<16>(c, index, x, n, step + c);
+  }
+
+  void add_weights(const std::int64_t* index, const T* x, std::int64_t n, double step) const {
+    if (step == 0) return;
+    if (std::abs(step) > kLargest) {
+      for (std::int64_t k = 0; k < n; ++k) {
+        T& w = row(index[k])[kWeight];
+        w = static_cast<T>(static_cast<double>(w) + static_cast<double>(x[k]) * step);
+      }
+      return;
+    }
+    const T s = static_cast<T>(step);
+    for (std::int64_t k = 0; k < n; ++k) row(index[k])[kWeight] += x[k] * s;
+  }
+
+  // 2, 4, 8 or a multiple of 16 numbers: 14 sketch coordinates in float32 fill one 64-byte line.
+  static constexpr std::int64_t padded(std::int64_t columns) {
+    for (std::int64_t width : {2, 4, 8})
+      if (columns <= width) return width;
+    return (columns + 15) / 16 * 16;
+  }
+
+ private:
+  // Short sums in T, long ones in double: the speed of float32 without its error on wide rows.
+  static constexpr std::int64_t kRun = 32;
+
+  // Written out as vectors, since the compiler unrolls the loop over columns into single numbers otherwise.
+  // As wide as those that the next row reads: a load that has to wait for two stores is slow.
+#ifdef __AVX2__
+  static constexpr int kVector = 32;
+#else
+  static constexpr int kVector = 16;
+#endif
+  static constexpr int kLanes = kVector / sizeof(T);
+  // To be named where it is used: `auto` would forget that rows need not be aligned.
+  using Lanes [[gnu::vector_size(kVector), gnu::may_alias, gnu::aligned(sizeof(T))]] = T;
+
+  static constexpr double kLargest = sizeof(T) == 4 ? 1e30 : 1e300;
+
+  bool gather_quickly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
+    if (stride == 2) return gather_columns<2, 2>(0, index, x, n, out);
+    if (stride == 4) return gather_columns<4, 4>(0, index, x, n, out);
+    if (stride == 8) return gather_columns<8, 8>(0, index, x, n, out);
+    if (stride == 16) return gather_columns<16, 16>(0, index, x, n, out);
+    const bool known = gather_columns<16>(0, index, x, n, out);
+    for (std::int64_t c = 16; c < stride; c += 16) gather_columns<16>(c, index, x, n, out + c);
+    return known;
+  }
+
+  // Steps that are too large for T may still be fine once they are multiplied by a tiny x.
+  void scatter_exactly(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
+    for (std::int64_t k = 0; k < n; ++k) {
+      T* r = row(index[k]);
+      for (std::int64_t c = 0; c < stride; ++c)
+        r[c] = static_cast<T>(static_cast<double>(r[c]) + static_cast<double>(x[k]) * step[c]);
+    }
+  }
+
+  // The columns from c on; from the first on if rows are of a length that compilers may know.
+  template <int Stride>
+  T* columns(std::int64_t feature, std::int64_t c) const {
+    return Stride > 0 ? rows + feature * Stride : row(feature) + c;
+  }
+
+  // Says whether all scales are above zero, which is known by the way, if c is 0.
+  template <int W, int Stride = 0>
+  bool gather_columns(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n,
+                      double* out) const {
+    double total[W] = {};
+    bool known = true;
+    if constexpr (W % kLanes == 0) {
+      constexpr int kParts = W / kLanes;
+      Lanes least = Lanes{} + T(1);
+      for (std::int64_t start = 0; start < n; start += kRun) {
+        const std::int64_t stop = start + kRun < n ? start + kRun : n;
+        Lanes sum[kParts] = {};
+        for (std::int64_t k = start; k < stop; ++k) {
+          const Lanes* r = reinterpret_cast<const Lanes*>(columns<Stride>(index[k], c));
+          for (int j = 0; j < kParts; ++j) sum[j] += x[k] * r[j];
+          least = least < r[0] ? least : r[0];
+        }
+        for (int j = 0; j < kParts; ++j)
+          for (int l = 0; l < kLanes; ++l) total[j * kLanes + l] += static_cast<double>(sum[j][l]);
+      }
+      known = least[kScale] > T(0);
+    } else {
+      for (std::int64_t start = 0; start < n; start += kRun) {
+        const std::int64_t stop = start + kRun < n ? start + kRun : n;
+        T sum[W] = {};
+        for (std::int64_t k = start; k < stop; ++k) {
+          const T* r = columns<Stride>(index[k], c);
+          for (int j = 0; j < W; ++j) sum[j] += x[k] * r[j];
+          known &= r[kScale] > T(0);
+        }
+        for (int j = 0; j < W; ++j) total[j] += static_cast<double>(sum[j]);
+      }
+    }
+    for (int j = 0; j < W; ++j) out[j] = total[j];
+    return known;
+  }
+
+  template <int W, int Stride = 0>
+  void scatter_columns(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n,
+                       const double* step) const {
+    T s[W];
+    for (int j = 0; j < W; ++j) s[j] = static_cast<T>(step[j]);
+    if constexpr (W % kLanes == 0) {
+      Lanes steps[W / kLanes];
+      std::memcpy(steps, s, sizeof s);
+      for (std::int64_t k = 0; k < n; ++k) {
+        Lanes* r = reinterpret_cast<Lanes*>(columns<Stride>(index[k], c));
+        const T xk = x[k];
+        for (int j = 0; j < W / kLanes; ++j) r[j] += xk * steps[j];
+      }
+    } else {
+      for (std::int64_t k = 0; k < n; ++k) {
+        T* r = columns<Stride>(index[k], c);
+        const T xk = x[k];
+        for (int j = 0; j < W; ++j) r[j] += xk * s[j];
+      }
+    }
+  }
+};
+
+}  // namespace skn

@@ -1,0 +1,428 @@
+// Frequent Directions and its kin in sparse time (SON Algorithms 6–10, RFD Algorithms 3 and 6).
+//
+// The sketch is S = [diag(D) V; G]: V has up to m − 1 orthonormal rows from the last shrink, G the gradients
+// since then, up to m of them (at about unit length: only their directions matter). All small computation is
+// done in an orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is
+// a small matrix M = W SᵀS Wᵀ, kept beside H = (αI + M)⁻¹, and the weights are w̄ + Wᵀc.
+//
+// When G is full, M is diagonalised, the shrink rule is applied, and V ← N₁V + N₂G. SON represents V as FZ to
+// avoid writing all of it, but N₁ is nearly singular whenever a direction is replaced, so F cannot be
+// inverted. Here features go through N₁ when they are touched next (FrequentFeatures); the weights' part Vᵀc
+// takes the same way into w̄.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "core/small_matrix.hpp"
+#include "core/table.hpp"
+#include "curvature/frequent_features.hpp"
+#include "eigen/leading_eigen.hpp"
+
+namespace skn {
+
+// How eigenvalues λ₁ ≥ λ₂ ≥ … become the squared lengths of at most m − 1 rows, and what the ridge gains.
+struct ShrinkRule {
+  double share;  // of the m directions, from the smallest up, that shrink: 1 for FD and RFD, β for PFD
+  double ridge;  // of each shrink that goes into α: ½ for RFD, 0 otherwise
+
+  // Shrinks in place; returns ρ = λ_m (0 if there are fewer that are more than rounding).
+  double apply(std::vector<double>& values, std::int64_t m, double rounding) const {
+    const auto n = static_cast<std::int64_t>(values.size());
+    const double rho = n >= m && values[m - 1] > rounding ? values[m - 1] : 0.0;
+    const auto spared = m - static_cast<std::int64_t>(std::floor(share * static_cast<double>(m) + 1e-9));
+    for (std::int64_t i = 0; i < n; ++i)
+      values[i] = i >= m - 1 ? 0.0 : i < spared ? values[i] : values[i] - rho;
+    return rho;
+  }
+};
+
+template <class T>
+struct FrequentState {
+  ShrinkRule rule;
+  double* shrunk;  // Σρ: a certificate of the error
+  double* doubt;   // how many times rounding V may be off from orthonormal
+  double *M, *H;   // (2m − 1) × ld each
+  double *C, *Tm;  // m × ldq and m × ldm: the opened directions in terms of V and of G
+  double* spread;  // m: how long the vectors are that they are differences of; −, if they stand alone
+  double* c;       // ld
+  FeatureState<T> features;
+};
+
+template <class T>
+class Frequent {
+ public:
+  static constexpr bool kLazy = true;
+
+  Frequent(const FrequentState<T>& s, double* alpha)
+      : s_(s),
+        alpha_(alpha),
+        m_(s.features.m),
+        q_(std::max<std::int64_t>(m_ - 1, 1)),
+        ld_(padded4(2 * m_ - 1)),
+        ldq_(padded4(q_)),
+        ldm_(padded4(m_)),
+        counts_(s.features.counts),
+        features_(s.features),
+        shape_(features_.shape()),
+        xhat_(ld_),
+        y_(ld_),
+        v_(ld_),
+        z_(ldq_),
+        g_(ldm_),
+        map_(shape_.whole()) {}
+
+  void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t n, double* out) {
+    features_.gather(table, index, x, n, out);
+  }
+
+  void settle(T* row) { features_.settle(row); }
+
+  std::int64_t extra_columns() const { return m_; }
+  void extra(const T* row, T* out) { features_.extra(row, out); }
+
+  double begin(const double* columns, double xx, const T*) {
+    xx_ = xx;
+    features_.products(g_);
+    express(columns + EpochShape::kHead - Table<T>::kSketch, g_.data());
+    rest_ = xx_ - inside();
+    if (rest_ < kDoubtful * xx_) look_closely();  // sums in T will not tell how far x reaches out
+    outside_ = reaches_out();
+    solved_ = false;
+    return dot(s_.c, xhat_.data(), ld_);
+  }
+
+  // α = 0 and x has a part outside the range of A, where moving costs nothing (SON Lemma 2).
+  bool free() const { return *alpha_ == 0 && outside_; }
+
+  // xᵀA⁻¹x. A projection divides by this; it must mend more than its own rounding spoils, about ε‖x‖²/α.
+  double quadratic() {
+    solve();
+    if (!steps_out()) return quadratic_;
+    return std::max(std::max(rest_, 0.0) / *alpha_ + quadratic_, kRounding * xx_ / *alpha_);
+  }
+
+  double move(double step) {
+    solve();
+    const double outside = steps_out() ? step / *alpha_ : 0.0;
+    for (std::int64_t j = 0; j < size(); ++j) s_.c[j] += outside * xhat_[j] - step * y_[j];
+    return -outside;
+  }
+
+  double move_free(double excess) {
+    const double step = excess / rest_;
+    for (std::int64_t j = 0; j < size(); ++j) s_.c[j] += step * xhat_[j];
+    return -step;
+  }
+
+  double update(double r, double*, const Table<T>&, std::int64_t active, const std::int64_t*,
+                std::int64_t n) {
+    // Where a prediction equals its label but for rounding there is no gradient: it would fill up the epoch,
+    // and with α = 0 steps are the longer the shorter the gradient. Each step adds about ‖x‖²/α to w̄ᵀx, which
+    // Wᵀc takes back; digits that are lost by that are lost for good.
+    const double lost = *alpha_ > 0 ? std::max(1.0, xx_ / *alpha_) : 1.0;
+    if (std::abs(r) < std::min(kRounding * lost, kNegligible)) return 0.0;
+    const std::int64_t row = counts_[kFilled]++;
+    counts_[kMet] += n;
+    const double scale = scale_of_row();
+    features_.record(row, scale);
+    solve();
+    const double rr = r * r, damping = 1.0 + rr * quadratic_;
+    // What is outside of a span that has as many directions as there are features is rounding, unless it is
+    // much: then one of those directions was.
+    const bool opens = outside_ && size() < 2 * m_ - 1 && (size() < active || rest_ > kDoubtful * xx_);
+    solved_ = damping < kIllConditioned;
+    if (opens) {
+      open(row, scale);
+      grow_inverse(rr / damping, damping);
+    } else {
+      add_rank_one(-rr / damping, y_.data(), {s_.H, ld_}, size());
+      for (double& y : y_) y /= damping;
+      quadratic_ /= damping;
+    }
+    add_rank_one(rr, xhat_.data(), {s_.M, ld_}, size());
+    if (!(damping < kIllConditioned)) invert();
+    if (filled() == m_) shrink();
+    return 0.0;
+  }
+
+  void finish(const Table<T>& table, std::int64_t active) {
+    if (!ended_) return;
+    ended_ = false;
+    features_.end_epoch(table, map_.data());
+    // A sweep now and then costs little, keeps V orthonormal, and spares features long delays. A crooked V
+    // would make directions of its own errors, from epoch to epoch more of them.
+    if (features_.full() || counts_[kMet] > kSweep * active || (crooked() && counts_[kMet] > active))
+      sweep(table, active);
+  }
+
+ private:
+  using Features = FrequentFeatures<T>;
+  enum {
+    kRank = Features::kRank,
+    kOpened = Features::kOpened,
+    kFilled = Features::kFilled,
+    kMet = Features::kMet
+  };
+  using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
+  // Share of ‖x‖² outside the span below which it is rounding.
+  static constexpr double kInside = sizeof(T) == 4 ? 2e-6 : 1e-12;
+  // The same where α outweighs the rows, so that a direction of rounding does no harm.
+  static constexpr double kLeast = sizeof(T) == 4 ? 2.5e-7 : 1e-14;
+  static constexpr double kOutweighs = 3e-7;
+  // Share below which the length of the rest is too unsure for other rows to be measured against it.
+  static constexpr double kShort = sizeof(T) == 4 ? 0.0 : 3e-10;
+  static constexpr double kMixed = 0.1;  // share of such directions that an eigenvector may have
+  static constexpr double kCrooked = sizeof(T) == 4 ? 1e-6 : 1e-12;  // error of V that is not built upon
+  static constexpr double kDoubtful = 1e-4;
+  static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();  // of a vector of length one
+  static constexpr double kRounding = 4.0 * std::numeric_limits<T>::epsilon();
+  static constexpr double kNegligible = 1e-6;  // gradients above this count, whatever rounding may be
+  static constexpr double kGone = 1e-13;       // share of λ₁ below which a direction has no length
+  static constexpr double kFaint = sizeof(T) == 4 ? 1e-6 : 1e-15;  // and share of α
+  static constexpr double kIllConditioned =
+      1e6;  // an update that takes this many digits from H: start afresh
+  static constexpr std::int64_t kSweep = 16;
+
+  // Does x reach out of the span by more than rounding? A direction that was opened by little of a gradient
+  // is a difference of long vectors, and so less sure than others; V inherits that until a sweep mends it.
+  // Where α outweighs that, such a direction does no harm, and one that is missing would.
+  bool reaches_out() const {
+    if (outweighed() && !crooked()) return rest_ > kLeast * xx_;
+    const double length = std::sqrt(xx_);
+    double unsure = length * (*s_.doubt - 1.0);
+    for (std::int64_t k = 0; k < counts_[kOpened]; ++k)
+      unsure += std::abs(xhat_[rank() + k]) * (std::abs(s_.spread[k]) - 1.0);
+    return rest_ > kInside * xx_ + kNoise * length * unsure;
+  }
+
+  bool crooked() const { return *s_.doubt * std::numeric_limits<T>::epsilon() > kCrooked; }
+
+  bool outweighed() const { return *alpha_ > kOutweighs * xx_; }
+
+  // A step along x − Wᵀx̂, unless that is rounding and a small α would make much of it.
+  bool steps_out() const { return *alpha_ > 0 && (outside_ || *alpha_ > kInside * xx_); }
+
+  // Does opened direction k stand for its gradient alone?
+  bool lone(std::int64_t k) const { return s_.spread[k] < 0; }
+
+  std::int64_t rank() const { return counts_[kRank]; }
+  std::int64_t filled() const { return counts_[kFilled]; }
+  std::int64_t size() const { return counts_[kRank] + counts_[kOpened]; }
+  double* H(std::int64_t i) const { return s_.H + i * ld_; }
+
+  void express(const double* z, const double* g) {  // x̂ = Wx, from z = Vx and g = Gx
+    const std::int64_t r = rank(), n = size();
+    std::copy_n(z, q_, z_.begin());
+    std::copy_n(z, r, xhat_.begin());
+    with_constant(ldm_, [&](auto ld) {
+      for (std::int64_t k = 0; k < n - r; ++k)
+        xhat_[r + k] = lone(k) ? 0.0 : dot(s_.C + k * ldq_, z_.data(), ldq_) + dot(s_.Tm + k * ld, g, ld);
+    });
+    std::fill(xhat_.begin() + n, xhat_.end(), 0.0);
+  }
+
+  double inside() const { return dot(xhat_.data(), xhat_.data(), ld_); }
+
+  // x̂ and what is left of ‖x‖², with sums in the next wider numbers: two rows that differ by little span a
+  // direction of which nothing but that difference is known.
+  void look_closely() {
+    wide_.resize(static_cast<std::size_t>(shape_.width));
+    features_.gather_exactly(wide_early_, wide_.data());
+    wide_g_.resize(static_cast<std::size_t>(m_));
+    features_.products_exactly(wide_g_);
+    auto rest = features_.template square<Wide>();
+    const Wide* z = wide_.data() + EpochShape::kHead;
+    for (std::int64_t j = 0; j < size(); ++j) {
+      const std::int64_t k = j - rank();
+      Wide sum = k < 0 ? z[j] : Wide(0);
+      if (k >= 0 && !lone(k)) {
+        for (std::int64_t i = 0; i < rank(); ++i) sum += static_cast<Wide>(s_.C[k * ldq_ + i]) * z[i];
+        for (std::int64_t b = 0; b < m_; ++b) sum += static_cast<Wide>(s_.Tm[k * ldm_ + b]) * wide_g_[b];
+      }
+      xhat_[j] = static_cast<double>(sum);
+      rest -= sum * sum;
+    }
+    rest_ = static_cast<double>(rest);
+  }
+
+  // Gradients are kept at a length between one and two, so that products with long rows stay in range: a
+  // power of two leaves their digits as they are.
+  double scale_of_row() const { return std::ldexp(1.0, -(std::ilogb(xx_) >> 1)); }
+
+  // W gains the part of gradient `row` outside its span. Of a very short one the length is known to a few
+  // digits only: it stands for this gradient alone, and no other row is measured against it. (Near copies of
+  // the row open directions of their own, as if these were orthogonal: an error of the second order.)
+  void open(std::int64_t row, double scale) {
+    const std::int64_t n = size(), k = counts_[kOpened];
+    const double length = std::sqrt(rest_);
+    double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
+    std::fill(C, C + ldq_, 0.0);
+    std::fill(Tm, Tm + ldm_, 0.0);
+    for (std::int64_t j = 0; j < rank(); ++j) C[j] = -xhat_[j] / length;
+    Tm[row] = 1.0 / (scale * length);
+    for (std::int64_t i = 0; i < k; ++i) {
+      axpy(-xhat_[rank() + i] / length, s_.C + i * ldq_, C, ldq_);
+      axpy(-xhat_[rank() + i] / length, s_.Tm + i * ldm_, Tm, ldm_);
+    }
+    const double spread = std::max(1.0, std::sqrt(dot(C, C, ldq_) + dot(Tm, Tm, ldm_)));
+    s_.spread[k] = outweighed() && rest_ < kShort * xx_ ? -spread : spread;
+    for (std::int64_t j = 0; j <= n; ++j) s_.M[n * ld_ + j] = s_.M[j * ld_ + n] = 0;
+    s_.c[n] = 0;
+    xhat_[n] = length;
+    rest_ = 0;
+    outside_ = false;
+    ++counts_[kOpened];
+  }
+
+  void solve() {  // y = Hx̂
+    if (solved_) return;
+    combine_rows(xhat_.data(), {s_.H, ld_}, size(), y_.data());
+    std::fill(y_.begin() + size(), y_.end(), 0.0);
+    quadratic_ = dot(xhat_.data(), y_.data(), ld_);
+    solved_ = true;
+  }
+
+  // H after W has gained a direction and A the gradient (x̂, ℓ), beta = r²/(1 + r²x̂ᵀHx̂): in blocks, with S the
+  // new direction's Schur complement. Nothing is subtracted that is close, so that α = 0 needs no other case.
+  // y follows: a gradient that joins A leaves A⁻¹ĝ its direction.
+  void grow_inverse(double beta, double damping) {
+    const std::int64_t n = size() - 1;
+    const double length = xhat_[n], S = *alpha_ + beta * length * length, inverse = S > 0 ? 1.0 / S : 0.0;
+    add_rank_one(-beta * *alpha_ * inverse, y_.data(), {s_.H, ld_}, n);
+    for (std::int64_t j = 0; j < n; ++j) H(n)[j] = H(j)[n] = -beta * length * inverse * y_[j];
+    H(n)[n] = inverse;
+    for (std::int64_t j = 0; j < n; ++j) y_[j] *= *alpha_ * inverse / damping;
+    y_[n] = length * inverse / damping;
+    quadratic_ = (*alpha_ * quadratic_ + length * length) * inverse / damping;
+  }
+
+  void invert() {  // H from M
+    const std::int64_t n = size();
+    std::vector<double> factor(n * ld_), inverse(n * ld_, 0.0);
+    const Small L{factor.data(), ld_}, X{inverse.data(), ld_};
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::copy_n(s_.M + i * ld_, ld_, L.row(i));
+      L.at(i, i) += *alpha_;
+      X.at(i, i) = 1.0;
+    }
+    cholesky(L, n);
+    solve_lower(L, n, X);
+    std::fill(s_.H, s_.H + n * ld_, 0.0);
+    for (std::int64_t k = 0; k < n; ++k)
+      for (std::int64_t i = 0; i <= k; ++i) axpy(X.at(k, i), X.row(k), H(i), ld_);
+  }
+
+  // The small part of an epoch's end. The current row moves on in the new basis.
+  void shrink() {
+    const std::int64_t n = size(), old = rank(), opened = counts_[kOpened];
+    eigen_.compute(s_.M, ld_, n, m_ - 1);
+    std::vector<double>& D = eigen_.values;
+    const double least = kGone * (n > 0 ? D[0] : 0.0);
+    const double rho = s_.rule.apply(D, m_, least);
+    *s_.shrunk += rho;
+    *alpha_ += s_.rule.ridge * rho;
+    std::int64_t kept = 0;
+    const double faint = std::max(least, kFaint * *alpha_);
+    while (kept < std::min(n, m_ - 1) && D[kept] > faint && lone_share(kept) < kMixed) ++kept;
+    if (kept < std::min(n, m_ - 1)) *s_.shrunk += std::max(D[kept], 0.0);
+
+    // With the eigenvectors in the columns of U: V ← (U_V + Cᵀ U_e)ᵀV + (Tᵀ U_e)ᵀG, and
+    // Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e).
+    const double *U = eigen_.vectors.data(), *Ue = U + old * eigen_.width;
+    std::fill(map_.begin(), map_.end(), T(0));
+    zeros_.assign(static_cast<std::size_t>(eigen_.width), 0.0);
+    for (std::int64_t k = 0; k < old; ++k)
+      map_row(k, s_.c[k], U + k * eigen_.width, Ue, s_.C + k, ldq_, kept);
+    for (std::int64_t b = 0; b < m_; ++b) map_row(q_ + b, 0.0, zeros_.data(), Ue, s_.Tm + b, ldm_, kept);
+
+    std::fill(v_.begin(), v_.end(), 0.0);
+    combine_rows(xhat_.data(), {eigen_.vectors.data(), eigen_.width}, n, v_.data());
+    std::fill(v_.begin() + kept, v_.end(), 0.0);
+    for (std::int64_t i = 0; i < kept; ++i) {
+      double unsure = 1.0;
+      for (std::int64_t k = 0; k < opened; ++k)
+        unsure += std::abs(Ue[k * eigen_.width + i]) * (std::abs(s_.spread[k]) - 1.0);
+      *s_.doubt = std::max(*s_.doubt, unsure);
+    }
+    std::fill(s_.M, s_.M + kept * ld_, 0.0);
+    std::fill(s_.H, s_.H + kept * ld_, 0.0);
+    for (std::int64_t i = 0; i < kept; ++i) {
+      s_.M[i * ld_ + i] = D[i];
+      H(i)[i] = 1.0 / (*alpha_ + D[i]);
+    }
+    counts_[kRank] = kept;
+    counts_[kOpened] = 0;
+    solved_ = false;
+    xhat_ = v_;
+    rest_ = xx_ - inside();
+    outside_ = reaches_out();
+    std::fill(s_.c, s_.c + ld_, 0.0);
+    ended_ = true;
+  }
+
+  // How much of eigenvector i is in directions that stand alone. They are short, so long eigenvectors have
+  // little of them; those that are made of them are orthogonal by name only, and must not become rows of V.
+  double lone_share(std::int64_t i) const {
+    double share = 0;
+    for (std::int64_t k = 0; k < counts_[kOpened]; ++k) {
+      const double part = eigen_.vectors[(rank() + k) * eigen_.width + i];
+      if (lone(k)) share += part * part;
+    }
+    return share;
+  }
+
+  // What one row of V or G contributes to w̄ and to the rows of V that are kept: `own` is its part of U, and
+  // it is in the opened directions by `share`, `stride` apart.
+  void map_row(std::int64_t at, double weight, const double* own, const double* Ue, const double* share,
+               std::int64_t stride, std::int64_t kept) {
+    const double* const c = s_.c + rank();
+    const std::int64_t opened = counts_[kOpened];
+    for (std::int64_t j = 0; j < opened; ++j) weight += c[j] * share[j * stride];
+    T* const row = map_.data() + at * shape_.width;
+    row[Table<T>::kWeight] = static_cast<T>(weight);
+    for (std::int64_t i = 0; i < kept; i += 4) {
+      Four sum = four(own + i);
+      for (std::int64_t j = 0; j < opened; ++j) sum += share[j * stride] * four(Ue + j * eigen_.width + i);
+      for (std::int64_t k = 0; k < std::min<std::int64_t>(4, kept - i); ++k)
+        row[EpochShape::kHead + i + k] = static_cast<T>(sum[k]);
+    }
+  }
+
+  // What rounding did to V is mended from the table itself, by one more map: VVᵀ = LLᵀ, V ← L⁻¹V.
+  void sweep(const Table<T>& table, std::int64_t active) {
+    const std::int64_t k = rank();
+    std::vector<double> K(q_ * ldq_, 0.0), I(q_ * ldq_, 0.0);
+    const Small L{K.data(), ldq_}, N{I.data(), ldq_};
+    features_.sweep(table, active, L);
+    *s_.doubt = 1.0;
+    cholesky(L, k);
+    for (std::int64_t j = 0; j < k; ++j) N.at(j, j) = 1.0;
+    solve_lower(L, k, N);
+    multiply_transposed_lower(L, k, s_.c);
+    std::fill(map_.begin(), map_.end(), T(0));
+    for (std::int64_t i = 0; i < k; ++i)
+      for (std::int64_t j = 0; j <= i; ++j)
+        map_[j * shape_.width + EpochShape::kHead + i] = static_cast<T>(N.at(i, j));
+    features_.push(map_.data());
+  }
+
+  FrequentState<T> s_;
+  double* alpha_;
+  std::int64_t m_, q_, ld_, ldq_, ldm_;
+  std::int64_t* counts_;
+  Features features_;
+  EpochShape shape_;
+  LeadingEigen eigen_;
+  std::vector<double> zeros_, xhat_, y_, v_, z_, g_;
+  std::vector<Wide> wide_, wide_early_, wide_g_;
+  std::vector<T> map_;                        // of the epoch's end: what V and G contribute to (w̄, V)
+  double xx_ = 0, rest_ = 0, quadratic_ = 0;  // rest: of ‖x‖², outside of the span
+  bool outside_ = false, solved_ = false, ended_ = false;
+};
+
+}  // namespace skn

@@ -1,0 +1,233 @@
+// Weights and metric of AdaGrad's sketched learners in sparse time.
+//
+// A sketch spans a small space with the rows of a matrix B: S itself for random projection, an orthonormal
+// basis for Frequent Directions. In it the metric is H = hI + BᵀE diag(g) EᵀB with E the eigenvectors of a
+// small matrix, so that (H + cI)⁻¹ = (I − BᵀNB)/(h + c), N = E diag(f) Eᵀ (one shape for all sketches). The
+// weights are β = a(w̄ + Bᵀb), where w̄ and B change in the features of the current row only; with u = Bw̄ kept
+// beside them, decay (φ = l2) and dual averaging touch nothing but a, b and u.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "core/small_matrix.hpp"
+#include "core/table.hpp"
+#include "curvature/projection.hpp"
+#include "eigen/symmetric_eigen.hpp"
+
+namespace skn {
+
+// Where a sketch and its weights live in a row of the table. The first weight stands at `weight`, further
+// ones (classes that share the sketch) at `further`.
+struct BlockColumns {
+  std::int64_t weights, weight, basis, further;
+  std::int64_t column(std::int64_t k) const { return k == 0 ? weight : further + k - 1; }
+};
+
+// The small numbers of all weights that share a basis.
+struct Coefficients {
+  std::int64_t count, ld;
+  double *a, *b, *u;         // 1, count × ld, count × ld
+  bool fixed;                // dual averaging: w̄ = −Σg, and b follows from u
+  std::vector<double> wx;    // w̄ᵀx of the current row
+  std::vector<double> gain;  // what w̄ gains per unit of x
+
+  double* B(std::int64_t k) const { return b + k * ld; }
+  double* U(std::int64_t k) const { return u + k * ld; }
+
+  void begin(const double* row, const BlockColumns& c) {
+    for (std::int64_t k = 0; k < count; ++k) wx[k] = row[c.column(k)];
+    std::fill(gain.begin(), gain.end(), 0.0);
+  }
+
+  // w̄_k ← w̄_k + amount·x, where z = Bx
+  void add(std::int64_t k, double amount, const double* z, double xx) {
+    gain[k] += amount;
+    wx[k] += amount * xx;
+    axpy(amount, z, U(k), ld);
+  }
+};
+
+// E and the eigenvalues of a small symmetric matrix, computed when they are asked for.
+class SmallSpectrum {
+ public:
+  void forget() { known_ = false; }
+  void know(const double* matrix, std::int64_t ld, std::int64_t n) {
+    if (known_) return;
+    eigen_.compute(matrix, ld, n);
+    known_ = true;
+    work_.resize(n);
+  }
+  std::int64_t size() const { return static_cast<std::int64_t>(eigen_.values.size()); }
+  double value(std::int64_t j) const { return eigen_.values[j]; }
+  double largest() const { return eigen_.values.empty() ? 0.0 : eigen_.values[0]; }
+  const double* vector(std::int64_t j) const { return &eigen_.vectors[j * size()]; }
+
+  template <class F>
+  void filter(const double* v, F f, double* out) {  // out = E diag(f) Eᵀ v
+    const std::int64_t n = size();
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double* e = vector(j);
+      double sum = 0;
+      for (std::int64_t i = 0; i < n; ++i) sum += e[i] * v[i];
+      work_[j] = sum * f(eigen_.values[j]);
+    }
+    std::fill(out, out + n, 0.0);
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double *e = vector(j), w = work_[j];
+      for (std::int64_t i = 0; i < n; ++i) out[i] += w * e[i];
+    }
+  }
+
+ private:
+  SymmetricEigen eigen_;
+  std::vector<double> work_;
+  bool known_ = false;
+};
+
+struct ProjectionBasisState {
+  std::int64_t m;
+  std::uint64_t seed;
+  std::int64_t* counts;  // updates, entries touched since the last refresh
+  double* G;             // SSᵀ (m × ld)
+};
+
+// ADA-GP and ADA-DP: S ← S + ρvᵀ with a fresh ρ ~ N(0, I/m), and H = σI + (SᵀS)^½.
+template <class T>
+class ProjectionBasis {
+ public:
+  static constexpr bool kLazy = false;
+
+  ProjectionBasis(const ProjectionBasisState& s, const BlockColumns& columns, double scale)
+      : s_(s), at_(columns), scale_(scale), ld_(padded4(s.m)), G_{s.G, ld_}, z_(ld_), rho_(ld_), q_(ld_) {}
+
+  std::int64_t size() const { return s_.m; }
+  std::int64_t ld() const { return ld_; }
+  const double* x() const { return z_.data(); }
+
+  void prepare(T*) {}
+
+  void begin(const double* row, double xx, const Coefficients& w) {
+    xx_ = xx;
+    for (std::int64_t j = 0; j < s_.m; ++j) z_[j] = row[at_.basis + j];
+    double most = 0;
+    for (std::int64_t k = 0; k < w.count; ++k)
+      most = std::max(most, std::abs(*w.a * dot(w.B(k), z_.data(), ld_)));
+    cancels_ = most > kCancels * scale_;
+    drowned_ = most * std::numeric_limits<T>::epsilon() > scale_;
+  }
+
+  bool doubtful() const { return false; }  // would sums in double tell more?
+
+  // Takes in v = r·x.
+  void take(double r, Coefficients& w, double* step, const std::int64_t*, std::int64_t n, std::int64_t) {
+    s_.counts[kTouched] += n;
+    CounterNormal::fill(s_.seed, static_cast<std::uint64_t>(s_.counts[kUpdates]++), s_.m, rho_.data());
+    for (std::int64_t j = 0; j < s_.m; ++j) {
+      rho_[j] /= std::sqrt(static_cast<double>(s_.m));
+      step[at_.basis + j] += r * rho_[j];
+      q_[j] = r * z_[j] + 0.5 * r * r * xx_ * rho_[j];
+    }
+    for (std::int64_t i = 0; i < s_.m; ++i)  // SSᵀ + qρᵀ + ρqᵀ with q = Sv + ½‖v‖²ρ, S still the old one
+      for (std::int64_t j = 0; j < s_.m; ++j) G_.at(i, j) += q_[i] * rho_[j] + rho_[i] * q_[j];
+    axpy(r * xx_, rho_.data(), z_.data(), ld_);
+    for (std::int64_t k = 0; k < w.count; ++k) {
+      axpy(r * w.wx[k], rho_.data(), w.U(k), ld_);
+      // Sᵀb has changed along x; w̄ makes up for it
+      if (!w.fixed) w.add(k, -r * dot(rho_.data(), w.B(k), ld_), z_.data(), xx_);
+    }
+    spectrum_.forget();
+  }
+
+  double floor() const { return 0.0; }
+  double steepest() {  // the largest eigenvalue of H − hI
+    know();
+    return std::sqrt(std::max(spectrum_.largest(), 0.0));
+  }
+
+  void times_gram(const double* b, double* out) const {  // out += SSᵀb
+    for (std::int64_t j = 0; j < s_.m; ++j) out[j] += dot(G_.row(j), b, ld_);
+  }
+
+  void filter(const double* v, double h, double* out) {  // out = Nv
+    know();
+    const double least = negligible();
+    spectrum_.filter(
+        v,
+        [&](double value) { return value > least ? 1.0 / (std::sqrt(value) * (h + std::sqrt(value))) : 0.0; },
+        out);
+  }
+
+  // out: rows P_j with H = hI + (PB)ᵀ(PB); returns how many.
+  std::int64_t factor(std::vector<double>& out) {
+    know();
+    out.clear();
+    for (std::int64_t j = 0; j < s_.m && spectrum_.value(j) > negligible(); ++j)
+      for (std::int64_t i = 0; i < ld_; ++i)
+        out.push_back(i < s_.m ? spectrum_.vector(j)[i] / std::pow(spectrum_.value(j), 0.25) : 0.0);
+    return static_cast<std::int64_t>(out.size()) / ld_;
+  }
+
+  void coordinates(const T* row, double* out) const {  // the feature's column of B
+    for (std::int64_t j = 0; j < s_.m; ++j) out[j] = static_cast<double>(row[at_.basis + j]);
+  }
+
+  void finish(const Table<T>& table, std::int64_t active, Coefficients& w) {
+    const std::int64_t entries = s_.counts[kTouched], cost = s_.m * active;
+    if (drowned_ || *w.a < kSmall || entries > kAmortise * cost || (cancels_ && 4 * entries > cost))
+      refresh(table, active, w);
+  }
+
+ private:
+  enum { kUpdates, kTouched };
+  static constexpr double kCancels = 1000;       // aw̄ᵀx and abᵀz this much larger than scores: fold b into w̄
+  static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
+  static constexpr double kSmall = 1e-12;        // of a: time to multiply it into the table
+
+  double negligible() const {
+    return spectrum_.largest() * static_cast<double>(s_.m) * std::numeric_limits<double>::epsilon();
+  }
+
+  void know() { spectrum_.know(s_.G, ld_, s_.m); }
+
+  // w̄ ← β, b ← 0, a ← 1, and SSᵀ and u afresh from the table.
+  void refresh(const Table<T>& table, std::int64_t active, Coefficients& w) {
+    table.sort_active(active);
+    std::fill(s_.G, s_.G + s_.m * ld_, 0.0);
+    std::fill(w.u, w.u + w.count * ld_, 0.0);
+    std::vector<double> v(ld_, 0.0);
+    for (std::int64_t i = 0; i < active; ++i) {
+      if (i + 8 < active) table.prefetch(table.active + i + 8, 1);
+      T* row = table.row(table.active[i]);
+      coordinates(row, v.data());
+      for (std::int64_t j = 0; j < s_.m; ++j) axpy(v[j], v.data(), G_.row(j), ld_);
+      for (std::int64_t k = 0; k < w.count; ++k) {
+        T& weight = row[at_.column(k)];
+        if (!w.fixed)
+          weight = static_cast<T>(*w.a * (static_cast<double>(weight) + dot(v.data(), w.B(k), ld_)));
+        axpy(static_cast<double>(weight), v.data(), w.U(k), ld_);
+      }
+    }
+    if (!w.fixed) {
+      std::fill(w.b, w.b + w.count * ld_, 0.0);
+      *w.a = 1.0;
+    }
+    s_.counts[kTouched] = 0;
+    spectrum_.forget();
+  }
+
+  ProjectionBasisState s_;
+  BlockColumns at_;
+  double scale_;
+  std::int64_t ld_;
+  Small G_;
+  std::vector<double> z_, rho_, q_;
+  SmallSpectrum spectrum_;
+  double xx_ = 0;
+  bool cancels_ = false, drowned_ = false;
+};
+
+}  // namespace skn

@@ -1,0 +1,357 @@
+// A bank of online Newton learners that needs no tuning, in sparse time (docs/untuned.md).
+//
+// The experts share features' scales and one sketch U, λ of the rows (bank_sketch.hpp); each takes its own
+// steps. Their predictions are aggregated (aggregate.hpp) in the range of the labels (bank_labels.hpp).
+//
+// A table row: K weights w̄, m sketch coordinates, padding, then the number of rows that had the feature, the
+// mean of |x| over them and the epoch up to which the row has been brought (−1: no coordinates yet, nothing
+// to bring).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "core/rows.hpp"
+#include "core/simd.hpp"
+#include "core/small_matrix.hpp"
+#include "core/table.hpp"
+#include "learners/aggregate.hpp"
+#include "learners/bank_labels.hpp"
+#include "learners/bank_sketch.hpp"
+#include "learners/bank_state.hpp"
+
+namespace skn {
+
+template <class T>
+class Bank {
+  using State = BankState<T>;
+
+ public:
+  Bank(const Aggregate& aggregate, const BankState<T>& state, const Table<T>& table)
+      : aggregate_(aggregate),
+        s_(state),
+        table_(table),
+        labels_(state, aggregate.logistic()),
+        sketch_(state, table),
+        K_(state.experts),
+        ldm_(padded4(std::max<std::int64_t>(state.m, 1))),
+        sums_(table.stride),
+        p_(K_),
+        up_(K_),
+        down_(K_),
+        step_(K_),
+        direction_(ldm_) {
+    for (Seen& seen : seen_) seen.c.resize(ldm_);
+  }
+
+  void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
+    stream(
+        rows, 0, rows.count(), [this](const Row& next) { table_.prefetch(next.index(), next.size()); },
+        [&](const Row& row, std::int64_t i) {
+          out[i] = learn_row(row, labels[i], weights == nullptr ? 1.0 : weights[i]);
+        });
+  }
+
+  void predict(const Rows& rows, std::int64_t features, double* out) {
+    Row row;
+    for (std::int64_t i = 0; i < rows.count(); ++i) {
+      rows.load(i, row);
+      out[i] = peek(row, features);
+    }
+  }
+
+  // What each expert would predict: experts numbers per row.
+  void predict_experts(const Rows& rows, std::int64_t features, double* out) {
+    Row row;
+    for (std::int64_t i = 0; i < rows.count(); ++i) {
+      rows.load(i, row);
+      peek(row, features);
+      for (std::int64_t k = 0; k < K_; ++k) out[i * K_ + k] = labels_.middle() + labels_.half() * p_[k];
+    }
+  }
+
+  std::int64_t experts() const { return K_; }
+  std::int64_t active() const { return s_.counts[State::kActive]; }
+  std::int64_t settled_width() const { return table_.stride; }
+
+  // Copies of the rows of all active features, up to date.
+  void settled(T* out) {
+    for (std::int64_t i = 0; i < s_.counts[State::kActive]; ++i) {
+      T* row = out + i * table_.stride;
+      std::copy_n(table_.row(table_.active[i]), table_.stride, row);
+      sketch_.settle(row);
+    }
+  }
+
+ private:
+  static constexpr double kNoStep = 1e-9;  // slopes below this teach nothing
+  static constexpr double kHeavy = 0.25;   // a restless expert's constant, as a share of the typical row
+
+  // A row as experts see it: its features and the constant are multiplied by these.
+  struct Seen {
+    double features = 1, constant = 1;
+    std::vector<double> c;  // U times it
+  };
+
+  double learn_row(const Row& row, double label, double h) {
+    if (h == 0) return peek(row, std::numeric_limits<std::int64_t>::max());
+    const double played = look(table_, row.index(), row.value(), row.size());
+    const double prediction = score(played);
+    if (labels_.none()) labels_.meet(label);
+    const auto t = ++s_.counts[State::kRounds];
+    const double clock = s_.scalars[State::kClock] += h;
+    const double y = aggregate_.logistic() ? label : labels_.unit(label);
+    if (labels_.half() > 0 && !labels_.wild(label)) {
+      charge(y, h, clock);
+      const double r = aggregate_.slope(played, y);
+      const std::int64_t rows = sketch_.stands_for(t);
+      if (std::abs(r) >= kNoStep && xx_ > 0) improve(row, y, r, h, rows, clock);
+    }
+    if (const double shrink = labels_.widen(label); shrink != 1.0) {
+      sketch_.shrink(shrink);
+      if (aggregate_.squared()) temper(shrink * shrink);
+    }
+    return prediction;
+  }
+
+  // The prediction of a row, nothing changed: work put off is done on copies.
+  double peek(const Row& row, std::int64_t features) {
+    std::int64_t n = row.size();
+    while (n > 0 && row.index()[n - 1] >= features) --n;
+    copies_.resize(static_cast<std::size_t>(n * table_.stride));
+    places_.resize(static_cast<std::size_t>(n));
+    Table<T> table = table_;
+    table.rows = copies_.data();
+    for (std::int64_t i = 0; i < n; ++i) {
+      places_[i] = i;
+      std::copy_n(table_.row(row.index()[i]), table_.stride, table.row(i));
+    }
+    return score(look(table, places_.data(), row.value(), n));
+  }
+
+  double score(double p) const {
+    return labels_.none() && !aggregate_.logistic() ? 0.0 : labels_.middle() + labels_.half() * p;
+  }
+
+  // Reads features: x scaled, c = Ux, the experts' predictions. Returns the one played.
+  double look(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
+    fetch(table, index, value, n);
+    scale(n);
+    table.gather(index, x_.data(), n, sums_.data());
+    std::vector<double>& c = seen_[kPlain].c;
+    for (std::int64_t j = 0; j < sketch_.rank(); ++j) c[j] = sums_[K_ + j] + s_.constant[K_ + j];
+    for (std::int64_t j = sketch_.rank(); j < ldm_; ++j) c[j] = 0;
+    view();
+    for (std::int64_t k = 0; k < K_; ++k) {
+      const Seen& seen = seen_by(k);
+      const double score = s_.scalars[State::kOffset] + seen.constant * s_.constant[k] +
+                           seen.features * sums_[k] + dot(seen.c.data(), s_.b + k * ldm_, ldm_);
+      p_[k] = aggregate_.logistic() ? std::clamp(score, -Aggregate::kLargestLogit, Aggregate::kLargestLogit)
+                                    : labels_.unit(score);
+    }
+    return aggregate_.mix(p_.data(), s_.shares, K_, up_.data(), down_.data());
+  }
+
+  // Brings features up to date and reads their scales. Which need it is found out without a branch, so that
+  // many rows of the table can be on their way from memory at once.
+  void fetch(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
+    for (auto* array : {&x_, &count_, &mean_}) array->resize(static_cast<std::size_t>(n));
+    behind_.resize(static_cast<std::size_t>(n + 1));
+    T *x = x_.data(), *count = count_.data(), *mean = mean_.data(), **late = behind_.data();
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    const Bits now = std::bit_cast<Bits>(static_cast<T>(sketch_.now()));
+    const std::int64_t stride = table.stride;
+    T* const tails = table.rows + stride - State::kTail;
+    std::int64_t behind = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      T* const tail = tails + index[i] * stride;
+      x[i] = static_cast<T>(value[i]);
+      count[i] = tail[State::kCount];
+      mean[i] = tail[State::kMean];
+      late[behind] = tail;
+      behind += std::bit_cast<Bits>(tail[State::kEpoch]) < now;  // negative numbers are large as bits
+    }
+    for (std::int64_t i = 0; i < behind; ++i) sketch_.settle(late[i] + State::kTail - stride);
+  }
+
+  // x_i divided by mean|x_i| (n/T)^¼: its mean size in the n rows that have it, less for rare features. The
+  // present row is included. A few wild values hardly move a mean, while they would set a maximum or a root
+  // mean square. Only relative quantities are formed, which stay in range whatever the unit of x_i.
+  void scale(std::int64_t n) {
+    const T rows = static_cast<T>(s_.bank_counts[State::kLearned] + 1);
+    T* __restrict x = x_.data();
+    T* __restrict count = count_.data();
+    T* __restrict mean = mean_.data();
+    std::int32_t met = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      met += count[i] > T(0);
+      count[i] += T(1);
+      mean[i] += (std::abs(x[i]) - mean[i]) / count[i];
+      mean[i] = std::max(mean[i], std::numeric_limits<T>::min());
+      x[i] = x[i] / mean[i] * std::sqrt(std::sqrt(rows / count[i]));
+    }
+    fresh_ = met < n;
+    double all[4] = {}, seen[4] = {};  // independent sums, which the compiler turns into vectors
+    std::int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+      for (int j = 0; j < 4; ++j) {
+        const double square = static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
+        all[j] += square;
+        seen[j] += count[i + j] > T(1) ? square : 0.0;
+      }
+    for (; i < n; ++i) {
+      const double square = static_cast<double>(x[i]) * static_cast<double>(x[i]);
+      all[0] += square;
+      seen[0] += count[i] > T(1) ? square : 0.0;
+    }
+    xx_ = one() + ((all[0] + all[1]) + (all[2] + all[3]));
+    seen_xx_ = one() + ((seen[0] + seen[1]) + (seen[2] + seen[3]));
+  }
+
+  // How the row looks to experts of each kind. A class hardly depends on how long a row is (a long text is
+  // not more of its class than a short one), a number to be predicted may well. Features never seen count as
+  // zero.
+  void view() {
+    const double length = s_.bank_counts[State::kLearned] > 0 ? typical() : 1.0;
+    const bool evens = labels_.classes() && s_.bank_counts[State::kLearned] > 0 && seen_xx_ > 0;
+    seen_[kEven].features = seen_[kRestless].features = evens ? std::sqrt(length / seen_xx_) : 1.0;
+    seen_[kRestless].constant = std::max(1.0, kHeavy * std::sqrt(std::max(length - 1.0, 0.0)));
+    view_sketch();
+  }
+
+  void view_sketch() {
+    const double *c = seen_[kPlain].c.data(), *constant = s_.constant + K_;
+    for (int view = kEven; view < kViews; ++view) {
+      Seen& seen = seen_[view];
+      for (std::int64_t j = 0; j < s_.m; ++j)
+        seen.c[j] = seen.features * (c[j] - constant[j]) + seen.constant * constant[j];
+    }
+  }
+
+  const Seen& seen_by(std::int64_t k) const { return seen_[static_cast<int>(s_.expert[k].view)]; }
+  double one() const { return s_.intercept ? 1.0 : 0.0; }
+  double typical() const {  // ‖x‖²
+    return s_.scalars[State::kSquares] / static_cast<double>(s_.bank_counts[State::kLearned]);
+  }
+
+  // -- learning
+
+  void charge(double y, double h, double clock) {
+    const double rate = aggregate_.rate(clock, K_);
+    double& old = s_.scalars[State::kRate];
+    if (old > 0 && rate != old) temper(rate / old);
+    old = rate;
+    aggregate_.charge(p_.data(), y, h, rate, 1.0 / (clock + 1.0), s_.shares, K_, up_.data(), down_.data());
+  }
+
+  void temper(double power) {  // v ← v^power
+    double sum = 0;
+    for (std::int64_t k = 0; k < K_; ++k) sum += s_.shares[k] = std::pow(s_.shares[k], power);
+    for (std::int64_t k = 0; k < K_; ++k) s_.shares[k] /= sum;
+  }
+
+  // Scales, sketch, then every expert's step.
+  void improve(const Row& row, double y, double r, double h, std::int64_t rows, double clock) {
+    enter(row);
+    s_.scalars[State::kSquares] += xx_;
+    if (rows > 0) {
+      double* c = seen_[kPlain].c.data();
+      sketch_.keep(row, x_.data(), xx_, c, std::sqrt(h * static_cast<double>(rows)) * std::abs(r));
+      if (sketch_.due(s_.counts[State::kRounds])) {
+        sketch_.end_epoch(c);
+        view_sketch();
+      }
+    }
+    const double root = 1.0 / std::sqrt(std::max(clock, 1.0)), first = typical();
+    double* direction = direction_.data();
+    double f = -1, view = -1, a = 0, q = 0;
+    for (std::int64_t k = 0; k < K_; ++k) {
+      const Expert& expert = s_.expert[k];
+      const Seen& seen = seen_by(k);
+      const double its_f = expert.steady + expert.root * root;
+      if (its_f != f || expert.view != view) {  // experts of one kind stand together
+        f = its_f;
+        view = expert.view;
+        a = first + 0.5 * f * s_.scalars[State::kRidge];
+        const double* c = seen.c.data();
+        const double xx =
+            seen.features * seen.features * (xx_ - one()) + seen.constant * seen.constant * one();
+        q = std::max(0.0, xx - dot(c, c, ldm_)) / a;
+        for (std::int64_t j = 0; j < ldm_; ++j) {
+          const double g = 1.0 / (a + f * s_.lambda[j]);
+          q += c[j] * c[j] * g;
+          direction[j] = c[j] * (g - 1.0 / a);
+        }
+      }
+      const double step = labels_.half() * aggregate_.travel(p_[k], y, h * expert.multiplier * q) / q;
+      axpy(step, direction, s_.b + k * ldm_, ldm_);
+      if (s_.intercept) s_.constant[k] += step / a * seen.constant;
+      step_[k] = step / a * seen.features;
+    }
+    scatter(row);
+  }
+
+  // Features met for the first time get a place in the list of active ones.
+  void enter(const Row& row) {
+    ++s_.bank_counts[State::kLearned];
+    s_.bank_counts[State::kTouched] += row.size();
+    const std::int64_t* index = row.index();
+    for (std::int64_t i = 0, n = fresh_ ? row.size() : 0; i < n; ++i) {
+      if (count_[i] > T(1)) continue;
+      T* tail = table_.row(index[i]) + table_.stride - State::kTail;
+      table_.activate(index[i], s_.counts[State::kActive]);
+      tail[State::kCount] = T(1);
+      tail[State::kEpoch] = T(-1);
+    }
+    if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[State::kDimension])
+      s_.counts[State::kDimension] = row.index()[row.size() - 1] + 1;
+  }
+
+  // The experts' steps, and the row's scales, which become those of its features.
+  void scatter(const Row& row) {
+    std::int64_t k = 0;
+    T step[8] = {};  // a row of the table has as many columns at least
+    for (; k < std::min<std::int64_t>(K_, 8); ++k) step[k] = static_cast<T>(step_[k]);
+    scatter_eight(row.index(), x_.data(), row.size(), step);
+    for (; k < K_; ++k)
+      for (std::int64_t i = 0; i < row.size(); ++i)
+        table_.row(row.index()[i])[k] += x_[i] * static_cast<T>(step_[k]);
+  }
+
+  void scatter_eight(const std::int64_t* index, const T* x, std::int64_t n, const T* step) const {
+    Lanes<T, 8> w;
+    const T *count = count_.data(), *mean = mean_.data();
+    const std::int64_t stride = table_.stride;
+    for (std::int64_t i = 0; i < n; ++i) {
+      T* const row = table_.rows + index[i] * stride;
+      w.load(row);
+      w.add(x[i], step);
+      w.store(row);
+      T* const tail = row + stride - State::kTail;
+      tail[State::kCount] = count[i];
+      tail[State::kMean] = mean[i];
+    }
+  }
+
+  Aggregate aggregate_;
+  BankState<T> s_;
+  Table<T> table_;
+  BankLabels<T> labels_;
+  BankSketch<T> sketch_;
+  std::int64_t K_, ldm_;
+  std::array<Seen, kViews> seen_;
+  std::vector<double> sums_, p_, up_, down_, step_, direction_;
+  std::vector<T> x_, count_, mean_, copies_;
+  std::vector<std::int64_t> places_;
+  std::vector<T*> behind_;
+  bool fresh_ = false;           // has the row features that were never seen before?
+  double xx_ = 0, seen_xx_ = 0;  // ‖x‖² of the row scaled, and of the features that were seen before
+};
+
+}  // namespace skn

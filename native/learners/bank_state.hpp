@@ -1,0 +1,55 @@
+// The arrays of a bank (bank.hpp): Python owns them, kernels see them through this.
+#pragma once
+
+#include <cstdint>
+
+#include "curvature/delayed_maps.hpp"
+
+namespace skn {
+
+// Step sizes and how rows are seen: an expert's metric is a + f(U λ Uᵀ), its step `multiplier` long.
+struct Expert {
+  double steady, root;  // f = steady + root/√t
+  double multiplier;
+  double view;  // one of View
+};
+
+// How an expert sees a row.
+//   as it is;
+//   even: if labels are classes, brought to the typical length (the constant stays 1);
+//   restless: like that, with a larger constant, which follows classes whose frequencies drift.
+enum View { kPlain, kEven, kRestless, kViews };
+
+// Small matrices have rows of ldm (m padded to four) or ldn (n padded to four) doubles.
+template <class T>
+struct BankState {
+  enum { kRounds, kActive, kDimension };
+  enum { kClock, kSquares, kRidge, kOffset, kLow, kHigh, kSeenLow, kSeenHigh, kRate, kScalars };
+
+  // Rows learned from, rank of U, rows in the buffer, its entries, kind of labels, the row that is taken into
+  // the sketch next, non-zeros since the last sweep.
+  enum { kLearned, kRank, kFilled, kEntries, kLabels, kNext, kTouched, kBankCounts };
+
+  enum { kCount, kMean, kEpoch, kTail };  // the last columns of a table row
+
+  std::int64_t m, n, experts;  // size of the sketch, of its buffer
+  const Expert* expert;
+  std::int64_t* counts;       // rounds, active features, dimension
+  std::int64_t* bank_counts;  // kLearned …
+  double* scalars;            // kClock …
+  double* shares;             // v: one per expert
+  double* lambda;             // ldm
+  double* b;                  // experts × ldm
+  double* constant;           // of the feature that is always 1: experts + m numbers; not used without it
+  std::int64_t* buffer_index;
+  T* buffer_value;
+  std::int64_t* buffer_start;  // n + 1
+  double* buffer_length;       // n: what the values are to be multiplied with
+  double* buffer_c;            // n × ldm: U times the buffer's values
+  double* buffer_gram;         // n × ldn: products of the buffer's values
+  MapState<T> epochs;
+  bool intercept;
+  std::int64_t room;  // entries that the buffer has room for
+};
+
+}  // namespace skn

@@ -1,0 +1,271 @@
+// The learner of SON over a feature table: sketch × loss × projection, in time proportional to a row's
+// non-zeros.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "core/newton_problem.hpp"
+#include "core/rows.hpp"
+#include "core/table.hpp"
+
+namespace skn {
+
+// What a sketch is to the learner:
+//   begin       reads a row's combined columns, ‖x‖² and x; returns what the sketch adds to the score
+//   quadratic   xᵀA⁻¹x
+//   move        w ← w − step·A⁻¹x within the sketch; returns what w̄ gains per unit of x
+//   free        does x reach out of the range of a singular A? then move_free lowers the score by `excess`
+//   update      takes in ĝ = r·x; fills what the table's columns gain per unit of x; returns what w̄ gains
+//   finish      called when the row's features have been written
+// and, if the sketch puts work off (kLazy):
+//   gather      Σ x_i row_i, of features brought up to date
+//   settle      does all of the work for one feature
+//   extra       columns that belong to a feature but are kept elsewhere
+
+// m = 0: A = αI, online gradient descent.
+template <class T>
+class NoSketch {
+ public:
+  static constexpr bool kLazy = false;
+  explicit NoSketch(const double* alpha) : alpha_(alpha) {}
+  double begin(const double*, double xx, const T*) {
+    xx_ = xx;
+    return 0.0;
+  }
+  double quadratic() const { return xx_ / *alpha_; }
+  double move(double step) { return xx_ > 0 ? -step / *alpha_ : 0.0; }
+  bool free() const { return false; }
+  double move_free(double) { return 0.0; }
+  double update(double, double*, const Table<T>&, std::int64_t, const std::int64_t*, std::int64_t) {
+    return 0.0;
+  }
+  void finish(const Table<T>&, std::int64_t) {}
+
+ private:
+  const double* alpha_;
+  double xx_ = 0;
+};
+
+struct NewtonState {
+  std::int64_t* counts;  // rounds, active features, dimension (1 + largest feature learned from)
+  Intercept intercept;
+  double* alpha;  // 0 until the first row sets it to first_alpha·‖x‖²
+  double first_alpha;
+  bool diagonal;
+};
+
+// What the learners of SON do with a row's features, whatever they predict.
+template <class T>
+class NewtonRows {
+ protected:
+  NewtonRows(const NewtonState& state, const Table<T>& table) : s_(state), table_(table) {}
+
+  enum { kRounds, kActive, kDimension };
+  static constexpr double kFirstScale = 0.31622776601683794;  // D_1^½, D_1 = 0.1 (SON §5.2)
+
+  // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive.
+  void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
+    x_.resize(static_cast<std::size_t>(n));
+    if (s_.diagonal) {
+      for (std::int64_t k = 0; k < n; ++k) {
+        const auto root = static_cast<double>(table.row(index[k])[Table<T>::kScale]);
+        x_[k] = static_cast<T>(value[k] / (root > 0 ? root : kFirstScale));
+      }
+    } else {
+      for (std::int64_t k = 0; k < n; ++k) x_[k] = static_cast<T>(value[k]);
+    }
+    xx_ = square(x_.data(), n);
+  }
+
+  // ‖x‖², four sums side by side: one alone would wait for each addition.
+  static double square(const T* x, std::int64_t n) {
+    double sum[4] = {};
+    std::int64_t k = 0;
+    for (; k + 4 <= n; k += 4)
+      for (int j = 0; j < 4; ++j) sum[j] += static_cast<double>(x[k + j]) * static_cast<double>(x[k + j]);
+    for (; k < n; ++k) sum[0] += static_cast<double>(x[k]) * static_cast<double>(x[k]);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  }
+
+  // Features met for the first time get a place in the list of active ones.
+  void enter(const Row& row) {
+    for (std::int64_t k = 0; k < row.size(); ++k) {
+      T& root = table_.row(row.index()[k])[Table<T>::kScale];
+      if (root != T(0)) continue;
+      table_.activate(row.index()[k], s_.counts[kActive]);
+      root = static_cast<T>(s_.diagonal ? kFirstScale : 1.0);
+    }
+    if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
+      s_.counts[kDimension] = row.index()[row.size() - 1] + 1;
+  }
+
+  NewtonState s_;
+  Table<T> table_;
+  std::vector<T> x_;
+  double xx_ = 0;
+};
+
+template <class T, class Sketch>
+class Newton : private NewtonRows<T> {
+  using Base = NewtonRows<T>;
+  using Base::enter, Base::scale, Base::s_, Base::table_, Base::x_, Base::xx_, Base::kRounds, Base::kActive;
+
+ public:
+  Newton(const Problem& problem, const NewtonState& state, const Table<T>& table, Sketch sketch)
+      : Base(state, table),
+        problem_(problem),
+        sketch_(std::move(sketch)),
+        q_(table.stride),
+        step_(table.stride) {}
+
+  // Learns the rows in order; out[i] is the prediction made before row i was learned.
+  void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
+    stream(
+        rows, 0, rows.count(), [this](const Row& next) { table_.prefetch(next.index(), next.size()); },
+        [&](const Row& row, std::int64_t i) {
+          out[i] = learn_row(row, labels[i], weights == nullptr ? 1.0 : weights[i]);
+        });
+  }
+
+  void predict(const Rows& rows, std::int64_t features, double* out) {
+    Row row;
+    for (std::int64_t i = 0; i < rows.count(); ++i) {
+      rows.load(i, row);
+      out[i] = problem_.clipped(peek(row, features));
+    }
+  }
+
+  std::int64_t active() const { return s_.counts[kActive]; }
+  std::int64_t settled_width() const {
+    if constexpr (Sketch::kLazy) return table_.stride + sketch_.extra_columns();
+    return table_.stride;
+  }
+
+  // Copies of the rows of all active features, up to date, with the sketch's extra columns behind them.
+  void settled(T* out) {
+    Table<T> table = table_;
+    table.rows = out;
+    table.stride = settled_width();
+    for (std::int64_t i = 0; i < s_.counts[kActive]; ++i) {
+      std::copy_n(table_.row(table_.active[i]), table_.stride, table.row(i));
+      if constexpr (Sketch::kLazy) {
+        sketch_.extra(table.row(i), table.row(i) + table_.stride);
+        sketch_.settle(table.row(i));
+      }
+    }
+  }
+
+ private:
+  double learn_row(const Row& row, double label, double weight) {
+    if (weight == 0)  // a row of no importance leaves no trace
+      return problem_.clipped(peek(row, std::numeric_limits<std::int64_t>::max()));
+    const double score = look(row);
+    const double prediction = problem_.clipped(score);
+    if (!known_) enter(row);
+    if (*s_.alpha == 0 && xx_ > 0 && s_.first_alpha > 0) *s_.alpha = s_.first_alpha * xx_;
+    std::fill(step_.begin(), step_.end(), 0.0);
+    if (prediction != score && problem_.project) project(score - prediction);
+
+    const auto t = static_cast<double>(++s_.counts[kRounds]);
+    const double slope = weight * problem_.loss.derivative(prediction, label);
+    if (slope != 0) {
+      if (s_.diagonal) adapt(row, slope);
+      const double r =
+          problem_.sketched(slope, prediction, label, t, weight, static_cast<double>(s_.counts[kActive]));
+      if (r != 0 && xx_ > 0)
+        step_[Table<T>::kWeight] += sketch_.update(r, step_.data() + Table<T>::kSketch, table_,
+                                                   s_.counts[kActive], row.index(), row.size());
+      s_.intercept.update(r);
+      move(slope);
+    }
+    write(row);
+    sketch_.finish(table_, s_.counts[kActive]);
+    return prediction;
+  }
+
+  // The score of a row, nothing changed. Features beyond the table have no weight.
+  double peek(const Row& row, std::int64_t features) {
+    std::int64_t n = row.size();
+    while (n > 0 && row.index()[n - 1] >= features) --n;
+    Table<T> table = table_;
+    const std::int64_t* index = row.index();
+    if constexpr (Sketch::kLazy) {  // work put off is done on copies
+      copies_.resize(static_cast<std::size_t>(n * table_.stride));
+      places_.resize(static_cast<std::size_t>(n));
+      table.rows = copies_.data();
+      for (std::int64_t k = 0; k < n; ++k) {
+        places_[k] = k;
+        std::copy_n(table_.row(index[k]), table_.stride, table.row(k));
+      }
+      index = places_.data();
+    }
+    scale(table, index, row.value(), n);
+    gather(table, index, n);
+    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) +
+           s_.intercept.value();
+  }
+
+  // Reads the row's features; returns its score.
+  double look(const Row& row) {
+    scale(table_, row.index(), row.value(), row.size());
+    gather(table_, row.index(), row.size());
+    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) +
+           s_.intercept.value();
+  }
+
+  void gather(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
+    if constexpr (Sketch::kLazy)
+      sketch_.gather(table, index, x_.data(), n, q_.data());
+    else
+      known_ = table.gather(index, x_.data(), n, q_.data());
+  }
+
+  void write(const Row& row) {
+    if constexpr (Sketch::kLazy)  // only the weights change with every row
+      table_.add_weights(row.index(), x_.data(), row.size(), step_[Table<T>::kWeight]);
+    else
+      table_.scatter(row.index(), x_.data(), row.size(), step_.data());
+  }
+
+  // The gradient joins D before the step is taken, as in AdaGrad: a feature's first step then has its scale
+  // right, whatever its unit. (With D of the past alone, SON §5.2 taken literally, SON's Table 3 is out of
+  // reach.)
+  void adapt(const Row& row, double slope) {
+    if (step_[Table<T>::kWeight] != 0) write(row);
+    step_[Table<T>::kWeight] = 0;
+    for (std::int64_t k = 0; k < row.size(); ++k) {
+      T& root = table_.row(row.index()[k])[Table<T>::kScale];
+      const double old = static_cast<double>(root), g = slope * row.value()[k];
+      root = static_cast<T>(std::max(old, std::sqrt(old * old + g * g)));  // squares may vanish
+    }
+    look(row);
+  }
+
+  // w ← w − step·A⁻¹x
+  void move(double step) {
+    step_[Table<T>::kWeight] += sketch_.move(step);
+    s_.intercept.move(step);
+  }
+
+  // To where |wᵀx| ≤ C, the shortest way in the norm of A (SON Lemmas 1 and 2).
+  void project(double excess) {
+    if (sketch_.free())
+      step_[Table<T>::kWeight] += sketch_.move_free(excess);
+    else
+      move(excess / (sketch_.quadratic() + s_.intercept.quadratic()));
+  }
+
+  Problem problem_;
+  Sketch sketch_;
+  std::vector<double> q_, step_;
+  bool known_ = false;  // all features of the row have been learned from
+  std::vector<T> copies_;
+  std::vector<std::int64_t> places_;
+};
+
+}  // namespace skn

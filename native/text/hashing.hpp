@@ -1,0 +1,62 @@
+// Names → indices as Vowpal Wabbit makes them: MurmurHash3 (x86, 32 bits) of the name, seeded with the hash
+// of its namespace; a name of digits is the number itself, counted from the namespace's hash.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace skn::hashing {
+
+inline std::uint32_t rotate_left(std::uint32_t x, int by) { return x << by | x >> (32 - by); }
+
+// Appleby's MurmurHash3_x86_32.
+inline std::uint32_t murmur3(const char* data, std::size_t size, std::uint32_t seed) {
+  constexpr std::uint32_t c1 = 0xcc9e2d51, c2 = 0x1b873593;
+  const auto mixed = [](std::uint32_t k) { return rotate_left(k * c1, 15) * c2; };
+  std::uint32_t h = seed;
+  const char* const tail = data + size / 4 * 4;
+  for (; data < tail; data += 4) {
+    const auto byte = [data](int i) {
+      return static_cast<std::uint32_t>(static_cast<unsigned char>(data[i])) << 8 * i;
+    };
+    h = rotate_left(h ^ mixed(byte(0) | byte(1) | byte(2) | byte(3)), 13) * 5 + 0xe6546b64;
+  }
+  std::uint32_t rest = 0;
+  for (std::size_t i = size % 4; i > 0; --i) rest = rest << 8 | static_cast<unsigned char>(tail[i - 1]);
+  h ^= mixed(rest);  // of no bytes: 0
+  h ^= static_cast<std::uint32_t>(size);
+  h = (h ^ h >> 16) * 0x85ebca6b;
+  h = (h ^ h >> 13) * 0xc2b2ae35;
+  return h ^ h >> 16;
+}
+
+// Without ASCII blanks and control characters at both ends; bytes of UTF-8 are neither.
+inline std::string_view trimmed(std::string_view name) {
+  const auto blank = [](char c) { return static_cast<unsigned char>(c) <= 0x20; };
+  while (!name.empty() && blank(name.front())) name.remove_prefix(1);
+  while (!name.empty() && blank(name.back())) name.remove_suffix(1);
+  return name;
+}
+
+// The hash of a name within a namespace of this hash; of a namespace's own name, with seed 0.
+inline std::uint64_t name_hash(std::string_view name, std::uint64_t seed) {
+  name = trimmed(name);
+  std::uint64_t number = 0;
+  for (const char c : name) {
+    if (c < '0' || c > '9') return murmur3(name.data(), name.size(), static_cast<std::uint32_t>(seed));
+    number = 10 * number + static_cast<std::uint64_t>(c - '0');
+  }
+  return number + seed;
+}
+
+// How indices of several features become that of their interaction, from left to right.
+inline std::uint64_t interaction_hash(std::uint64_t left, std::uint64_t right) {
+  return 16777619 * left ^ right;
+}
+
+// How indices of neighbours become that of an n-gram, from left to right.
+inline std::uint64_t ngram_hash(std::uint64_t left, std::uint64_t right) { return 27942141 * left + right; }
+
+}  // namespace skn::hashing

@@ -1,0 +1,478 @@
+// Vowpal Wabbit text → CSR arrays, a row per line:
+//
+//   [label [importance [base]]] ['tag]|[namespace[:weight]] name[:value] … |namespace …
+//
+// Names become indices as in hashing.hpp. What Vowpal Wabbit reads with a warning or in a surprising way is
+// an error here; docs/formats.md lists the differences. Built like svmlight.hpp: whole lines in, buffers of
+// the caller's, sized by `bounds`.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/hashing.hpp"
+#include "text/names.hpp"
+#include "text/number.hpp"
+
+namespace skn::vw {
+
+using text::is_digit;
+using text::NumberError;
+
+enum class Error {
+  none,
+  bar_missing,
+  tab_before_bar,
+  too_many_words,
+  label_syntax,
+  label_several,
+  label_not_finite,
+  importance_syntax,
+  importance_not_finite,
+  importance_negative,
+  base_syntax,
+  base_not_finite,
+  namespace_name,
+  weight_syntax,
+  weight_not_finite,
+  value_syntax,
+  value_not_finite,
+  product_range,
+  carriage_return,
+  number_range,
+  line_too_long,
+};
+
+inline const char* describe(Error error) {
+  switch (error) {
+    case Error::none:
+      return "";
+    case Error::bar_missing:
+      return "expected '|' before the features";
+    case Error::tab_before_bar:
+      return "expected blanks, not tabs, before the first '|'";
+    case Error::too_many_words:
+      return "expected at most a label, an importance, a base and a 'tag before the first '|'";
+    case Error::label_syntax:
+      return "expected a number as the label";
+    case Error::label_several:
+      return "expected one number as the label (multi-label, cost-sensitive and bandit labels are not "
+             "supported)";
+    case Error::label_not_finite:
+      return "expected a finite number as the label";
+    case Error::importance_syntax:
+      return "expected a number as the importance";
+    case Error::importance_not_finite:
+      return "expected a finite number as the importance";
+    case Error::importance_negative:
+      return "expected a non-negative importance";
+    case Error::base_syntax:
+      return "expected a number as the base";
+    case Error::base_not_finite:
+      return "expected a finite number as the base";
+    case Error::namespace_name:
+      return "expected a namespace or a blank after '|'";
+    case Error::weight_syntax:
+      return "expected a number as the weight of the namespace";
+    case Error::weight_not_finite:
+      return "expected a finite number as the weight of the namespace";
+    case Error::value_syntax:
+      return "expected a number after ':'";
+    case Error::value_not_finite:
+      return "expected a finite number after ':'";
+    case Error::product_range:
+      return "value times weight of the namespace is out of range";
+    case Error::carriage_return:
+      return "expected no carriage return within a line";
+    case Error::number_range:
+      return "number out of range";
+    case Error::line_too_long:
+      return "line too long";
+  }
+  return "";
+}
+
+struct Options {
+  std::uint64_t mask = (1 << 18) - 1;  // 2^bits − 1
+  bool string_values = false;          // name:text is a feature of its own, as in Vowpal Wabbit 9
+};
+
+struct Bounds {
+  std::size_t rows, nonzeros;
+};
+
+// Enough room for whatever [begin, end) holds: a row needs a line, a feature a blank before it.
+inline Bounds bounds(const char* begin, const char* end) {
+  Bounds result{1, 0};
+  while (begin < end) {
+    const char* const stop = begin + std::min<std::ptrdiff_t>(end - begin, 255);
+    std::uint8_t lines = 0, blanks = 0;  // byte counters, so that compilers use whole vectors of them
+    for (; begin < stop; ++begin) {
+      lines = static_cast<std::uint8_t>(lines + (*begin == '\n'));
+      blanks = static_cast<std::uint8_t>(blanks + (*begin == ' ' || *begin == '\t'));
+    }
+    result.rows += lines;
+    result.nonzeros += blanks;
+  }
+  return result;
+}
+
+// Room for `Bounds::rows + 1` offsets, `rows` labels, importances and bases, `nonzeros` of the others.
+struct Arrays {
+  std::int64_t* indptr;
+  std::int64_t* indices;
+  double* data;
+  double* labels;       // NaN where there is none
+  double* importances;  // 1 where there is none
+  double* bases;        // 0 where there is none
+  // May be null: the first byte of each feature's namespace, ' ' for the default; entries in `names`.
+  std::uint8_t* spaces;
+  std::int64_t* entries;
+};
+
+struct Outcome {
+  std::size_t rows = 0, nonzeros = 0;
+  std::size_t lines = 0;              // all lines before the bad one, blank ones included
+  std::size_t next = 0;               // where the line after the bad one begins, or the end
+  std::int64_t columns = 0;           // 1 + the largest index
+  bool weighted = false;              // some importance is not 1
+  bool based = false;                 // some base is not 0
+  std::string tags;                   // one after the other
+  std::vector<std::size_t> tag_ends;  // of each row; empty when no row has a tag
+  Error error = Error::none;          // on the line after `lines`; the rows before it are good
+  std::size_t column = 0;             // of the error, in bytes from 1
+  std::string token;                  // what stands there, cut to a length that suits a message
+};
+
+enum Class : std::uint8_t { inside = 0, ends_word = 1, ends_name = 2 };
+
+// Blanks, '|' and line ends end a word; a ':' ends a name as well.
+inline constexpr auto classes = [] {
+  std::array<std::uint8_t, 256> table{};
+  for (const char c : {' ', '\t', '|', '\r', '\n'})
+    table[static_cast<unsigned char>(c)] = ends_word | ends_name;
+  table[static_cast<unsigned char>(':')] = ends_name;
+  return table;
+}();
+
+// Which words end with what comes as no surprise: a blank, mostly, and a ':' after names that have values.
+// Asking for those first spares the inner loop a look into the table.
+struct EndsWord {
+  bool operator()(char c) const { return c == ' ' || classes[static_cast<unsigned char>(c)] & ends_word; }
+};
+
+inline bool ends_a_name(char c) { return c == ':' || classes[static_cast<unsigned char>(c)] & ends_name; }
+
+class Parser {
+ public:
+  // `names` may be null.
+  Parser(Arrays out, Options options, Names* names, std::size_t max_line_bytes)
+      : out_(out), options_(options), names_(names), max_line_bytes_(max_line_bytes) {
+    out_.indptr[0] = 0;
+  }
+
+  // Parses [begin, end), whose last byte is '\n'. False: stopped at an error.
+  bool parse(const char* begin, const char* end) {
+    p_ = begin;
+    end_ = end;
+    while (p_ < end_) {
+      const char* const line = p_;
+      const bool good = parse_line();
+      if (!good) p_ = static_cast<const char*>(std::memchr(p_, '\n', static_cast<std::size_t>(end_ - p_)));
+      if (static_cast<std::size_t>(p_ - line) > max_line_bytes_) {
+        result_.error = Error::line_too_long;
+        where_ = line;
+      }
+      if (result_.error != Error::none) return stop(line);
+      ++p_;
+      ++result_.lines;
+      if (is_row_) finish_row();
+    }
+    return true;
+  }
+
+  const Outcome& outcome() const { return result_; }
+  const char* next() const { return p_ + 1; }
+
+ private:
+  struct Word {
+    const char *begin, *end;
+  };
+
+  bool at_line_end() {
+    if (*p_ == '\r' && p_[1] == '\n') ++p_;
+    return *p_ == '\n';
+  }
+
+  bool parse_line() {
+    is_row_ = false;
+    nonzeros_ = result_.nonzeros;
+    largest_ = -1;
+    if (*p_ == '\xef' && p_[1] == '\xbb' && p_[2] == '\xbf') p_ += 3;  // a byte order mark
+    const char* const line = p_;
+    while (*p_ == ' ' || *p_ == '\t') ++p_;
+    if (at_line_end()) return true;
+    p_ = line;
+    is_row_ = parse_label() && parse_namespaces();
+    return is_row_;
+  }
+
+  // All before the first '|'. The last word is a tag if it touches the '|' or begins with a quote.
+  bool parse_label() {
+    std::array<Word, 5> words;
+    std::size_t count = 0;
+    while (*p_ != '|') {
+      if (*p_ == ' ') {
+        ++p_;
+        continue;
+      }
+      if (*p_ == '\t') return fail(Error::tab_before_bar, p_);
+      const char* const begin = p_;
+      if (at_line_end()) return fail(Error::bar_missing, begin);
+      if (*p_ == '\r') return fail(Error::carriage_return, p_);
+      while (!EndsWord{}(*p_)) ++p_;
+      if (count == words.size()) return fail(Error::too_many_words, begin);
+      words[count++] = {begin, p_};
+    }
+    tag_ = {};
+    if (count > 0 && (words[count - 1].end == p_ || *words[count - 1].begin == '\'')) {
+      const Word& word = words[--count];
+      tag_ = {word.begin, static_cast<std::size_t>(word.end - word.begin)};
+      if (tag_.front() == '\'') tag_.remove_prefix(1);
+    }
+    if (count > 3) return fail(Error::too_many_words, words[3].begin);
+    label_ = std::numeric_limits<double>::quiet_NaN();
+    importance_ = 1.0;
+    base_ = 0.0;
+    if (count > 0 && !read(words[0].begin, label_, Error::label_syntax, Error::label_not_finite)) {
+      const bool several =
+          std::any_of(words[0].begin, words[0].end, [](char c) { return c == ',' || c == ':'; });
+      if (result_.error == Error::label_syntax && several) result_.error = Error::label_several;
+      return false;
+    }
+    if (count > 1) {
+      if (!read(words[1].begin, importance_, Error::importance_syntax, Error::importance_not_finite))
+        return false;
+      if (importance_ < 0.0) return fail(Error::importance_negative, words[1].begin);
+    }
+    return count < 3 || read(words[2].begin, base_, Error::base_syntax, Error::base_not_finite);
+  }
+
+  bool read(const char* begin, double& value, Error syntax, Error not_finite) {
+    const char* p = begin;
+    const NumberError error = text::read_number(p, end_, value, EndsWord{});
+    return error == NumberError::none || fail_number(error, begin, syntax, not_finite);
+  }
+
+  bool parse_namespaces() {
+    while (*p_ == '|') {
+      ++p_;
+      if (!parse_namespace_name()) return false;
+      if (!(names_ != nullptr ? parse_features<true>() : parse_features<false>())) return false;
+    }
+    return true;
+  }
+
+  bool parse_namespace_name() {
+    space_ = {};
+    space_hash_ = 0;
+    first_byte_ = ' ';
+    weight_ = 1.0;
+    anonymous_ = 0;
+    if (EndsWord{}(*p_)) return true;
+    if (*p_ == ':') return fail(Error::namespace_name, p_);
+    const char* const begin = p_;
+    while (!ends_a_name(*p_)) ++p_;
+    space_ = {begin, static_cast<std::size_t>(p_ - begin)};
+    first_byte_ = static_cast<std::uint8_t>(*begin);
+    space_hash_ = hashing::name_hash(space_, 0);
+    if (*p_ != ':') return true;
+    const char* const number = ++p_;
+    const NumberError error = text::read_number(p_, end_, weight_, EndsWord{});
+    return error == NumberError::none ||
+           fail_number(error, number, Error::weight_syntax, Error::weight_not_finite);
+  }
+
+  // The inner loop: the features of one namespace, up to the next '|' or the line's end.
+  template <bool named>
+  bool parse_features() {
+    const char* p = p_;
+    const char* const end = end_;
+    const std::uint64_t mask = options_.mask;
+    const std::uint64_t space_hash = space_hash_;
+    const double weight = weight_;
+    std::int64_t* const indices = out_.indices;
+    double* const data = out_.data;
+    std::uint8_t* const spaces = out_.spaces;
+    std::size_t nonzeros = nonzeros_;
+    std::int64_t largest = largest_;
+    while (true) {
+      while (*p == ' ' || *p == '\t') ++p;
+      const char* const start = p;
+      std::uint64_t hash = 0;
+      p = text::read_digits(p, end, hash);
+      hash += space_hash;
+      bool anonymous = false;
+      // A name of digits is a number; all else is read to its end.
+      if (p == start || !ends_a_name(*p)) [[unlikely]] {
+        while (!ends_a_name(*p)) ++p;
+        anonymous = p == start;
+        if (anonymous) {
+          if (*p != ':') break;
+          hash = space_hash + anonymous_++;
+        } else {
+          hash = hashing::name_hash({start, static_cast<std::size_t>(p - start)}, space_hash);
+        }
+      }
+      const char* const name_end = p;
+      double value = 1.0;
+      bool is_text = false;
+      if (*p == ':') {
+        const char* const number = ++p;
+        const NumberError error = text::read_number(p, end, value, EndsWord{});
+        if (error != NumberError::none) [[unlikely]] {
+          p = number;
+          if (!text_value(p, error)) return false;
+          is_text = true;
+          const std::uint64_t seed =
+              hashing::name_hash({start, static_cast<std::size_t>(name_end - start)}, space_hash);
+          hash = hashing::name_hash({number, static_cast<std::size_t>(p - number)}, seed);
+          value = 1.0;
+        } else if (weight != 1.0) {
+          value *= weight;
+          if (!(std::fabs(value) <= std::numeric_limits<double>::max())) [[unlikely]] {
+            return fail(Error::product_range, number);
+          }
+        }
+      } else {
+        value = weight;
+      }
+      if (value == 0.0) continue;  // as good as absent, and so it is in Vowpal Wabbit
+      auto index = static_cast<std::int64_t>(hash & mask);
+      if constexpr (named)
+        index = name(start, is_text ? p : name_end, anonymous && !is_text, index, nonzeros);
+      indices[nonzeros] = index;
+      data[nonzeros] = value;
+      if (spaces != nullptr) spaces[nonzeros] = first_byte_;
+      largest = std::max(largest, index);
+      ++nonzeros;
+    }
+    nonzeros_ = nonzeros;
+    largest_ = largest;
+    p_ = p;
+    return *p == '|' || at_line_end() || fail(Error::carriage_return, p);
+  }
+
+  // A value that is no number may be a text, up to the next blank; then p moves behind it.
+  bool text_value(const char*& p, NumberError error) {
+    const char* const begin = p;
+    const bool like_number = is_digit(*p) || *p == '+' || *p == '-' || *p == '.';
+    if (!options_.string_values || error == NumberError::range || like_number || text::names_non_finite(p) ||
+        EndsWord{}(*p)) {
+      return fail_number(error, begin, Error::value_syntax, Error::value_not_finite);
+    }
+    while (*p != ' ' && *p != '\t' && *p != '\r' && *p != '\n') ++p;
+    return true;
+  }
+
+  // Enters a feature into the names, and returns its index.
+  std::int64_t name(const char* begin, const char* end, bool anonymous, std::int64_t index, std::size_t at) {
+    std::string_view shown(begin, static_cast<std::size_t>(end - begin));
+    std::string numbered;
+    if (anonymous) {
+      numbered = ":" + std::to_string(anonymous_ - 1);
+      shown = numbered;
+    }
+    const std::int64_t entry = names_->named(space_, shown, index);
+    if (out_.entries != nullptr) out_.entries[at] = entry;
+    return names_->index(entry);
+  }
+
+  void finish_row() {
+    const std::size_t row = result_.rows;
+    out_.labels[row] = label_;
+    out_.importances[row] = importance_;
+    out_.bases[row] = base_;
+    result_.weighted |= importance_ != 1.0;
+    result_.based |= base_ != 0.0;
+    if (!tag_.empty() && result_.tag_ends.empty()) result_.tag_ends.assign(row, 0);
+    if (!tag_.empty() || !result_.tag_ends.empty()) {
+      result_.tags += tag_;
+      result_.tag_ends.push_back(result_.tags.size());
+    }
+    out_.indptr[row + 1] = static_cast<std::int64_t>(nonzeros_);
+    result_.rows = row + 1;
+    result_.nonzeros = nonzeros_;
+    result_.columns = std::max(result_.columns, largest_ + 1);
+  }
+
+  bool fail_number(NumberError error, const char* begin, Error syntax, Error not_finite) {
+    if (error == NumberError::range) return fail(Error::number_range, begin);
+    return fail(text::names_non_finite(begin) ? not_finite : syntax, begin);
+  }
+
+  // Notes the error and the word that stands there.
+  bool fail(Error error, const char* where) {
+    result_.error = error;
+    where_ = p_ = where;
+    const char* p = where;
+    while (p - where < 80 && !EndsWord{}(*p)) ++p;
+    result_.token.assign(where, p);
+    return false;
+  }
+
+  bool stop(const char* line) {
+    result_.column = static_cast<std::size_t>(where_ - line) + 1;
+    if (result_.error == Error::line_too_long) result_.token.clear();
+    return false;
+  }
+
+  Arrays out_;
+  Options options_;
+  Names* names_;
+  std::size_t max_line_bytes_;
+  const char* p_ = nullptr;
+  const char* end_ = nullptr;
+  const char* where_ = nullptr;
+  std::size_t nonzeros_ = 0;  // including those of the row in progress
+  std::int64_t largest_ = -1;
+  bool is_row_ = false;
+  double label_ = 0.0, importance_ = 1.0, base_ = 0.0;
+  std::string_view tag_;
+  // Of the namespace in progress.
+  std::string_view space_;
+  std::uint64_t space_hash_ = 0;
+  std::uint8_t first_byte_ = ' ';
+  double weight_ = 1.0;
+  std::uint64_t anonymous_ = 0;
+  Outcome result_;
+};
+
+// Parses a chunk of whole lines; the last one may lack its '\n'.
+inline Outcome parse(const char* begin, const char* end, Arrays out, Options options, Names* names,
+                     std::size_t max_line_bytes) {
+  Parser parser(out, options, names, max_line_bytes);
+  const char* tail = end;
+  while (tail > begin && tail[-1] != '\n') --tail;
+  const char* next = end;
+  std::string last(tail, end);
+  last += '\n';
+  if (!parser.parse(begin, tail)) {
+    next = parser.next();
+  } else if (tail < end) {
+    parser.parse(last.data(), last.data() + last.size());
+  }
+  Outcome result = parser.outcome();
+  result.next = static_cast<std::size_t>(next - begin);
+  return result;
+}
+
+}  // namespace skn::vw
