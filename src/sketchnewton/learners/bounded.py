@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked_clip
