@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.data import load
-from sketchnewton import AdaGrad, FullAdaGrad, RadaGrad, SketchedAdaGrad, SketchedNewton
+from sketchnewton import CompositeAdaGrad, FullAdaGrad, RadaGrad, SketchedAdaGrad, SketchedNewton
 from sketchnewton.learners import OneVsAll
 
 Floats = npt.NDArray[np.float64]
@@ -29,7 +29,7 @@ def learner_of(method: str, tau: int, eta: float, sigma: float, loss: str, class
     if method == "RADAGRAD":
         return RadaGrad(tau, eta, sigma, loss=loss, classes=classes)
     if method == "ADA-DIAG":
-        return AdaGrad(eta, sigma, loss=loss, classes=classes, dtype="float64")
+        return CompositeAdaGrad.simplest(eta=eta, sigma=sigma, loss=loss, classes=classes, dtype="float64")
     sketch, of = SKETCHES[method]
     return SketchedAdaGrad(sketch, tau, of, eta, sigma, loss=loss, classes=classes, dtype="float64")
 

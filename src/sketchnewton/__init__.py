@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sketchnewton.learners import (
         AdaGrad,
         AdaLR,
+        CompositeAdaGrad,
         FullAdaGrad,
         FullNewton,
         InvariantNewton,
@@ -69,6 +70,7 @@ _SUBPACKAGES = (
 _HOME = {
     "AdaGrad": "learners",
     "AdaLR": "learners",
+    "CompositeAdaGrad": "learners",
     "FullAdaGrad": "learners",
     "FullNewton": "learners",
     "InvariantNewton": "learners",
@@ -100,6 +102,7 @@ __all__ = [
     "AdaGrad",
     "AdaLR",
     "CompensativeFrequentDirections",
+    "CompositeAdaGrad",
     "ExactCovariance",
     "FrequentDirections",
     "FullAdaGrad",

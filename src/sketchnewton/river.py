@@ -26,7 +26,7 @@ from sketchnewton import _native
 from sketchnewton.core.types import Floats
 from sketchnewton.learners import Learner
 from sketchnewton.learners.default_learner import newton_learner
-from sketchnewton.learners.probabilities import class_probabilities, class_probabilities_of_row
+from sketchnewton.learners.probabilities import class_probabilities_of_row
 from sketchnewton.learners.rows import checked_scan
 
 __all__ = ["SketchedNewtonClassifier", "SketchedNewtonRegressor"]
@@ -241,7 +241,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
         scores = np.column_stack([learner.score(rows) for learner in self._learners.values()])
         if not self._boolean and len(self._learners) == 1:
             return np.ones_like(scores)
-        return class_probabilities(next(iter(self._learners.values())).loss, scores)
+        return next(iter(self._learners.values())).probabilities(scores)
 
 
 class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from sketchnewton import (
     AdaGrad,
     AdaLR,
+    CompositeAdaGrad,
     FullAdaGrad,
     FullNewton,
     InvariantNewton,
@@ -53,10 +54,12 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "invariant, hinge, intercept": lambda: InvariantNewton("hinge", intercept=True),
     "adagrad": lambda: AdaGrad(eta=0.3, intercept=True),
     "adagrad, clipped": lambda: AdaGrad(eta=0.3, clip=1.0, dtype="float64"),
-    "adagrad, elastic net": lambda: AdaGrad(
+    "adagrad, elastic net": lambda: CompositeAdaGrad(
         eta=0.3, penalty="elasticnet", penalty_strength=1e-5, intercept=True
     ),
-    "adagrad, averaging": lambda: AdaGrad(eta=0.3, form="dual_averaging", loss="logistic", penalty="l2"),
+    "adagrad, averaging": lambda: CompositeAdaGrad(
+        eta=0.3, form="dual_averaging", loss="logistic", penalty="l2"
+    ),
     "ada-gp": lambda: SketchedAdaGrad("rp", 6, loss="absolute", sigma=10.0, intercept=True),
     "ada-gp, averaging, float64": lambda: SketchedAdaGrad(
         "rp", 4, loss="logistic", form="dual_averaging", dtype="float64"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sketchnewton import AdaGrad, AdaLR, FullAdaGrad, RadaGrad, SketchedAdaGrad
+from sketchnewton import AdaLR, CompositeAdaGrad, FullAdaGrad, RadaGrad, SketchedAdaGrad
 from sketchnewton.learners.adagrad.hadamard import hadamard_projection
 from tests.contract.learners import sparse_stream
 from tests.oracles.adaptive import Diagonal, Exact, adaptive
@@ -79,13 +79,13 @@ def test_diagonal(form: str, penalty: str | None, strength: float, classes: int 
         y, loss = np.argmax(X[:, :3] + X[:, 3:6], axis=1).astype(float), "logistic"
     own, oracle = options(form, penalty, strength)
     expected = adaptive(X, y, lambda k: Diagonal(30), eta=0.3, sigma=1.0, classes=classes, **oracle)
-    close(AdaGrad(0.3, 1.0, loss=loss, classes=classes, dtype="float64", **own), X, y, expected)
+    close(CompositeAdaGrad(0.3, 1.0, loss=loss, classes=classes, dtype="float64", **own), X, y, expected)
 
 
 def test_diagonal_projected_with_a_penalty() -> None:
     X, y = sparse_stream(500, d=30, non_zeros=5)
     expected = adaptive(X, y, lambda k: Diagonal(30), eta=0.3, sigma=1.0, C=0.4, l1=0.01)
-    learner = AdaGrad(0.3, 1.0, clip=0.4, penalty="l1", penalty_strength=0.01, dtype="float64")
+    learner = CompositeAdaGrad(0.3, 1.0, clip=0.4, penalty="l1", penalty_strength=0.01, dtype="float64")
     close(learner, X, y, expected)
 
 

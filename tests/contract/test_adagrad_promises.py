@@ -13,14 +13,22 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sketchnewton import AdaGrad, AdaLR, FullAdaGrad, Learner, RadaGrad, SketchedAdaGrad, load
+from sketchnewton import (
+    AdaLR,
+    CompositeAdaGrad,
+    FullAdaGrad,
+    Learner,
+    RadaGrad,
+    SketchedAdaGrad,
+    load,
+)
 from sketchnewton.core.archive import ModelFileError, read, write
 from tests.contract.learners import Floats, assert_same_state, batches, sparse_stream
 
 DATA = Path(os.environ.get("SKETCHNEWTON_DATA", "../shared/data"))
 
 CLASSES: dict[str, Callable[[], Learner]] = {
-    "adagrad": lambda: AdaGrad(0.3, 1.0, "logistic", classes=4, intercept=True, penalty="l1"),
+    "adagrad": lambda: CompositeAdaGrad(0.3, 1.0, "logistic", classes=4, intercept=True, penalty="l1"),
     "ada-gp": lambda: SketchedAdaGrad("rp", 4, sigma=5.0, loss="logistic", classes=4, intercept=True),
     "ada-dp": lambda: SketchedAdaGrad("rp", 4, "data", sigma=5.0, loss="logistic", classes=4, penalty="l2"),
     "ada-fd": lambda: SketchedAdaGrad("fd", 3, sigma=5.0, loss="logistic", classes=4),
@@ -83,7 +91,7 @@ def test_class_labels_are_checked(kind: str) -> None:
         (lambda: SketchedAdaGrad(eta=-1), "eta=-1 is invalid"),
         (lambda: SketchedAdaGrad(penalty="l3"), "penalty='l3' is invalid"),
         (lambda: SketchedAdaGrad(penalty_strength=-1), "penalty_strength=-1 is invalid"),
-        (lambda: AdaGrad(l1_ratio=1.5), "l1_ratio=1.5 is invalid: must be <= 1"),
+        (lambda: CompositeAdaGrad(l1_ratio=1.5), "l1_ratio=1.5 is invalid: must be <= 1"),
         (lambda: FullAdaGrad(form="primal"), "form='primal' is invalid"),
         (lambda: SketchedAdaGrad(classes=3), "several classes need 'logistic'"),
         (lambda: SketchedAdaGrad(classes=1, loss="logistic"), "classes=1 is invalid"),
@@ -186,7 +194,7 @@ def test_usps() -> None:
         parts += [X.toarray(), y - 1]
     X, y, X_test, y_test = parts
     makers = {
-        "diagonal": lambda: AdaGrad(0.1, 10.0, "logistic", classes=10),
+        "diagonal": lambda: CompositeAdaGrad(0.1, 10.0, "logistic", classes=10),
         "gradients": lambda: SketchedAdaGrad("rp", 15, "gradients", 0.1, 10.0, loss="logistic", classes=10),
         "data": lambda: SketchedAdaGrad("rp", 15, "data", 0.1, 10.0, loss="logistic", classes=10),
     }

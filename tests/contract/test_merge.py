@@ -21,10 +21,7 @@ from tests.contract.test_invariance import dense_stream, invertible
 
 def can_merge(learner: Learner) -> bool:
     """AdaGrad's kin with sketches, penalties or averaging have no rule for merging."""
-    plain = {"penalty": None, "form": "mirror_descent", "classes": None}
-    return isinstance(learner, SketchedNewton | FullNewton | InvariantNewton) or (
-        type(learner) is AdaGrad and all(learner.params.get(k, v) == v for k, v in plain.items())
-    )
+    return isinstance(learner, SketchedNewton | OnlineGradient | FullNewton | InvariantNewton | AdaGrad)
 
 
 MERGEABLE = {name: make for name, make in LEARNERS.items() if can_merge(make())}

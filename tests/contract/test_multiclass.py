@@ -64,7 +64,7 @@ def test_saving_batches_threads_and_copies_change_nothing(threads: int, tmp_path
 @pytest.mark.parametrize("label", [3, -1, 0.5, np.nan])
 def test_labels_that_are_no_class(label: float) -> None:
     learner = OneVsAll(AdaGrad, 3)
-    with pytest.raises(ValueError, match=r"at position 1 is invalid: must be a class 0 to 2"):
+    with pytest.raises(ValueError, match=r"at position 1 is invalid: classes are 0 to 2"):
         learner.learn(np.ones((2, 1)), [0, label])
     assert learner.rows_seen == 0
 

@@ -20,14 +20,15 @@ __all__ = ["HOMES", "Persistent", "class_named", "expect", "load", "prefixed", "
 
 HOMES: dict[str, str] = {
     "AdaGrad": "learners.adagrad.diagonal",
-    "AdaLR": "learners.adagrad.dense",
-    "FullAdaGrad": "learners.adagrad.dense",
+    "AdaLR": "learners.adagrad.low_rank",
+    "CompositeAdaGrad": "learners.adagrad.composite",
+    "FullAdaGrad": "learners.adagrad.full",
     "FullNewton": "learners.newton.full",
     "InvariantNewton": "learners.newton.invariant",
     "NewtonBank": "learners.newton.bank",
     "OneVsAll": "learners.multiclass",
     "OnlineGradient": "learners.newton.sketched",
-    "RadaGrad": "learners.adagrad.dense",
+    "RadaGrad": "learners.adagrad.low_rank",
     "SharedNewton": "learners.newton.shared",
     "SketchedAdaGrad": "learners.adagrad.sketched",
     "SketchedNewton": "learners.newton.sketched",

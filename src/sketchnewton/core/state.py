@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
     Buffers = Vector = View = Any
 
-__all__ = ["Buffers", "State", "Vector", "View", "filled", "reshaped", "zeros"]
+__all__ = ["Buffers", "State", "Vector", "View", "filled", "zeros"]
 
 _DTYPES = {"f": "float32", "d": "float64", "l": "int64", "q": "int64"}  # of memoryviews
 
@@ -135,12 +135,6 @@ def filled(values: Iterable[float]) -> View:
     for at, value in enumerate(numbers):
         made[at] = value
     return made
-
-
-def reshaped(values: Vector, shape: tuple[int, ...]) -> View:
-    """The same float64 numbers in another shape, of which no side is 0."""
-    view = values if isinstance(values, memoryview) else values.data
-    return view.cast("B").cast("d", shape)
 
 
 def _usable(values: NDArray[Any] | View) -> View | None:

@@ -6,10 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sketchnewton.learners.adagrad.dense import AdaLR, FullAdaGrad, RadaGrad
+    from sketchnewton.learners.adagrad.composite import CompositeAdaGrad
     from sketchnewton.learners.adagrad.diagonal import AdaGrad
+    from sketchnewton.learners.adagrad.full import FullAdaGrad
+    from sketchnewton.learners.adagrad.low_rank import AdaLR, RadaGrad
     from sketchnewton.learners.adagrad.sketched import SketchedAdaGrad
     from sketchnewton.learners.base import Learner
+    from sketchnewton.learners.class_learner import ClassLearner
     from sketchnewton.learners.multiclass import OneVsAll
     from sketchnewton.learners.newton.bank import NewtonBank
     from sketchnewton.learners.newton.full import FullNewton
@@ -20,15 +23,17 @@ if TYPE_CHECKING:
 # Imported on first use: a command needs one or two of them, and starting must be quick.
 _HOME = {
     "AdaGrad": "adagrad.diagonal",
-    "AdaLR": "adagrad.dense",
-    "FullAdaGrad": "adagrad.dense",
+    "AdaLR": "adagrad.low_rank",
+    "ClassLearner": "class_learner",
+    "CompositeAdaGrad": "adagrad.composite",
+    "FullAdaGrad": "adagrad.full",
     "FullNewton": "newton.full",
     "InvariantNewton": "newton.invariant",
     "Learner": "base",
     "NewtonBank": "newton.bank",
     "OneVsAll": "multiclass",
     "OnlineGradient": "newton.sketched",
-    "RadaGrad": "adagrad.dense",
+    "RadaGrad": "adagrad.low_rank",
     "SharedNewton": "newton.shared",
     "SketchedAdaGrad": "adagrad.sketched",
     "SketchedNewton": "newton.sketched",
@@ -37,6 +42,8 @@ _HOME = {
 __all__ = [
     "AdaGrad",
     "AdaLR",
+    "ClassLearner",
+    "CompositeAdaGrad",
     "FullAdaGrad",
     "FullNewton",
     "InvariantNewton",

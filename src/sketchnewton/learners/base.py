@@ -13,6 +13,7 @@ from sketchnewton import _native
 from sketchnewton.core.persistence import Persistent, prefixed, without_prefix
 from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, Integers, np
+from sketchnewton.learners.probabilities import class_probabilities
 from sketchnewton.learners.rows import as_rows, as_vector, as_weights, checked_scan
 from sketchnewton.losses import Loss, get_loss
 
@@ -34,6 +35,12 @@ class Learner(Persistent):
     """What the owner wants to remember with the model, such as how labels were coded; anything JSON can hold."""
     attached: Arrays
     """Arrays that the owner wants to remember with the model, such as the names of features."""
+    classes: int | None = None
+    """How many classes it tells apart; None: it predicts one number per row."""
+    softmax: bool = False
+    """Are the scores of the classes those of one softmax? Else each class is learned against the rest."""
+    threads: int = 1
+    """How many threads it may use. The result does not depend on it; only `OneVsAll` uses more than one."""
     _state: State  # everything but the feature table
 
     def __init__(self, **parameters: Any) -> None:
@@ -43,6 +50,11 @@ class Learner(Persistent):
         self._state = State()
         self.notes = {}
         self.attached = {}
+
+    @classmethod
+    def simplest(cls, **parameters: Any) -> Learner:
+        """A learner of this class, or of a simpler one that does the same with these parameters."""
+        return cls(**parameters)
 
     # -- for users
 
@@ -144,6 +156,60 @@ class Learner(Persistent):
     def intercept_(self) -> float:
         """The constant that is added to every score; 0 without an intercept."""
         return float(self._state.view("intercept")[0])
+
+    @property
+    def intercepts(self) -> Floats:
+        """The constants that are added to the scores, one per class; one alone for a learner of one number."""
+        return np.array([self.intercept_])
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers it predicts per row."""
+        return self.classes or 1
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """The probability of each class, by the scores that `predict` gave: of −1 and +1 for one number per row.
+
+        `scores` may also have a column for each of several learners of one class against the rest.
+        """
+        return class_probabilities(self.loss, scores[:, None] if scores.ndim == 1 else scores)
+
+    # What a description of the learner says; nobody has to know its class.
+
+    @property
+    def title(self) -> str:
+        """The name of its kind."""
+        return type(self).__name__
+
+    @property
+    def base_name(self) -> str:
+        """The class of the learners that it is made of: its own, unless it has one learner per class."""
+        return type(self).__name__
+
+    @property
+    def base_params(self) -> dict[str, Any]:
+        """The parameters of the learners that it is made of."""
+        return self.params
+
+    @property
+    def alpha_(self) -> float | None:
+        """The α in force, given or chosen; None for learners that have none, 0 before it is chosen."""
+        alpha = self._params.get("alpha")
+        return float(alpha) if isinstance(alpha, float | int) else None
+
+    @property
+    def experts(self) -> dict[str, float]:
+        """The weight of each expert, by its name; empty for a learner that has none."""
+        return {}
+
+    @property
+    def leading_expert(self) -> str | None:
+        """The name of the expert with the largest weight; None for a learner that has none."""
+        return None
+
+    def sorted_scales(self) -> tuple[Integers, Floats]:
+        """The features seen and what they are divided by, smallest first; empty if by nothing."""
+        return np.empty(0, np.int64), np.empty(0)
 
     @property
     def prediction_bounds(self) -> tuple[float, float]:

@@ -87,7 +87,7 @@ class RangedLearner(TableLearner):
         with self._lock:
             if self._scorer is None or self._scorer[0] is not self._kernel:
                 self._scorer = self._kernel, self._bind(clip=math.inf)
-            self._predict_in_units(self._scorer[1], rows, scores)
+            self._scorer[1].predict(rows, scores)
         return scores * self._unit + self._offset
 
     def _check_mergeable(self, other: Self) -> None:
@@ -111,7 +111,7 @@ class RangedLearner(TableLearner):
 
     def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
         if not self._ranged:
-            return self._learn_in_units(rows, labels, weights, out)
+            return self._kernel.learn(rows, labels, weights, out)
         return self._learn_within_range(
             rows, np.asarray(labels), None if weights is None else np.asarray(weights), np.asarray(out)
         )
@@ -124,7 +124,7 @@ class RangedLearner(TableLearner):
         if (
             n and state[2] and _needed(self.loss, shifted := labels - state[0]).max() <= state[1]
         ):  # nothing new
-            self._learn_in_units(rows, shifted / self._unit, weights, out)
+            self._kernel.learn(rows, shifted / self._unit, weights, out)
             out *= self._unit
             out += state[0]
             return
@@ -159,22 +159,12 @@ class RangedLearner(TableLearner):
         out += state[0]
         out[:unknown] = 0.0
 
-    def _learn_in_units(
-        self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector
-    ) -> None:
-        """`_learn` for targets in the kernel's unit."""
-        self._kernel.learn(rows, labels, weights, out)
-
-    def _predict_in_units(self, kernel: _native.RowKernel, rows: _native.Rows, out: Vector) -> None:
-        """`_predict` in the kernel's unit, by this kernel."""
-        kernel.predict(rows, out)
-
     def _learn_part(
         self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats, begin: int, end: int
     ) -> None:
         part = slice(begin, end)
         of_part = None if weights is None else weights[part]
-        self._learn_in_units(rows.part(begin, end), labels[part] / self._unit, of_part, out[part])
+        self._kernel.learn(rows.part(begin, end), labels[part] / self._unit, of_part, out[part])
         out[part] *= self._unit
 
     def _learn_one(self, row: _native.Rows, label: float) -> float:
@@ -191,7 +181,7 @@ class RangedLearner(TableLearner):
         return features, values * self._unit
 
     def _predict(self, rows: _native.Rows, out: Vector) -> None:
-        self._predict_in_units(self._kernel, rows, out)
+        self._kernel.predict(rows, out)
         if self._ranged:
             predictions = np.asarray(out)
             predictions *= self._unit

@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from sketchnewton import _native
-from sketchnewton.core.parameters import checked_size
-from sketchnewton.core.state import Buffers, Vector, View, zeros
+from sketchnewton.core.persistence import class_named
+from sketchnewton.core.state import Buffers, Vector
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.base import Learner
+from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
 
-MOST_CLASSES = 100_000
 
-
-class OneVsAll(Learner):
+class OneVsAll(ClassLearner):
     """One learner per class, for which that class is +1 and all others are −1; the largest score wins.
 
     `make` is the class of the learners and `parameters` are theirs. Labels are the numbers 0…`classes` − 1.
@@ -36,14 +35,15 @@ class OneVsAll(Learner):
         self, make: type[Learner] | str, classes: int, parameters: Mapping[str, Any] | None = None
     ) -> None:
         kind = _learner_class(make) if isinstance(make, str) else make
-        self.classes = checked_size("classes", classes, 2)
-        if self.classes > MOST_CLASSES:
-            raise ValueError(f"classes={classes} is invalid: must be <= {MOST_CLASSES}")
-        self.threads = 1
-        self.learners = [kind(**(parameters or {})) for _ in range(self.classes)]
+        count = self.classes = checked_class_count(classes)
+        self.learners = [kind(**(parameters or {})) for _ in range(count)]
         first = self.learners[0]
+        if first.classes is not None:
+            raise ValueError(
+                f"{kind.__name__} with classes={first.classes} is invalid: it has a score for each"
+            )
         super().__init__(loss=first.loss)
-        self.loss.check_labels([-1.0, 1.0])
+        check_signs(self.loss)
         self._params = {"make": kind.__name__, "classes": self.classes, "parameters": first.params}
 
     def merge(self, other: Self) -> Self:
@@ -59,6 +59,21 @@ class OneVsAll(Learner):
         return self
 
     @property
+    def title(self) -> str:
+        """The name of its kind, and what it is made of."""
+        return f"{type(self).__name__}, {self.classes} x {self.base_name}"
+
+    @property
+    def base_name(self) -> str:
+        """The class of the classes' learners."""
+        return type(self.learners[0]).__name__
+
+    @property
+    def base_params(self) -> dict[str, Any]:
+        """The parameters of each class's learner."""
+        return self.learners[0].params
+
+    @property
     def rows_seen(self) -> int:
         """How many rows have been learned from."""
         return self.learners[0].rows_seen
@@ -71,7 +86,7 @@ class OneVsAll(Learner):
     @property
     def weights(self) -> Floats:
         """Column k has the weights of class k."""
-        weights = np.zeros((self.dimension, self.classes))
+        weights = np.zeros((self.dimension, self.outputs))
         for k, learner in enumerate(self.learners):
             weights[: learner.dimension, k] = learner.weights
         return weights
@@ -85,11 +100,6 @@ class OneVsAll(Learner):
     def intercepts(self) -> Floats:
         """The constant of each class."""
         return np.array([learner.intercept_ for learner in self.learners])
-
-    @property
-    def intercept_(self) -> float:
-        """Learners of one number have it."""
-        raise AttributeError("a learner of several classes has `intercepts`")
 
     def largest_weights(self, n: int | None = None) -> tuple[NDArray[np.int64], Floats]:
         """The features with the largest weights in any class, and their weights, one column per class."""
@@ -110,25 +120,13 @@ class OneVsAll(Learner):
         parts: list[Arrays] = [{} for _ in self.learners]
         for name, array in arrays.items():
             k, _, rest = name.partition("/")
-            if not k.isdecimal() or int(k) >= self.classes:
+            if not k.isdecimal() or int(k) >= self.outputs:
                 raise ValueError(f"array {name!r} belongs to no class")
             parts[int(k)][rest] = array
         for learner, part in zip(self.learners, parts, strict=True):
             learner._restore(part)
         if len({learner.rows_seen for learner in self.learners}) != 1:
             raise ValueError("its classes have seen different rows")
-
-    def _check_labels(self, labels: Floats) -> None:
-        fits = (labels == np.floor(labels)) & (labels >= 0) & (labels < self.classes)
-        if not fits.all():
-            at = int((~fits).argmax())
-            raise ValueError(
-                f"label {labels[at]:g} at position {at} is invalid: must be a class 0 to {self.classes - 1}"
-            )
-
-    def new_predictions(self, n: int) -> View:
-        """Room for the scores of n rows, one per class."""
-        return zeros((n, self.classes))
 
     def _reserve(self, largest: int, widest: int) -> None:
         for learner in self.learners:
@@ -147,16 +145,14 @@ class OneVsAll(Learner):
             from concurrent.futures import ThreadPoolExecutor  # slow to import
 
             with ThreadPoolExecutor(self.threads) as pool:
-                columns = list(pool.map(column, range(self.classes)))
+                columns = list(pool.map(column, range(self.outputs)))
         else:
-            columns = list(map(column, range(self.classes)))
+            columns = list(map(column, range(self.outputs)))
         np.stack(columns, axis=1, out=np.asarray(out))
 
 
 def _learner_class(name: str) -> type[Learner]:
-    from sketchnewton import learners  # which imports this module
-
-    kind = getattr(learners, name, None) if name in learners.__all__ else None
-    if not (isinstance(kind, type) and issubclass(kind, Learner)) or kind in (Learner, OneVsAll):
+    kind = class_named(name)
+    if not issubclass(kind, Learner) or kind is OneVsAll:
         raise ValueError(f"unknown learner class {name!r}")
     return kind

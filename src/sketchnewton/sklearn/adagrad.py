@@ -9,8 +9,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from sketchnewton.core.types import Array, Floats
-from sketchnewton.learners import AdaGrad, Learner, SketchedAdaGrad
-from sketchnewton.learners.probabilities import cross_entropy, softmax
+from sketchnewton.learners import CompositeAdaGrad, Learner, SketchedAdaGrad
+from sketchnewton.learners.probabilities import cross_entropy
 from sketchnewton.sklearn.base import mean_loss
 from sketchnewton.sklearn.classifier import OnlineClassifier
 from sketchnewton.sklearn.regressor import OnlineRegressor
@@ -109,11 +109,6 @@ n_iter_no_change, warm_start, dtype :
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.dtype = dtype
-
-    def predict_proba(self, X: object) -> Floats:
-        """The probability of each class: those of the softmax, or as those of SketchedNewtonClassifier."""
-        scores = self._scores(X)
-        return softmax(scores) if self._by_softmax() else super().predict_proba(X)
 
     def _by_softmax(self) -> bool:
         if self.multi_class not in ("ovr", "softmax"):
@@ -265,6 +260,6 @@ def _learner(estimator: Any, seed: int, classes: int | None = None, of: str | No
     if estimator.sigma is not None:
         shared["sigma"] = estimator.sigma
     if estimator.sketch is None:
-        return AdaGrad(**shared)
+        return CompositeAdaGrad.simplest(**shared)
     size = estimator.sketch_size
     return SketchedAdaGrad(estimator.sketch, size, of=of or estimator.of, random_state=seed, **shared)

@@ -11,7 +11,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
 from sketchnewton.core.types import Array, Floats
-from sketchnewton.learners.probabilities import class_probabilities
 from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
 
 _BALANCED = (
@@ -115,10 +114,10 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         Logistic loss: 1/(1 + exp(−score)); for more than two classes divided by their sum. Other losses:
         squared loss on labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read
         the same way; these numbers are then moved to the nearest point where they are probabilities (not
-        negative, of sum one).
+        negative, of sum one). Classes that are learned by softmax have its probabilities.
         """
         scores = self._scores(X)
-        return class_probabilities(self._learners[0].loss, scores)
+        return self._learners[0].probabilities(scores)
 
     def predict_log_proba(self, X: object) -> Floats:
         """The logarithm of `predict_proba`."""

@@ -65,13 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _facts(learner: Learner, top: int) -> dict[str, Any]:
-    from sketchnewton.cli.train.learner import (
-        alpha_in_force,
-        class_count,
-        constants,
-        labels_of,
-        positive_label,
-    )
+    from sketchnewton.cli.train.learner import labels_of, positive_label
 
     features, weights = learner.largest_weights()
     if weights.ndim > 1:  # of each feature, the class in which it weighs most
@@ -82,19 +76,19 @@ def _facts(learner: Learner, top: int) -> dict[str, Any]:
     names = _names(learner)
     return {
         "class": type(learner).__name__,
-        "classes": class_count(learner),
+        "classes": learner.classes,
         "parameters": learner.params,
-        "alpha": alpha_in_force(learner),
+        "alpha": learner.alpha_ or None,
         "positive": positive_label(learner),
         "rows_seen": learner.rows_seen,
         "unfinished": _unfinished(learner),
         "features": learner.features_seen,
         "largest_index": learner.dimension - 1 if learner.dimension else None,
         "nonzero_weights": used,
-        "intercept": learner.intercept_ if class_count(learner) is None else constants(learner).tolist(),
+        "intercept": learner.intercept_ if learner.classes is None else learner.intercepts.tolist(),
         # Where each class has a sketch of its own: all their eigenvalues together.
         "spectrum": np.sort(np.ravel(learner.spectrum))[::-1].tolist(),
-        "experts": _experts(learner),
+        "experts": learner.experts,
         "scales": _scales(learner, names),
         "largest_weights": [
             {"feature": names.get(feature, feature), "weight": weight} for feature, weight in largest
@@ -103,21 +97,8 @@ def _facts(learner: Learner, top: int) -> dict[str, Any]:
     }
 
 
-def _experts(learner: Learner) -> dict[str, float]:
-    """Of a bank: how much each expert has to say."""
-    from sketchnewton.learners import NewtonBank
-
-    if not isinstance(learner, NewtonBank):
-        return {}
-    return dict(zip(learner.expert_names, learner.expert_shares.tolist(), strict=True))
-
-
 def _scales(learner: Learner, names: dict[int, str]) -> dict[str, Any]:
-    """Of a bank: what features are divided by. Quantiles, and the features at either end."""
-    from sketchnewton.learners import NewtonBank
-
-    if not isinstance(learner, NewtonBank):
-        return {}
+    """What features are divided by: quantiles, and the features at either end; empty if by nothing."""
     features, scales = learner.sorted_scales()
     if not len(features):
         return {}

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from sketchnewton.cli.io.files import check_distinct, check_readable, check_writable, open_output
     from sketchnewton.cli.io.predictions import PredictionFormat
     from sketchnewton.cli.train.learner import labels_of
-    from sketchnewton.learners import Learner, OneVsAll
+    from sketchnewton.learners import Learner
 
     check_readable(args.model)
     check_distinct(
@@ -50,8 +50,7 @@ def run(args: argparse.Namespace) -> int:
     )
     check_writable(args.output)
     learner = Learner.load(args.model)
-    if isinstance(learner, OneVsAll):
-        learner.threads = max(1, args.threads - 1)
+    learner.threads = max(1, args.threads - 1)
     form = PredictionFormat(learner, labels_of(learner), link=args.link, raw=args.raw)
     data = Data(args.data, args, learner, predicting=True)
     data.check()

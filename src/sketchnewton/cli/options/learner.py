@@ -22,21 +22,21 @@ from sketchnewton.cli.options.types import (
 
 __all__ = ["DEFAULT_LEARNERS", "LEARNERS", "LEARNER_OPTIONS", "ONLY_WITH_SKETCH", "add_learner_options"]
 
-# --learner NAME: the class in sketchnewton.learners, and what it is.
+# --learner NAME: the classes in sketchnewton.learners, the last of which takes the most options, and what it is.
 LEARNERS = {
-    "bank": ("NewtonBank", "sketched Newton with nothing to tune"),
-    "newton": ("SketchedNewton", "sketched online Newton"),
-    "full": ("FullNewton", "online Newton with the full matrix"),
+    "bank": (("NewtonBank",), "sketched Newton with nothing to tune"),
+    "newton": (("SketchedNewton",), "sketched online Newton"),
+    "full": (("FullNewton",), "online Newton with the full matrix"),
     "invariant": (
-        "InvariantNewton",
+        ("InvariantNewton",),
         "the same without --alpha, invariant to the units and correlations of features",
     ),
-    "gradient": ("OnlineGradient", "online gradient descent"),
-    "adagrad": ("AdaGrad", "diagonal AdaGrad"),
-    "sketched-adagrad": ("SketchedAdaGrad", "AdaGrad with a sketched full matrix"),
-    "full-adagrad": ("FullAdaGrad", "AdaGrad with the full matrix"),
-    "ada-lr": ("AdaLR", "AdaGrad with a randomised low-rank matrix"),
-    "radagrad": ("RadaGrad", "the same in linear time"),
+    "gradient": (("OnlineGradient",), "online gradient descent"),
+    "adagrad": (("AdaGrad", "CompositeAdaGrad"), "diagonal AdaGrad"),
+    "sketched-adagrad": (("SketchedAdaGrad",), "AdaGrad with a sketched full matrix"),
+    "full-adagrad": (("FullAdaGrad",), "AdaGrad with the full matrix"),
+    "ada-lr": (("AdaLR",), "AdaGrad with a randomised low-rank matrix"),
+    "radagrad": (("RadaGrad",), "the same in linear time"),
 }
 
 # Without --learner: the first of these that takes all the options given.

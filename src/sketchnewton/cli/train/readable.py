@@ -6,7 +6,6 @@ import numpy as np
 
 from sketchnewton.cli.io.files import open_output
 from sketchnewton.cli.train.labels import Classes, Labels
-from sketchnewton.cli.train.learner import constants
 from sketchnewton.learners import Learner
 from sketchnewton.streams import Names
 
@@ -20,7 +19,7 @@ def write_readable(path: str, learner: Learner, labels: Labels, names: Names | N
     """
     known = {} if names is None else names.readable()
     features, weights = learner.largest_weights()
-    columns, constant = weights.reshape(len(features), -1), constants(learner)
+    columns, constant = weights.reshape(len(features), -1), learner.intercepts
     titles = ["weight"]
     if isinstance(labels, Classes):
         classes = labels.name(np.arange(labels.count))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sketchnewton import __version__
 from sketchnewton.cli.io.console import amount, counted, number, percent
 from sketchnewton.cli.io.data_source import fit
-from sketchnewton.cli.train.learner import alpha_in_force, class_count, describe
+from sketchnewton.cli.train.learner import describe
 from sketchnewton.evaluation import ProgressiveScore
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ def summary(training: Training) -> dict[str, Any]:
         "cache": training.passes.cache,
         "learner": type(learner).__name__,
         "parameters": learner.params,
-        "alpha": alpha_in_force(learner),
+        "alpha": learner.alpha_ or None,
         "positive": training.positive,
-        "classes": class_count(learner),
+        "classes": learner.classes,
         "rows_seen": learner.rows_seen,
         "model": args.model if training.saved else None,
         "stopped_by": None if training.stop.signal is None else signal.Signals(training.stop.signal).name,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sketchnewton import _native
-from sketchnewton.core.parameters import checked, checked_size
-from sketchnewton.core.state import Vector, View, reshaped, zeros
-from sketchnewton.core.types import Floats, np
-from sketchnewton.learners.base import Learner
+from sketchnewton.core.parameters import checked
+from sketchnewton.core.state import Vector, zeros
+from sketchnewton.core.types import Floats, Integers, np
+from sketchnewton.learners.class_learner import ClassLearner, checked_class_count
 from sketchnewton.learners.rows import as_rows, checked_scan
 from sketchnewton.losses import Loss
 
@@ -65,27 +65,30 @@ def checked_composite(
     )
 
 
-class CompositeLearner(Learner):
+class CompositeLearner(ClassLearner):
     """A learner of one real prediction, or of a score for each of several classes.
 
-    With `classes=K` labels are 0, …, K − 1, the loss is the cross-entropy of the softmax of K scores, `learn` and
-    `predict` return an array of rows × K scores, and `weights` is d × K.
+    With `classes=K` the loss is the cross-entropy of the softmax of K scores, and `weights` is d × K.
     """
 
     _composite: Composite
 
+    def __init__(self, *args: Any, classes: int | None, **parameters: Any) -> None:
+        self.classes = classes
+        self.softmax = classes is not None
+        super().__init__(*args, classes=classes, **parameters)
+        self._state["intercept"] = zeros((self.outputs, 3))  # value, root of its second moment, −Σg
+
+    @property
+    def title(self) -> str:
+        """The name of its kind, and how many classes there are."""
+        return f"{super().title}, softmax of {self.classes} classes" if self.softmax else super().title
+
     @property
     def intercepts(self) -> Floats:
         """The constants that are added to the scores, one per class."""
-        values: Floats = np.atleast_2d(self._state["intercept"])[:, 0].copy()
+        values: Floats = self._state["intercept"][:, 0].copy()
         return values
-
-    @property
-    def intercept_(self) -> float:
-        """The constant that is added to every score; 0 without an intercept."""
-        if self._params["classes"] is not None:
-            raise AttributeError("a learner of several classes has `intercepts`")
-        return float(self._state["intercept"].flat[0])
 
     def score(self, X: Any) -> Floats:
         """wᵀx + b for each row and class: what `predict` gives before it is clipped."""
@@ -100,42 +103,13 @@ class CompositeLearner(Learner):
     def _predict_scores(self, rows: _native.Rows, out: Vector) -> None:
         """The same as `_predict`, without a bound."""
 
-    @property
-    def _outputs(self) -> int:
-        return self._params["classes"] or 1
-
-    def _check_labels(self, labels: Floats) -> None:
-        classes = self._params["classes"]
-        if classes is None:
-            super()._check_labels(labels)
-            return
-        bad = ~((labels >= 0) & (labels < classes) & (labels == np.floor(labels)))
-        if bad.any():
-            at = int(bad.argmax())
-            raise ValueError(
-                f"label {labels[at]:g} at position {at} is invalid: classes are 0 to {classes - 1}"
-            )
-
-    def _learn_one(self, row: _native.Rows, label: float) -> float:
-        return Learner._learn_one(self, row, label)
-
-    def new_predictions(self, n: int) -> View:
-        """Room for the scores of n rows, one per class if there are several."""
-        classes = self._params["classes"]
-        return zeros(n if classes is None else (n, classes))
-
-    def _scores(self, out: Vector) -> View:
-        """The same memory as rows × outputs."""
-        shape = (len(out), self._outputs)
-        return reshaped(out, shape) if len(out) else zeros(shape)
-
     @abstractmethod
-    def _learned_matrix(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Floats]:
+    def _learned_matrix(self) -> tuple[Integers, Floats]:
         """The features learned from, in any order, and the weights of each, class by class."""
 
-    def _learned_weights(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Floats]:
+    def _learned_weights(self) -> tuple[Integers, Floats]:
         features, values = self._learned_matrix()
-        return features, (values[:, 0] if self._params["classes"] is None else values)
+        return features, (values[:, 0] if self.classes is None else values)
 
 
 def checked_classes(classes: int | None, loss: Loss, clip: float | str | None, form: str) -> int | None:
@@ -148,4 +122,4 @@ def checked_classes(classes: int | None, loss: Loss, clip: float | str | None, f
         raise ValueError(f"loss={loss.spec!r} is invalid: several classes need 'logistic', the cross-entropy")
     if clip is not None:
         raise ValueError(f"clip={clip!r} is invalid: several classes have no projection onto |wᵀx| <= C")
-    return checked_size("classes", classes, 2)
+    return checked_class_count(classes)

@@ -12,7 +12,6 @@ from sketchnewton.core.state import Buffers, Vector, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
 from sketchnewton.learners.adagrad.states import AdaptiveSketch, FrequentBasis, ProjectionBasis
-from sketchnewton.learners.base import Learner
 from sketchnewton.learners.bounded import RangedLearner
 from sketchnewton.losses import Loss, get_loss
 
@@ -116,7 +115,6 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
             dtype=checked_dtype(dtype),
             random_state=random_state,
         )
-        self._state["intercept"] = zeros((outputs, 3))  # value, root of its second moment, −Σg
         self._state.update(self._sketch.fresh())
         self._kernel = self._bind()
 
@@ -149,7 +147,7 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
     def _learned_matrix(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
             rows = self._settled()
-            values = np.empty((len(rows), self._outputs))
+            values = np.empty((len(rows), self.outputs))
             for block in range(self._blocks):
                 part = self._basis_columns(block)
                 basis = rows[:, part]
@@ -174,24 +172,14 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         composite = scaled.native(of_data=self._params["of"] == "data")
         return self._sketch.kernel(problem, composite, self._params["intercept"], self._views())
 
-    def _learn_in_units(
-        self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector
-    ) -> None:
-        self._kernel.learn(rows, labels, weights, self._scores(out))
-
-    def _predict_in_units(self, kernel: _native.RowKernel, rows: _native.Rows, out: Vector) -> None:
-        kernel.predict(rows, self._scores(out))
-
-    def _learn_one(self, row: _native.Rows, label: float) -> float:
-        return Learner._learn_one(self, row, label)
-
     @property
-    def intercept_(self) -> float:
-        """The constant that is added to every score; 0 without an intercept."""
-        return self._offset + self._unit * super().intercept_
+    def intercepts(self) -> Floats:
+        """The constants that are added to the scores, one per class."""
+        values = super().intercepts
+        return self._offset + self._unit * values if self._ranged else values
 
     def _predict_scores(self, rows: _native.Rows, out: Vector) -> None:
-        self._bind(clip=math.inf).predict(rows, self._scores(out))
+        self._bind(clip=math.inf).predict(rows, out)
         scores = np.asarray(out)
         scores *= self._unit
         scores += self._offset

@@ -125,9 +125,14 @@ class NewtonBank(TableLearner):
 
     @property
     def expert_shares(self) -> Floats:
-        """How much each expert has to say; sums to one."""
+        """The weight of each expert; they sum to one."""
         with self._lock:
             return self._state["shares"].copy()
+
+    @property
+    def experts(self) -> dict[str, float]:
+        """The weight of each expert, by its name."""
+        return dict(zip(self.expert_names, self.expert_shares.tolist(), strict=True))
 
     @property
     def leading_expert(self) -> str:

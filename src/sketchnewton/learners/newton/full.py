@@ -68,8 +68,10 @@ class MatrixLearner(Learner):
             fresh = self._wide(size) if self._size else self._fresh(size)
         except MemoryError:
             needed = 8 * size**2 / 2**30
-            message = f"{size - 1} features need {needed:.3g} GB in {type(self).__name__}: use SketchedNewton"
-            raise MemoryError(message) from None
+            raise MemoryError(
+                f"feature index {size - 2} needs a matrix of {needed:.3g} GB in {type(self).__name__}: "
+                "renumber or hash the features, or use a sketch"
+            ) from None
         self._state.update(fresh)
         self._bind()
 

@@ -6,17 +6,16 @@ import math
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked, checked_clip, checked_dtype, checked_size
-from sketchnewton.core.state import Buffers, View, filled, zeros
+from sketchnewton.core.state import Buffers, filled, zeros
 from sketchnewton.core.types import Floats, NDArray, np
-from sketchnewton.learners.base import Learner
+from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.oja import OjaSketchState
-from sketchnewton.learners.multiclass import MOST_CLASSES
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
 
-class SharedNewton(TableLearner):
+class SharedNewton(ClassLearner, TableLearner):
     """Each class against the rest, as `OneVsAll` of `SketchedNewton`, but one sketch of the rows for all classes.
 
     The gradient of every class is a multiple of the row x, and the loss bends by at most κ = max ℓ'' (2 for
@@ -42,8 +41,6 @@ class SharedNewton(TableLearner):
     [2, 0, 1]
     """
 
-    _kernel: _native.RowKernel
-
     def __init__(
         self,
         classes: int,
@@ -56,13 +53,11 @@ class SharedNewton(TableLearner):
         dtype: str = "float32",
     ) -> None:
         m = checked_size("sketch_size", sketch_size, 1)
-        self._outputs = checked_size("classes", classes, 2)
-        if self._outputs > MOST_CLASSES:
-            raise ValueError(f"classes={classes} is invalid: must be <= {MOST_CLASSES}")
+        self.classes = checked_class_count(classes)
         self._m, self._clip = m, checked_clip(clip)
         super().__init__(
-            columns=2 + m + self._outputs - 1,
-            classes=self._outputs,
+            columns=2 + m + self.outputs - 1,
+            classes=self.classes,
             sketch_size=m,
             alpha=alpha,
             loss=loss,
@@ -71,8 +66,7 @@ class SharedNewton(TableLearner):
             intercept=bool(intercept),
             dtype=checked_dtype(dtype),
         )
-        if not (self.loss.takes(-1.0) and self.loss.takes(1.0)):
-            self.loss.check_labels([-1.0, 1.0])
+        check_signs(self.loss)
         self._kappa = self.loss.smoothness
         if not math.isfinite(self._kappa):
             raise ValueError(
@@ -81,9 +75,9 @@ class SharedNewton(TableLearner):
             )
         given = 0.0 if alpha is None else checked("alpha", alpha, positive=True)
         self._sketch = OjaSketchState(m, checked_dtype(dtype), "adaptive", 1)
-        self._state.update(self._sketch.fresh() | {"c": zeros((self._outputs, padded4(m)))})
+        self._state.update(self._sketch.fresh() | {"c": zeros((self.outputs, padded4(m)))})
         self._state["alpha"] = filled([1.0 if alpha is None and diagonal else given])
-        self._state["intercepts"] = zeros(self._outputs)
+        self._state["intercepts"] = zeros(self.outputs)
         self._state["metric"] = filled([self._kappa if intercept else 0.0])  # of the intercepts
         self._kernel = self._bind()
 
@@ -92,11 +86,6 @@ class SharedNewton(TableLearner):
         """The constants that are added to the scores, one per class."""
         values: Floats = self._state["intercepts"].copy()
         return values
-
-    @property
-    def intercept_(self) -> float:
-        """Learners of one number have it."""
-        raise AttributeError("a learner of several classes has `intercepts`")
 
     @property
     def prediction_bounds(self) -> tuple[float, float]:
@@ -119,26 +108,11 @@ class SharedNewton(TableLearner):
             features = self._seen.copy()
             rows = self._table.rows[features].astype(np.float64)
             b = self._state["c"][:, : self._m] @ self._state["F"][:, : self._m]
-        others = slice(2 + self._m, 2 + self._m + self._outputs - 1)
+        others = slice(2 + self._m, 2 + self._m + self.outputs - 1)
         values = np.hstack([rows[:, :1], rows[:, others]]) + rows[:, 2 : 2 + self._m] @ b.T
         if self._params["diagonal"]:
             values /= rows[:, 1:2]
         return features, values
-
-    def _check_labels(self, labels: Floats) -> None:
-        bad = ~((labels >= 0) & (labels < self._outputs) & (labels == np.floor(labels)))
-        if bad.any():
-            at = int(bad.argmax())
-            raise ValueError(
-                f"label {labels[at]:g} at position {at} is invalid: classes are 0 to {self._outputs - 1}"
-            )
-
-    def new_predictions(self, n: int) -> View:
-        """Room for the scores of n rows, one per class."""
-        return zeros((n, self._outputs))
-
-    def _learn_one(self, row: _native.Rows, label: float) -> float:
-        return Learner._learn_one(self, row, label)
 
     def _bind(self) -> _native.RowKernel:
         make = _native.shared_newton64 if self._params["dtype"] == "float64" else _native.shared_newton32

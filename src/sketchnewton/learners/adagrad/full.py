@@ -1,4 +1,4 @@
-"""AdaGrad with a full metric, and its approximations of 2016: references whose cost grows with the dimension."""
+"""AdaGrad with the full metric: the reference that the sketches approximate."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sketchnewton import _native
-from sketchnewton.core.parameters import checked_clip, checked_size
+from sketchnewton.core.parameters import checked_clip
 from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
-from sketchnewton.learners.adagrad.hadamard import hadamard_projection
 from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
 from sketchnewton.losses import Loss, get_loss
 
@@ -55,11 +54,9 @@ class DenseAdaGrad(CompositeLearner):
         classes = checked_classes(classes, loss, clip, form)
         super().__init__(clip=clip, classes=classes, form=form, **parameters)
         self._clip = checked_clip(clip)
-        outputs = classes or 1
         self._state["counts"] = zeros(2, "int64")  # rounds, dimension
-        self._state["intercept"] = zeros((outputs, 3))  # value, √Σg², −Σg
         self._state.update(self._fresh(0))
-        self._metrics: list[Metric | None] = [None] * outputs
+        self._metrics: list[Metric | None] = [None] * self.outputs
 
     @property
     def prediction_bounds(self) -> tuple[float, float]:
@@ -76,7 +73,7 @@ class DenseAdaGrad(CompositeLearner):
         """The weight of each feature: `weights[i]` belongs to feature i."""
         with self._lock:
             w: Floats = self._state["weights"].copy()
-        return w[:, 0] if self._params["classes"] is None else w
+        return w[:, 0] if self.classes is None else w
 
     @property
     def features_seen(self) -> int:
@@ -93,7 +90,7 @@ class DenseAdaGrad(CompositeLearner):
 
     def _fresh(self, d: int) -> Arrays:
         """The arrays of d features that have seen nothing."""
-        return {"weights": np.zeros((d, self._outputs)), "sums": np.zeros((d, self._outputs))}
+        return {"weights": np.zeros((d, self.outputs)), "sums": np.zeros((d, self.outputs))}
 
     @abstractmethod
     def _take(self, k: int, g: Floats) -> None:
@@ -118,10 +115,10 @@ class DenseAdaGrad(CompositeLearner):
             array[tuple(slice(n) for n in old.shape)] = old
         self._state.update(fresh)
         self._state["counts"][1] = d
-        self._metrics = [None] * self._outputs
+        self._metrics = [None] * self.outputs
 
     def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
-        scores = np.asarray(self._scores(out))
+        scores = np.asarray(out).reshape(len(out), self.outputs)
         for i in range(len(labels)):
             h = 1.0 if weights is None else float(weights[i])
             x = np.zeros(self.dimension)
@@ -131,7 +128,7 @@ class DenseAdaGrad(CompositeLearner):
                 x = np.zeros(self.dimension)
                 _native.spread_row(rows, i, x)
             scores[i] = x @ self._state["weights"] + self._state["intercept"][:, 0]
-            if self._params["classes"] is None and abs(scores[i, 0]) > self._clip:
+            if self.classes is None and abs(scores[i, 0]) > self._clip:
                 bounded = np.copysign(self._clip, scores[i, 0])
                 if h:
                     self._project(x, scores[i, 0] - bounded)
@@ -141,18 +138,18 @@ class DenseAdaGrad(CompositeLearner):
 
     def _predict(self, rows: _native.Rows, out: Vector) -> None:
         self._predict_scores(rows, out)
-        if self._params["classes"] is None:
+        if self.classes is None:
             np.clip(out, -self._clip, self._clip, out=np.asarray(out))
 
     def _predict_scores(self, rows: _native.Rows, out: Vector) -> None:
-        scores = np.asarray(self._scores(out))
+        scores = np.asarray(out).reshape(len(out), self.outputs)
         x = np.zeros(self.dimension)
         for i in range(len(out)):
             _native.spread_row(rows, i, x)
             scores[i] = x @ self._state["weights"] + self._state["intercept"][:, 0]
 
     def _slopes(self, scores: Floats, label: float, h: float) -> Floats:
-        if self._params["classes"] is None:
+        if self.classes is None:
             return h * np.atleast_1d(self.loss.derivative(scores[0], label))
         e = np.exp(scores - scores.max())
         slopes: Floats = e / e.sum()
@@ -161,7 +158,7 @@ class DenseAdaGrad(CompositeLearner):
 
     def _learn_row(self, x: Floats, slopes: Floats) -> None:
         self._state["counts"][0] += 1
-        for k in range(self._outputs):
+        for k in range(self.outputs):
             g = slopes[k] * x
             if g.any():
                 self._take(k, g)
@@ -225,7 +222,7 @@ class DenseAdaGrad(CompositeLearner):
         rounds, dimension = self._state["counts"].tolist()
         if rounds < 0 or dimension != d:
             raise ValueError("its counters contradict its arrays")
-        self._metrics = [None] * self._outputs
+        self._metrics = [None] * self.outputs
 
 
 class FullAdaGrad(DenseAdaGrad):
@@ -271,10 +268,10 @@ class FullAdaGrad(DenseAdaGrad):
         """The eigenvalues of Σggᵀ, largest first; one row per class if there are several."""
         with self._lock:
             values = np.linalg.eigvalsh(self._state["G"])[:, ::-1]
-        return np.asarray(values if self._params["classes"] else values[0], np.float64)
+        return np.asarray(values if self.classes else values[0], np.float64)
 
     def _fresh(self, d: int) -> Arrays:
-        return {**super()._fresh(d), "G": np.zeros((self._outputs, d, d))}
+        return {**super()._fresh(d), "G": np.zeros((self.outputs, d, d))}
 
     def _take(self, k: int, g: Floats) -> None:
         self._state["G"][k] += np.outer(g, g)
@@ -282,108 +279,3 @@ class FullAdaGrad(DenseAdaGrad):
     def _metric(self, k: int) -> Metric:
         values, V = np.linalg.eigh(self._state["G"][k])
         return Metric(V, None, self._composite.sigma + np.sqrt(np.maximum(values, 0.0)), np.inf)
-
-
-class _RangeFinder(DenseAdaGrad):
-    """What ADA-LR and RADAGRAD share: a metric in the range of G, found by a random projection."""
-
-    def __init__(
-        self,
-        sketch_size: int = 10,
-        eta: float = 0.1,
-        sigma: float = 1.0,
-        penalty: str | None = None,
-        penalty_strength: float = 1e-4,
-        form: str = "mirror_descent",
-        loss: str | Loss = "squared",
-        clip: float | None = None,
-        classes: int | None = None,
-        intercept: bool = False,
-        random_state: int = 0,
-    ) -> None:
-        if penalty not in (None, "l2"):
-            raise ValueError(f"penalty={penalty!r} is invalid: {type(self).__name__} knows None and 'l2'")
-        self._m = checked_size("sketch_size", sketch_size, 1)
-        self._seed = checked_size("random_state", random_state, 0)
-        super().__init__(
-            sketch_size=sketch_size,
-            eta=eta,
-            sigma=sigma,
-            penalty=penalty,
-            penalty_strength=penalty_strength,
-            l1_ratio=0.0,
-            form=form,
-            loss=loss,
-            clip=clip,
-            classes=classes,
-            intercept=bool(intercept),
-            random_state=random_state,
-        )
-        del self._params["l1_ratio"]
-
-
-class AdaLR(_RangeFinder):
-    """ADA-LR: the metric of ADA-FULL in the range of GΠ, Π a subsampled randomised Hadamard transform.
-
-    G̃ = GΠ, QR = G̃, UΣVᵀ = QᵀG, w ← w − ηV(Σ^½ + σI)⁻¹Vᵀg: no step leaves the range of V (Krummenacher et al.
-    2016, as in ADA section 2). Penalties: None or `"l2"`.
-
-    Cost per row: O(τd²) time, O(d²) memory.
-
-    >>> learner = AdaLR(2, eta=1.0)
-    >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0]).round(3).tolist()
-    [0.0, 4.545]
-    """
-
-    def _fresh(self, d: int) -> Arrays:
-        return {**super()._fresh(d), "G": np.zeros((self._outputs, d, d))}
-
-    def _take(self, k: int, g: Floats) -> None:
-        self._state["G"][k] += np.outer(g, g)
-
-    def _metric(self, k: int) -> Metric:
-        G = self._state["G"][k]
-        Q, _ = np.linalg.qr(G @ hadamard_projection(np.arange(len(G)), self._m, self._seed))
-        _, values, Vt = np.linalg.svd(Q.T @ G, full_matrices=False)
-        return Metric(Vt.T, None, self._composite.sigma + np.sqrt(values), np.inf)
-
-
-class RadaGrad(_RangeFinder):
-    """RADAGRAD: ADA-LR in linear time, with G̃ = Σg(Πᵀg)ᵀ kept as its QR factors.
-
-    With QR = G̃ updated by rank one, R = UΣWᵀ and V = QU: w ← w − ηV(Σ^½ + σI)⁻¹Vᵀg − η(g − VVᵀg); the last
-    term is a gradient step in the complement (Krummenacher et al. 2016). Penalties: None or `"l2"`.
-
-    Cost per row: O(τd + τ³) time, O(τd) memory; it does not use that rows are sparse.
-
-    >>> learner = RadaGrad(2, eta=1.0)
-    >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0]).round(3).tolist()
-    [0.0, 4.545]
-    """
-
-    _REFRESH = 256  # rounds after which Q is made orthonormal again
-
-    def _fresh(self, d: int) -> Arrays:
-        m, rows = self._m, max(d, self._m)
-        return {
-            **super()._fresh(d),
-            "Q": np.tile(np.eye(rows, m), (self._outputs, 1, 1)),
-            "R": np.zeros((self._outputs, m, m)),
-        }
-
-    def _take(self, k: int, g: Floats) -> None:
-        from scipy.linalg import qr_update  # takes longer to load than all learners
-
-        Q, R = self._state["Q"], self._state["R"]
-        u = np.zeros(Q.shape[1])
-        u[: len(g)] = g
-        used = np.flatnonzero(g)
-        v = g[used] @ hadamard_projection(used, self._m, self._seed)
-        Q[k], R[k] = qr_update(Q[k], R[k], u, v, check_finite=False)
-        if self.rows_seen % self._REFRESH == 0:
-            Q[k], R[k] = np.linalg.qr(Q[k] @ R[k])
-
-    def _metric(self, k: int) -> Metric:
-        U, values, _ = np.linalg.svd(self._state["R"][k])
-        Q = self._state["Q"][k, : self.dimension]
-        return Metric(Q, U, self._composite.sigma + np.sqrt(values), 1.0)
