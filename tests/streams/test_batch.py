@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchnewton.core.batch import Batch
@@ -44,6 +44,7 @@ def without_views(batch: Batch) -> Batch:
 ENDS = st.none() | st.integers(-15, 15)
 
 
+@settings(deadline=None)
 @given(begin=ENDS, end=ENDS, inner_begin=ENDS, inner_end=ENDS, scanned=st.booleans())
 @pytest.mark.parametrize("kind", ["arrays", "memory of a parser"])
 def test_parts_are_those_of_a_list(
@@ -80,6 +81,7 @@ def test_a_part_has_no_copy(batch: Batch) -> None:
         batch[::2]
 
 
+@settings(deadline=None)
 @given(mask=st.lists(st.booleans(), min_size=7, max_size=7))
 def test_rows_are_kept_by_a_mask(mask: list[bool], tmp_path_factory: pytest.TempPathFactory) -> None:
     for kind in ("arrays", "memory of a parser"):

@@ -24,6 +24,7 @@ from sketchnewton.streams.opening import (
     read_vw,
 )
 from sketchnewton.streams.reader import BatchReader
+from sketchnewton.streams.records import read_records
 from sketchnewton.streams.source import Source, open_source
 from sketchnewton.streams.writer import BatchWriter, open_writer
 
@@ -45,6 +46,7 @@ __all__ = [
     "open_source",
     "open_stream",
     "open_writer",
+    "read_records",
     "read_svmlight",
     "read_vw",
 ]

@@ -20,7 +20,8 @@ from sketchnewton.streams.lines import LineError, line_parser
 from sketchnewton.streams.reader import Parse, ReadOptions
 from sketchnewton.streams.writer import BatchWriter, row_fields, row_values
 
-_Pairs = list[tuple[str, Any]]
+Pairs = list[tuple[str, Any]]
+"""An object in its order; an object within it is pairs, too."""
 
 
 def jsonl_parser(options: ReadOptions) -> Parse:
@@ -30,10 +31,9 @@ def jsonl_parser(options: ReadOptions) -> Parse:
     ``city=Rome``, ``true`` as 1, ``null`` and ``false`` as nothing; an object is a namespace; a list of texts is
     a bag of words, a list of numbers has numbered features in a namespace of its own.
     """
-    columns = _with_texts(options.columns)
 
     def parse_text(text: memoryview, line: int) -> tuple[Batch, int, LineError | None]:
-        rows = _Rows(columns, options.features, options.names)
+        rows = ObjectRows.of(options)
         lines = 0
         start = 0
         error: LineError | None = None
@@ -57,13 +57,9 @@ def jsonl_parser(options: ReadOptions) -> Parse:
     return line_parser(parse_text, options)
 
 
-def _with_texts(columns: Columns) -> Columns:
-    """A column that was one of texts in the table that a model was trained on is one here."""
-    texts = [name for name, kind in columns.types if kind == "text"]
-    return columns._replace(categorical=(*columns.categorical, *texts))
-
-
 class _Mistake(Exception):
+    """A line that is not allowed: where, what was expected, and what stands there."""
+
     def __init__(self, column: int, message: str, token: bytes) -> None:
         super().__init__(message)
         self.column = column
@@ -71,26 +67,31 @@ class _Mistake(Exception):
         self.token = token
 
 
-class _Bad(Exception):
+class BadValue(Exception):
     """A value that is not allowed: what was expected, the key, and what stands there."""
 
     def __init__(self, expected: str, key: str, value: object) -> None:
         super().__init__(expected)
-        self.expected = expected
         self.key = key
         self.value = value
+        self.message = f"{expected} for '{key}'" if key else expected
+        self.token = _shown(value)
+
+
+class MissingLabel(BadValue):
+    """The first object does not have the label that was named."""
 
 
 def _no_constant(name: str) -> float:
-    raise _Bad("expected a finite number", "", name)
+    raise BadValue("expected a finite number", "", name)
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=lambda pairs: pairs, parse_constant=_no_constant)
 
 
 @dataclass
-class _Rows:
-    """Rows in the making. Each different name is hashed once, when all are there."""
+class ObjectRows:
+    """Rows in the making, of objects as pairs. Each different name is hashed once, when all are there."""
 
     columns: Columns
     features: Features
@@ -106,31 +107,48 @@ class _Rows:
     numbers: dict[str, int] = field(default_factory=dict)
     texts: dict[tuple[str, str], int] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, options: ReadOptions) -> ObjectRows:
+        """No rows yet. A column that was one of texts in the table that a model was trained on is one here."""
+        columns = options.columns
+        texts = [name for name, kind in columns.types if kind == "text"]
+        columns = columns._replace(categorical=(*columns.categorical, *texts))
+        return cls(columns, options.features, options.names)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
     def add(self, record: bytes, *, first: bool = False) -> None:
         """One line; a blank one is nothing. The `first` has to have a label that was named, be it null."""
         if not record.strip():
             return
+        try:
+            self.add_object(_decode(record), first=first)
+        except MissingLabel as bad:
+            raise _Mistake(1, bad.message, bad.token) from None
+        except BadValue as bad:
+            sought = json.dumps(bad.key, ensure_ascii=False) if bad.key else str(bad.value)
+            place = record.find(sought.encode("utf-8", "surrogatepass"))
+            raise _Mistake(1 + max(0, place), bad.message, bad.token) from None
+
+    def add_object(self, pairs: Pairs, *, first: bool = False) -> None:
+        """One object; those within it are lists of pairs, too. ``BadValue`` leaves the rows as they were."""
         kept = len(self.values)
         try:
-            pairs = _decode(record)
             if first:
                 self._check_label([key for key, _ in pairs])
             self._row(pairs)
-        except _Bad as bad:
+        except BadValue:
             del self.values[kept:], self.slots[kept:]
-            sought = json.dumps(bad.key, ensure_ascii=False) if bad.key else str(bad.value)
-            place = record.find(sought.encode("utf-8", "surrogatepass"))
-            message = f"{bad.expected} for '{bad.key}'" if bad.key else bad.expected
-            raise _Mistake(1 + max(0, place), message, _shown(bad.value)) from None
+            raise
         self.ends.append(len(self.values))
 
     def _check_label(self, keys: list[str]) -> None:
         label = self.columns.label
         if label is not None and label not in (*keys, *self.columns.optional):
-            message = f"expected the label as '{label}'{meant(label, keys)}"
-            raise _Mistake(1, message, ", ".join(keys).encode("utf-8", "surrogatepass"))
+            raise MissingLabel(f"expected the label as '{label}'{meant(label, keys)}", "", ", ".join(keys))
 
-    def _row(self, pairs: _Pairs) -> None:
+    def _row(self, pairs: Pairs) -> None:
         columns = self.columns
         keys = {key for key, _ in pairs}
         roles = columns.label_among(keys), columns.weight_among(keys), columns.tag_among(keys)
@@ -140,20 +158,20 @@ class _Rows:
         for key, value in pairs:
             if key in roles:
                 if key in seen:
-                    raise _Bad("expected one value", key, value)
+                    raise BadValue("expected one value", key, value)
                 seen.add(key)
             if key == label_key:
                 label = math.nan if value is None else _number(key, value)
             elif key == weight_key:
                 weight = _number(key, value)
                 if weight < 0.0:
-                    raise _Bad("expected a non-negative number", key, value)
+                    raise BadValue("expected a non-negative number", key, value)
             elif key == tag_key:
                 tag = b"" if value is None else str(value).encode("utf-8", "surrogatepass")
             elif key not in columns.drop:
                 self._feature(key, value)
         if columns.weight is not None and columns.weight not in (*seen, *columns.optional):
-            raise _Bad("expected a number", columns.weight, None)
+            raise BadValue("expected a number", columns.weight, None)
         self.labels.append(label)
         self.weights.append(weight)
         self.tags.append(tag)
@@ -168,7 +186,7 @@ class _Rows:
         elif isinstance(value, list) and value and isinstance(value[0], tuple):
             for name, inner in value:
                 if isinstance(inner, list) and inner and isinstance(inner[0], tuple):
-                    raise _Bad("expected at most one level of objects", key, "{…}")
+                    raise BadValue("expected at most one level of objects", key, "{…}")
                 self._values(key, name, inner)
         else:
             self._values(*_split(key), value)
@@ -192,7 +210,7 @@ class _Rows:
             return
         for place, item in enumerate(value):
             if isinstance(item, list):
-                raise _Bad("expected a list of numbers or texts", name, "[…]")
+                raise BadValue("expected a list of numbers or texts", name, "[…]")
             if isinstance(item, str) or item is None:
                 self._one(space, name, item)
             else:
@@ -212,7 +230,7 @@ class _Rows:
             self.slots.append(self._slot(space, name))
             self.values.append(number)
 
-    def batch(self, line: int) -> Batch:
+    def batch(self, line: int | None) -> Batch:
         """All rows so far."""
         indices, entries, spaces = self._look_up()
         slots = np.array(self.slots, np.int64)
@@ -255,7 +273,7 @@ def _split(key: str) -> tuple[str, str]:
     return (space, name) if bar else ("", space)
 
 
-def _decode(record: bytes) -> _Pairs:
+def _decode(record: bytes) -> Pairs:
     try:
         text = record.decode()
     except UnicodeDecodeError as error:
@@ -280,26 +298,29 @@ def _decode(record: bytes) -> _Pairs:
     if end != len(text):
         column = len(text[:end].encode()) + 1
         raise _Mistake(column, "expected the end of the line after the object", text[end:].encode())
-    pairs: _Pairs = value
+    pairs: Pairs = value
     return pairs
 
 
 def _number(key: str, value: object) -> float:
     if not isinstance(value, int | float):
-        raise _Bad("expected a number", key, value)
+        raise BadValue("expected a number", key, value)
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise _Bad("expected a finite number", key, value)
+        raise BadValue("expected a finite number", key, value)
     return number
 
 
 def _shown(value: object) -> bytes:
     if value is None:
         return b"null"
-    return str(value)[:80].encode("utf-8", "surrogatepass")
+    try:
+        return str(value)[:80].encode("utf-8", "surrogatepass")
+    except ValueError:
+        return b"an integer of thousands of digits"
 
 
 class JsonLinesWriter(BatchWriter):

@@ -50,6 +50,18 @@ def npz_parser(options: ReadOptions) -> Parse:
     return parse
 
 
+def rows_at_a_time(columns: int) -> int:
+    """How many rows of a dense array make a batch."""
+    return max(1, min(ROWS, _CELLS // max(1, columns)))
+
+
+def sparse_rows(block: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], ...]:
+    """The CSR arrays of dense rows."""
+    filled = block != 0.0
+    indptr = np.concatenate(([0], np.cumsum(filled.sum(axis=1, dtype=np.int64))))
+    return indptr, np.nonzero(filled)[1].astype(np.int64), block[filled]
+
+
 class _Array:
     """One array of the archive, read in order and in parts."""
 
@@ -132,13 +144,10 @@ class _Archive:
 
     def _dense(self, array: _Array) -> Iterator[tuple[npt.NDArray[np.int64], ...]]:
         rows, columns = array.shape
-        step = max(1, min(ROWS, _CELLS // max(1, columns)))
+        step = rows_at_a_time(columns)
         for start in range(0, rows, step):
             count = min(step, rows - start)
-            block = array.take(count * columns).reshape(count, columns).astype(np.float64)
-            filled = block != 0.0
-            indptr = np.concatenate(([0], np.cumsum(filled.sum(axis=1, dtype=np.int64))))
-            yield indptr, np.nonzero(filled)[1].astype(np.int64), block[filled]
+            yield sparse_rows(array.take(count * columns).reshape(count, columns).astype(np.float64))
 
     def _sparse(
         self, offsets: _Array, indices: _Array, data: _Array
