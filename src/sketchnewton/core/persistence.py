@@ -27,7 +27,7 @@ HOMES: dict[str, str] = {
     "InvariantNewton": "learners.newton.invariant",
     "NewtonBank": "learners.newton.bank",
     "OneVsAll": "learners.multiclass",
-    "OnlineGradient": "learners.newton.sketched",
+    "OnlineGradient": "learners.newton.online_gradient",
     "RadaGrad": "learners.adagrad.low_rank",
     "SharedNewton": "learners.newton.shared",
     "SketchedAdaGrad": "learners.adagrad.sketched",

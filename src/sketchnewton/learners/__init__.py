@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from sketchnewton.learners.newton.bank import NewtonBank
     from sketchnewton.learners.newton.full import FullNewton
     from sketchnewton.learners.newton.invariant import InvariantNewton
+    from sketchnewton.learners.newton.online_gradient import OnlineGradient
     from sketchnewton.learners.newton.shared import SharedNewton
-    from sketchnewton.learners.newton.sketched import OnlineGradient, SketchedNewton
+    from sketchnewton.learners.newton.sketched import SketchedNewton
 
 # Imported on first use: a command needs one or two of them, and starting must be quick.
 _HOME = {
@@ -32,7 +33,7 @@ _HOME = {
     "Learner": "base",
     "NewtonBank": "newton.bank",
     "OneVsAll": "multiclass",
-    "OnlineGradient": "newton.sketched",
+    "OnlineGradient": "newton.online_gradient",
     "RadaGrad": "adagrad.low_rank",
     "SharedNewton": "newton.shared",
     "SketchedAdaGrad": "adagrad.sketched",

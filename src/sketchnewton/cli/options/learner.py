@@ -19,6 +19,7 @@ from sketchnewton.cli.options.types import (
     finite,
     oja_rate,
 )
+from sketchnewton.core.sketch_kinds import SKETCHES, TABLE
 
 __all__ = ["DEFAULT_LEARNERS", "LEARNERS", "LEARNER_OPTIONS", "ONLY_WITH_SKETCH", "add_learner_options"]
 
@@ -42,15 +43,11 @@ LEARNERS = {
 # Without --learner: the first of these that takes all the options given.
 DEFAULT_LEARNERS: tuple[str, ...] = ("bank", "newton")
 
-# Options that apply to some sketches only.
+# Options that apply to some sketches only, and those sketches.
 ONLY_WITH_SKETCH = {
-    "sketch_size": ("oja", "fd", "rfd", "pfd", "rp"),
-    "beta": ("pfd",),
-    "oja_rate": ("oja",),
-    "block": ("oja",),
+    option: tuple(kind.name for kind in TABLE if option in kind.parameters)
+    for option in dict.fromkeys(option for kind in TABLE for option in kind.parameters)
 }
-
-_SKETCHES = ("oja", "fd", "rfd", "pfd", "rp", "none")
 
 _OPTIONS: dict[str, dict[str, object]] = {
     "learner": {
@@ -59,9 +56,10 @@ _OPTIONS: dict[str, dict[str, object]] = {
         + f" (default {DEFAULT_LEARNERS[0]}).",
     },
     "sketch": {
-        "choices": _SKETCHES,
-        "help": "Curvature sketch: oja (default), Frequent Directions fd, robust rfd (--alpha 0 by default), "
-        "parameterised pfd, random projection rp; none is online gradient descent.",
+        "choices": SKETCHES,
+        "help": "Curvature sketch. "
+        + "; ".join(f"{kind.name}: {kind.what}" for kind in TABLE)
+        + f" (default {SKETCHES[0]}).",
     },
     "sketch_size": {
         "type": at_least_zero,

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from sketchnewton import _native
 from sketchnewton.core.state import State, View
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
+
+
+class SketchParameters(NamedTuple):
+    """The parameters of `SketchedNewton` that are those of its sketch; each kind takes what it has a use for."""
+
+    size: int
+    dtype: str
+    beta: float = 1.0
+    oja_rate: str | float | Sequence[float] = "adaptive"
+    block: int = 1
+    seed: int = 0
 
 
 class Merged(NamedTuple):
@@ -22,13 +34,21 @@ class LearnerSketch(ABC):
     """One kind of sketch. It has no state of its own: the learner's is passed in.
 
     To add a kind: a class like this, its native twin (`native/curvature/oja.hpp` is the pattern), a binding in
-    `native/bindings/newton.cpp`, and a line in `SketchedNewton`'s table of kinds.
+    `native/bindings/newton.cpp`, and a line in `core/sketch_kinds.py`.
     """
+
+    grows_alpha: ClassVar[bool] = False
+    """Does it add to α what it loses? Then α may start at 0."""
+    random: ClassVar[bool] = False
+    """Does it depend on the seed? Then two with the same seed cannot be merged."""
 
     columns: int
     """How many of the table's columns it takes, after the weight and the scale."""
     extra: int = 0
     """How many more belong to a feature but are kept elsewhere."""
+
+    @abstractmethod
+    def __init__(self, parameters: SketchParameters) -> None: ...
 
     @abstractmethod
     def fresh(self) -> dict[str, View]:
@@ -85,6 +105,14 @@ class LearnerSketch(ABC):
     def restored(self, arrays: Arrays) -> Arrays:
         """The arrays as a kernel wants them, from what `saved` gave."""
         return arrays
+
+
+def newton_kernel(name: str, dtype: str) -> Callable[..., _native.SketchKernel]:
+    """What makes the kernel that `native/bindings/newton.cpp` calls `name`, for a table of this precision."""
+    make: Callable[..., _native.SketchKernel] = getattr(
+        _native, name + ("64" if dtype == "float64" else "32")
+    )
+    return make
 
 
 def padded4(n: int) -> int:

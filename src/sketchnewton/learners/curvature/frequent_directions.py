@@ -7,7 +7,13 @@ from typing import Any
 from sketchnewton import _native
 from sketchnewton.core.state import State, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
-from sketchnewton.learners.curvature.base import LearnerSketch, Merged, padded4
+from sketchnewton.learners.curvature.base import (
+    LearnerSketch,
+    Merged,
+    SketchParameters,
+    newton_kernel,
+    padded4,
+)
 
 GROUP, FAN = 16, 64  # of EpochState in native/curvature/epoch_maps.hpp
 GONE = 1e-13  # kGone of native/curvature/frequent.hpp
@@ -19,17 +25,20 @@ class FrequentState(LearnerSketch):
 
     Features that several gradients G since the last shrink have touched have their columns of G in `slots`.
 
-    `share` of the m directions shrink, from the smallest up (1 for FD and RFD, β for PFD); `ridge` is what α gains
-    of each shrink (½ for RFD).
+    A share of the m directions shrinks, from the smallest up (all of them but for PFD), and α gains a part of each
+    shrink (nothing but for RFD).
     """
 
-    def __init__(self, m: int, dtype: str, share: float, ridge: float) -> None:
-        self._m, self._share, self._ridge = m, share, ridge
+    _share: float = 1.0
+    _ridge: float = 0.0
+
+    def __init__(self, parameters: SketchParameters) -> None:
+        self._m = m = parameters.size
         self._q = max(m - 1, 1)  # rows of V: a shrink leaves at most m − 1
         self.columns = V + self._q
         self.extra = m
-        self._dtype = dtype
-        self._make = _native.frequent_newton64 if dtype == "float64" else _native.frequent_newton32
+        self._dtype = parameters.dtype
+        self._make = newton_kernel("frequent_newton", parameters.dtype)
 
     def fresh(self) -> dict[str, View]:
         """The small arrays of a learner that has seen nothing."""
@@ -205,3 +214,18 @@ class FrequentState(LearnerSketch):
             raise ValueError("array 'archive' has the wrong type or shape")
         room[: len(kept)] = kept
         return {**arrays, "archive": room}
+
+
+class RobustFrequentState(FrequentState):
+    """RFD: α gains half of each shrink, which halves the error."""
+
+    grows_alpha = True
+    _ridge = 0.5
+
+
+class ParameterizedFrequentState(FrequentState):
+    """PFD: of the directions only the share β shrinks, the smallest ones."""
+
+    def __init__(self, parameters: SketchParameters) -> None:
+        super().__init__(parameters)
+        self._share = parameters.beta

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sketchnewton import _native
 from sketchnewton.core.state import View
-from sketchnewton.learners.curvature.base import LearnerSketch
+from sketchnewton.learners.curvature.base import LearnerSketch, SketchParameters, newton_kernel
 
 
 class NoSketch(LearnerSketch):
@@ -12,8 +12,8 @@ class NoSketch(LearnerSketch):
 
     columns = 0
 
-    def __init__(self, dtype: str) -> None:
-        self._make = _native.newton64 if dtype == "float64" else _native.newton32
+    def __init__(self, parameters: SketchParameters) -> None:
+        self._make = newton_kernel("newton", parameters.dtype)
 
     def fresh(self) -> dict[str, View]:
         """Nothing."""

@@ -9,17 +9,25 @@ from typing import Any
 from sketchnewton import _native
 from sketchnewton.core.state import State, View, filled, zeros
 from sketchnewton.core.types import Floats, Integers, NDArray, np
-from sketchnewton.learners.curvature.base import LearnerSketch, Merged, padded4, recent_fits, reserve_recent
+from sketchnewton.learners.curvature.base import (
+    LearnerSketch,
+    Merged,
+    SketchParameters,
+    newton_kernel,
+    padded4,
+    recent_fits,
+    reserve_recent,
+)
 
 
 class OjaSketchState(LearnerSketch):
     """S = (tΛ)^½ V with V = FZ; the table's columns hold Z, and in block form the rows that wait."""
 
-    def __init__(self, m: int, dtype: str, rate: str | float | Sequence[float], block: int) -> None:
-        self._m, self._block = m, block
-        self._rate = _rates(rate, m)
+    def __init__(self, parameters: SketchParameters) -> None:
+        self._m, self._block = m, block = parameters.size, parameters.block
+        self._rate = _rates(parameters.oja_rate, m)
         self.columns = m + (block if block > 1 else 0)
-        self._make = _native.oja_newton64 if dtype == "float64" else _native.oja_newton32
+        self._make = newton_kernel("oja_newton", parameters.dtype)
 
     def fresh(self) -> dict[str, View]:
         """The small arrays of a learner that has seen nothing."""

@@ -7,16 +7,24 @@ from typing import Any
 from sketchnewton import _native
 from sketchnewton.core.state import State, View, zeros
 from sketchnewton.core.types import Floats, Integers, NDArray, np
-from sketchnewton.learners.curvature.base import LearnerSketch, Merged, padded4
+from sketchnewton.learners.curvature.base import (
+    LearnerSketch,
+    Merged,
+    SketchParameters,
+    newton_kernel,
+    padded4,
+)
 
 
 class ProjectionState(LearnerSketch):
     """S = Σ ρ_t ĝ_tᵀ with ρ_t ~ N(0, I/m) drawn from (seed, t); the table's columns hold S itself."""
 
-    def __init__(self, m: int, dtype: str, seed: int) -> None:
-        self._m, self._seed = m, seed
-        self.columns = m
-        self._make = _native.projection_newton64 if dtype == "float64" else _native.projection_newton32
+    random = True
+
+    def __init__(self, parameters: SketchParameters) -> None:
+        self._m, self._seed = parameters.size, parameters.seed
+        self.columns = self._m
+        self._make = newton_kernel("projection_newton", parameters.dtype)
 
     def fresh(self) -> dict[str, View]:
         """The small arrays of a learner that has seen nothing."""

@@ -9,7 +9,7 @@ from sketchnewton.core.parameters import checked, checked_clip, checked_dtype, c
 from sketchnewton.core.state import Buffers, filled, zeros
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
-from sketchnewton.learners.curvature.base import padded4
+from sketchnewton.learners.curvature.base import SketchParameters, padded4
 from sketchnewton.learners.curvature.oja import OjaSketchState
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
@@ -74,7 +74,7 @@ class SharedNewton(ClassLearner, TableLearner):
                 "squared, logistic or squared_hinge"
             )
         given = 0.0 if alpha is None else checked("alpha", alpha, positive=True)
-        self._sketch = OjaSketchState(m, checked_dtype(dtype), "adaptive", 1)
+        self._sketch = OjaSketchState(SketchParameters(m, checked_dtype(dtype)))
         self._state.update(self._sketch.fresh() | {"c": zeros((self.outputs, padded4(m)))})
         self._state["alpha"] = filled([1.0 if alpha is None and diagonal else given])
         self._state["intercepts"] = zeros(self.outputs)

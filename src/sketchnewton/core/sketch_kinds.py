@@ -1,0 +1,41 @@
+"""The table of sketches inside learners: what they are called, which class each is, which parameters it has.
+
+Nothing here imports what it names: choices on the command line, documentation and tests are made from it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["BY_NAME", "SKETCHES", "TABLE", "SketchKind"]
+
+
+class SketchKind(NamedTuple):
+    """One kind; `module`, in `sketchnewton.learners.curvature`, has its class."""
+
+    name: str
+    module: str
+    class_name: str
+    what: str
+    parameters: tuple[str, ...] = ("sketch_size",)
+    """Those of `SketchedNewton` that mean something to this sketch alone, or to some sketches."""
+
+
+TABLE = (
+    SketchKind("oja", "oja", "OjaSketchState", "Oja's sketch", ("sketch_size", "oja_rate", "block")),
+    SketchKind("fd", "frequent_directions", "FrequentState", "Frequent Directions"),
+    SketchKind(
+        "rfd", "frequent_directions", "RobustFrequentState", "the same, robust (--alpha 0 by default)"
+    ),
+    SketchKind(
+        "pfd",
+        "frequent_directions",
+        "ParameterizedFrequentState",
+        "the same, parameterised",
+        ("sketch_size", "beta"),
+    ),
+    SketchKind("rp", "projection", "ProjectionState", "random projection"),
+    SketchKind("none", "none", "NoSketch", "no sketch, online gradient descent", ()),
+)
+BY_NAME = {kind.name: kind for kind in TABLE}
+SKETCHES = tuple(BY_NAME)

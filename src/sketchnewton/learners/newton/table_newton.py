@@ -1,0 +1,229 @@
+"""What online Newton learners over a feature table share: α, the problem that follows from C, merging."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+from sketchnewton import _native
+from sketchnewton.core.parameters import checked
+from sketchnewton.core.state import Buffers, State, filled
+from sketchnewton.core.types import Arrays, Floats, NDArray, np
+from sketchnewton.learners.base import first_metric
+from sketchnewton.learners.bounded import RangedLearner
+from sketchnewton.learners.curvature.base import LearnerSketch
+from sketchnewton.learners.newton.schedule import checked_curvature, checked_eta
+from sketchnewton.learners.table import union
+from sketchnewton.losses.all import Poisson
+
+FIRST_SQUARE = 0.1  # D_1 of SON §5.2
+
+
+class TableNewton(RangedLearner):
+    """An online Newton learner whose metric is αI + SᵀS, S being a sketch in the columns of the feature table.
+
+    `parameters` are those of the learner: `alpha`, `loss`, `clip`, `diagonal`, `intercept`, `dtype`, and what else
+    it has; without `curvature`, `eta` and `project`, the loss decides, and weights are projected.
+    """
+
+    _kernel: _native.SketchKernel
+
+    @abstractmethod
+    def __init__(self, sketch: LearnerSketch, /, **parameters: Any) -> None:
+        self._sketch = sketch
+        self._curvature, self._eta = parameters.get("curvature"), parameters.get("eta")
+        self._project: bool = parameters.get("project", True)
+        self._diagonal: bool = parameters["diagonal"]
+        super().__init__(columns=2 + sketch.columns, **parameters)
+        alpha, intercept = parameters["alpha"], parameters["intercept"]
+        robust = sketch.grows_alpha
+        automatic = alpha == "auto" or (alpha is None and not robust)
+        given = 0.0 if automatic or alpha is None else checked("alpha", alpha, positive=not robust)
+        bend = self._problem_now()[1]
+        self._state["intercept"] = filled([0.0, bend if intercept else 0.0])
+        # With diagonal adaptation rows have no unit, so neither has α. Robust FD grows its own.
+        self._alpha_at_start = 1.0 if automatic and self._diagonal else given
+        self._state["alpha"] = filled([self._alpha_at_start])
+        self._first_row_sets_alpha = automatic
+        self._state.update(sketch.fresh())
+        self._kernel = self._bind()
+
+    def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
+        with self._lock:
+            (weights, scales, columns), features = self._settled(), self._seen.copy()
+            values = weights + columns @ self._sketch.coefficients(self._state)
+        if self._diagonal:
+            values /= scales
+        return features, values * self._unit
+
+    @property
+    def alpha_(self) -> float:
+        """The α in force: given, taken from the first row (0 before it), or grown by shrinks (`rfd`)."""
+        return float(self._state.view("alpha")[0])
+
+    @property
+    def spectrum(self) -> Floats:
+        """The eigenvalues of the sketch SᵀS, largest first."""
+        with self._lock:
+            return self._sketch.spectrum(self._state)
+
+    @property
+    def basis(self) -> Floats:
+        """Orthonormal rows that span the sketch, computed from the feature table itself."""
+        with self._lock:
+            part = self._sketch.basis(self._state, self._settled()[2])
+            V = np.zeros((len(part), self.dimension))
+            V[:, self._seen] = part
+        return V
+
+    @property
+    def matrix(self) -> Floats:
+        """S: rows with SᵀS the sketch of Σĝĝᵀ; `matrix[:, i]` belongs to feature i."""
+        with self._lock:
+            part = self._sketch.factor(self._state, self._settled()[2])
+            S = np.zeros((len(part), self.dimension))
+            S[:, self._seen] = part
+        return S
+
+    @property
+    def error_bound(self) -> float | None:
+        """Certified bound of ‖Σĝĝᵀ − (SᵀS + (α − α₀)I)‖₂: the running sum of shrinks, half of it for `rfd`,
+        and an allowance for the rounding of the table.
+
+        None for sketches that have no such certificate.
+        """
+        with self._lock:
+            return self._sketch.error_bound(self._state)
+
+    def _check_mergeable(self, other: Self) -> None:
+        super()._check_mergeable(other)
+        seed = self._params.get("random_state")
+        if self._sketch.random and other._params.get("random_state") == seed:
+            raise ValueError(
+                f"cannot merge two random projections of random_state={seed}: each learner needs its own"
+            )
+
+    def _merged(self, other: Self) -> Arrays:
+        """(Σ A_i') w = Σ A_i' w_i, with A_i' = S_iᵀS_i + a_i I, where α is shared out by rows seen."""
+        rounds = self.rows_seen + other.rows_seen
+        robust = self._sketch.grows_alpha
+        sides = [self, other]
+        known = np.array([side.rows_seen if robust or side.alpha_ > 0 else 0 for side in sides])
+        share = known / max(known.sum(), 1)
+        base = np.array([side._first_alpha() for side in sides])
+        a = base * share + (np.array([side.alpha_ for side in sides]) - base)
+
+        features, *places = union(self._seen, other._seen)
+        scale, w, S = _aligned(sides, len(features), places)
+        _, sizes, V = np.linalg.svd(np.vstack(S), full_matrices=False)
+        rank = np.count_nonzero(sizes > 1e-13 * sizes.max(initial=0.0))
+        squares, V = sizes[:rank] ** 2, V[:rank]
+        inside = [V @ part for part in w]
+        outside = [part - known @ V for part, known in zip(w, inside, strict=True)]
+        pull = sum(
+            (a[i] * inside[i] + (S[i] @ V.T).T @ ((S[i] @ V.T) @ inside[i]) for i in range(2)), np.zeros(rank)
+        )
+        rest = a / a.sum() if a.sum() > 0 else share
+        weights = (pull / (a.sum() + squares)) @ V + rest[0] * outside[0] + rest[1] * outside[1]
+
+        merged = self._sketch.merged(self._state, other._state, S, float(a.sum()))
+        rows = np.zeros((len(features), self._table.width))
+        rows[:, 0], rows[:, 1], rows[:, 2 : 2 + self._sketch.columns] = weights, scale, merged.columns
+        return {
+            "counts": np.array([rounds, len(features), max(self.dimension, other.dimension)]),
+            "intercept": self._merged_intercept(other, share),
+            "alpha": np.array([merged.alpha]),
+            **State(self._sketch.saved(merged.state)).arrays(),
+            "features": features,
+            "table": rows.astype(self._table.dtype),
+        }
+
+    def _first_alpha(self) -> float:
+        """α without what it has gained, which is curvature."""
+        if not self._sketch.grows_alpha:
+            return self.alpha_
+        if self._first_row_sets_alpha:
+            return max(self.alpha_ - self._sketch.ridge(self._state), 0.0)
+        return float(self._params.get("alpha") or 0.0)
+
+    def _merged_intercept(self, other: Self, share: Floats) -> Floats:
+        """A block of the metric of its own, one number wide."""
+        fresh = self._problem_now()[1] if self._params["intercept"] else 0.0
+        if fresh == 0:
+            return np.zeros(2)
+        values, metrics = np.array([self._state["intercept"], other._state["intercept"]]).T
+        known = metrics - fresh + share * fresh
+        return np.array([known @ values / known.sum(), known.sum()])
+
+    def _settled(self) -> tuple[Floats, Floats, Floats]:
+        """Weights, scales and sketch columns of the features seen, up to date."""
+        width = self._table.width
+        rows = np.empty((len(self._seen), width + self._sketch.extra), self._table.dtype)
+        self._kernel.settled(rows)
+        own = [*range(2, 2 + self._sketch.columns), *range(width, width + self._sketch.extra)]
+        return rows[:, 0].astype(np.float64), rows[:, 1].astype(np.float64), rows[:, own].astype(np.float64)
+
+    def _problem_now(self, clip: float | None = None) -> tuple[_native.Problem, float]:
+        """The loss with the constants that follow from the bound C, and the metric of a first step."""
+        C, loss = self.bound / self._unit, self._kernel_loss
+        sigma = checked_curvature(self._curvature, loss, C)
+        schedule = checked_eta(self._eta, loss, C, sigma)
+        reach = C if clip is None else clip
+        problem = _native.problem(loss.code, loss.parameter, reach, sigma, *schedule, project=self._project)
+        bend = first_metric(loss, C, sigma + schedule.first)
+        if self._ranged and isinstance(self.loss, Poisson):
+            bend *= min(math.exp(C), 1e100)  # counts as large as the bound allows
+        return problem, bend
+
+    def _bind(self, clip: float | None = None) -> _native.SketchKernel:
+        problem, bend = self._problem_now(clip)
+        first_alpha = bend if self._first_row_sets_alpha else 0.0
+        return self._sketch.kernel(problem, first_alpha, self._diagonal, self._views())
+
+    def _widen(self, bound: float) -> None:
+        first = self._state["range"][1] == 0
+        super()._widen(bound)
+        if first:  # all targets were the same, so nothing has moved: the metric starts at the right scale
+            bend = self._problem_now()[1]
+            self._state["intercept"][1] = bend if self._params["intercept"] else 0.0
+            self._state["alpha"][0] = self._alpha_at_start
+
+    def _reserve(self, largest: int, widest: int) -> None:
+        if self._sketch.reserve(self._state, max(largest + 1, self._table.capacity), widest):
+            self._kernel = self._bind()
+        super()._reserve(largest, widest)
+
+    def _all_arrays(self) -> Buffers:
+        return {**super()._all_arrays(), **self._sketch.saved(self._state)}
+
+    def _restore(self, arrays: Arrays) -> None:
+        arrays = self._sketch.restored(arrays)
+        for name in ("recent", "slots", "group"):  # as long as they are needed
+            if name in self._state:
+                self._state.resize(name, len(arrays[name]), 0)
+        super()._restore(arrays)
+
+    def _counters_fit(self) -> bool:
+        columns = self._table.rows[self._seen, 2 : 2 + self._sketch.columns]
+        return super()._counters_fit() and self._sketch.fits(self._state, self._seen, columns)
+
+
+def _aligned(
+    sides: Sequence[TableNewton], count: int, places: list[NDArray[np.int64]]
+) -> tuple[Floats, list[Floats], tuple[Floats, Floats]]:
+    """The scales of the features of both, and in these scales the weights and the sketch of each."""
+    diagonal = sides[0]._diagonal
+    squares, weights, factors = np.zeros(count), [], []
+    for side, at in zip(sides, places, strict=True):
+        values, scales, columns = side._settled()
+        squares[at] += scales**2 - FIRST_SQUARE if diagonal else 0.0
+        values = values + columns @ side._sketch.coefficients(side._state)
+        S = side._sketch.factor(side._state, columns)
+        w, wide = np.zeros(count), np.zeros((len(S), count))
+        w[at], wide[:, at] = values / scales, S * scales
+        weights.append(w)
+        factors.append(wide)
+    scale = np.sqrt(squares + FIRST_SQUARE) if diagonal else np.ones(count)
+    return scale, [w * scale for w in weights], (factors[0] / scale, factors[1] / scale)
