@@ -69,24 +69,24 @@ class Learner(Persistent):
         labels = as_vector(y, "y", n)
         weights = as_weights(sample_weight, n)
         self._check_labels(labels)
-        predictions = self.new_predictions(n)
+        predictions = np.empty(self._shape(n))  # sooner made than an array over `new_predictions`
         with self._lock:
             self.reserve(rows)
             self.learn_into(predictions, rows, labels, weights)
-        return np.asarray(predictions)
+        return predictions
 
     def predict(self, X: object) -> Floats:
         """Predict each row as it stands; features never seen count as zero."""
         rows = as_rows(X)
         checked_scan(rows)
-        predictions = self.new_predictions(len(rows))
+        predictions = np.empty(self._shape(len(rows)))
         with self._lock:
             self._predict(rows, predictions)
-        return np.asarray(predictions)
+        return predictions
 
     def new_predictions(self, n: int) -> View:
         """Room for the predictions of n rows, for `learn_into`; `np.asarray` makes it an array without a copy."""
-        return zeros(n)
+        return zeros(self._shape(n))
 
     def learn_into(
         self, predictions: Vector, rows: _native.Rows, labels: Vector, weights: Vector | None = None
@@ -245,6 +245,10 @@ class Learner(Persistent):
 
     def _check_labels(self, labels: Floats) -> None:
         self.loss.check_labels(labels)
+
+    def _shape(self, n: int) -> tuple[int, ...]:
+        """Of the predictions of n rows."""
+        return (n,)
 
     @abstractmethod
     def _reserve(self, largest: int, widest: int) -> None:

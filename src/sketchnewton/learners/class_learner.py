@@ -6,7 +6,6 @@ from abc import abstractmethod
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked_size
-from sketchnewton.core.state import View, zeros
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.probabilities import softmax
@@ -34,10 +33,6 @@ class ClassLearner(Learner):
             raise AttributeError("a learner of several classes has `intercepts`")
         return float(self.intercepts[0])
 
-    def new_predictions(self, n: int) -> View:
-        """Room for the scores of n rows, one per class if there are several."""
-        return super().new_predictions(n) if self.classes is None else zeros((n, self.classes))
-
     def takes(self, label: float) -> bool:
         """Is the label one that can be learned?"""
         if self.classes is None:
@@ -53,6 +48,9 @@ class ClassLearner(Learner):
     def probabilities(self, scores: Floats) -> Floats:
         """The probability of each class, by the scores that `predict` gave."""
         return softmax(scores) if self.softmax else super().probabilities(scores)
+
+    def _shape(self, n: int) -> tuple[int, ...]:
+        return (n,) if self.classes is None else (n, self.classes)
 
     def _check_labels(self, labels: Floats) -> None:
         if self.classes is None:

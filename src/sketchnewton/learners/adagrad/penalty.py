@@ -94,10 +94,10 @@ class CompositeLearner(ClassLearner):
         """wᵀx + b for each row and class: what `predict` gives before it is clipped."""
         rows = as_rows(X)
         checked_scan(rows)
-        scores = self.new_predictions(len(rows))
+        scores = np.empty(self._shape(len(rows)))
         with self._lock:
             self._predict_scores(rows, scores)
-        return np.asarray(scores)
+        return scores
 
     @abstractmethod
     def _predict_scores(self, rows: _native.Rows, out: Vector) -> None:
