@@ -28,6 +28,16 @@ class Lanes {
       parts_[i] = places < T(count) ? parts_[i] : Part{};
     }
   }
+  // The numbers [first, last) as they are there.
+  template <int first, int last>
+  void restore(const T* from) {
+    for (int i = 0; i < kParts && i * kWidth < last; ++i) {
+      Part places;
+      for (int c = 0; c < kWidth; ++c) places[c] = static_cast<T>(i * kWidth + c);
+      const auto inside = (places >= T(first)) & (places < T(last));
+      parts_[i] = inside ? part(from, i) : parts_[i];
+    }
+  }
   void add(T scale, const T* v) {  // += scale·v
     for (int i = 0; i < kParts; ++i) parts_[i] += scale * part(v, i);
   }

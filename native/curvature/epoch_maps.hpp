@@ -172,6 +172,7 @@ class EpochMaps {
 #pragma GCC unroll 12
     for (std::int64_t k = 0; k < q; ++k) sum.add(z[k], map + k * W);
     for (std::int64_t b = 0; b < count; ++b) sum.add(g[b], gains + b * W);
+    sum.template restore<1, kHead>(row);  // what a feature waits for is not a number: infinity · 0 is NaN
     sum.store(row);
   }
 
@@ -198,7 +199,8 @@ class EpochMaps {
       for (std::int64_t c = 0; c < width; ++c) sum[c] += z[k] * map[c];
     for (std::int64_t b = 0; b < count; ++b, gains += width)
       for (std::int64_t c = 0; c < width; ++c) sum[c] += g[b] * gains[c];
-    std::copy_n(sum.data(), width, row);
+    row[0] = sum[0];  // what a feature waits for, until kHead, is not a number
+    std::copy(sum.begin() + kHead, sum.end(), row + kHead);
   }
 
   template <int W, int Q>

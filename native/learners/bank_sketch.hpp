@@ -69,7 +69,9 @@ class BankSketch {
 
   // The row waits for the epoch's end.
   void keep(const Row& row, const T* x, double xx, const double* c, double length) {
-    const std::int64_t place = s_.bank_counts[State::kFilled]++, start = s_.bank_counts[State::kEntries];
+    const std::int64_t place = s_.bank_counts[State::kFilled], start = s_.bank_counts[State::kEntries];
+    if (place >= s_.n || start + row.size() > s_.room) return;  // no state that was learned
+    ++s_.bank_counts[State::kFilled];
     s_.buffer_start[place] = start;
     s_.buffer_start[place + 1] = s_.bank_counts[State::kEntries] = start + row.size();
     std::copy_n(row.index(), row.size(), s_.buffer_index + start);

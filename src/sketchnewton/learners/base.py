@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Self
 
 from sketchnewton import _native
+from sketchnewton.core.checks import check_numbers, check_sizes
 from sketchnewton.core.persistence import Persistent, prefixed, without_prefix
 from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, Integers, np
@@ -292,6 +293,7 @@ class Learner(Persistent):
     @classmethod
     def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
         own = {name: array for name, array in arrays.items() if not name.startswith(_ATTACHED)}
+        check_sizes(header["parameters"], own)
         learner = super()._rebuilt(header, own)
         learner.attached = without_prefix(_ATTACHED, arrays)
         if not isinstance(notes := header.get("notes", {}), dict):
@@ -312,9 +314,14 @@ class Learner(Persistent):
     def _restore(self, arrays: Arrays) -> None:
         """Take over arrays of a file, each like the fresh one that it replaces."""
         for name in list(self._state):
-            if arrays[name].shape != self._state.shape(name):
+            array = arrays[name]
+            if array.shape != self._state.shape(name):
                 raise ValueError(f"array {name!r} has the wrong type or shape")
-            self._state[name] = arrays[name]
+            if not name.startswith(
+                "archive"
+            ):  # whose room is large, and which are checked as the file has them
+                check_numbers(name, array)
+            self._state[name] = array
 
 
 def first_metric(loss: Loss, clip: float, weight: float) -> float:

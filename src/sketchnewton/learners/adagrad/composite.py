@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.checks import LARGEST_COUNT, are_whole
 from sketchnewton.core.parameters import checked_clip, checked_dtype
 from sketchnewton.core.state import Vector
 from sketchnewton.core.types import Floats, Integers, np
@@ -14,6 +15,8 @@ from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_clas
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss, get_loss
+
+PART = 2**20  # kHigh of native/learners/adagrad_penalty.hpp
 
 
 class CompositeAdaGrad(CompositeLearner, TableLearner):
@@ -100,3 +103,13 @@ class CompositeAdaGrad(CompositeLearner, TableLearner):
             values = np.empty((len(features), self.outputs))
             self._kernel.weights(values)
         return features, values
+
+    def _counters_fit(self) -> bool:
+        if not super()._counters_fit():
+            return False
+        if self._params["form"] == "dual_averaging":
+            return True
+        # The round up to which a weight is known, in two parts.
+        high, low = self._table.rows[self._seen].T[2 * self.outputs :][:2].astype(np.float64)
+        whole = are_whole(high, 0, LARGEST_COUNT) and are_whole(low, 0, PART - 1)
+        return whole and bool((high * PART + low <= self.rows_seen).all())

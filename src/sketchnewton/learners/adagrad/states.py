@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.checks import are_whole, check_numbers
 from sketchnewton.core.state import State, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.curvature.base import padded4
@@ -223,13 +224,13 @@ class FrequentBasis(AdaptiveSketch):
         items = state["items"][block]
         listed = state["touched"][block]
         return bool(
-            np.isin(columns[:, 0], np.arange(items[0] + 1)).all()
-            and 0 <= rank < max(self._m, 2)
+            0 <= rank < self._m
             and 0 <= opened <= filled < self._m
             and 0 <= touched <= len(listed)
             and np.isin(listed[:touched], seen).all()
             and 0 <= items[0] < GROUP**LEVELS
             and all(items[level + 1] == items[level] // GROUP for level in range(LEVELS - 1))
+            and are_whole(columns[:, 0], 0, items[0])
             and state["a"][block] > 0
             and state["alpha"][block] >= 0
             and state["doubt"][block] >= 1
@@ -260,6 +261,7 @@ class FrequentBasis(AdaptiveSketch):
                 or kept.shape[2:] != room.shape[2:]
             ):
                 raise ValueError(f"array {name!r} has the wrong type or shape")
+            check_numbers(name, kept)
             room[:, : kept.shape[1]] = kept
         if arrays["touched"].ndim != 2 or len(arrays["touched"]) != self._blocks:
             raise ValueError("array 'touched' has the wrong type or shape")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from sketchnewton.core.checks import are_whole, check_numbers
 from sketchnewton.core.state import State, View, zeros
-from sketchnewton.core.types import Arrays, NDArray, np
+from sketchnewton.core.types import Arrays, NDArray
 
 GROUP, LEVELS = 16, 4  # of MapState in native/curvature/delayed_maps.hpp
 
@@ -32,9 +33,9 @@ class MapArrays:
         """Are the counters possible, and those of the features, `epochs`, whole numbers that have been?"""
         items = state["items"]
         return bool(
-            np.isin(epochs, np.arange(items[0] + 1)).all()
-            and 0 <= items[0] < GROUP**LEVELS
+            0 <= items[0] < GROUP**LEVELS
             and all(items[level + 1] == items[level] // GROUP for level in range(LEVELS - 1))
+            and are_whole(epochs, 0, items[0])
         )
 
     def saved(self, state: State) -> dict[str, View]:
@@ -51,5 +52,6 @@ class MapArrays:
             kept, full = arrays[name], room[name]
             if kept.dtype != full.dtype or kept.shape[1:] != full.shape[1:] or len(kept) > len(full):
                 raise ValueError(f"array {name!r} has the wrong type or shape")
+            check_numbers(name, kept)
             full[: len(kept)] = kept
         return {**arrays, **{name: room[name] for name in room if name.startswith("archive")}}

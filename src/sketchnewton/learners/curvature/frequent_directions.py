@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.checks import are_whole, check_numbers
 from sketchnewton.core.state import State, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.curvature.base import (
@@ -164,7 +165,7 @@ class FrequentState(LearnerSketch):
         rank, opened, filled, met, members, recent = state["sketch_counts"]
         items = state["items"]
         return bool(
-            0 <= rank < max(self._m, 2)
+            0 <= rank < self._m
             and 0 <= opened <= filled < self._m
             and met >= 0
             and 0 <= members <= len(state["group"])
@@ -180,19 +181,21 @@ class FrequentState(LearnerSketch):
         _, _, filled, _, members, recent = state["sketch_counts"]
         now, start = state["items"][0], state["items"][1] * GROUP
         epoch, kind, value = columns[:, EPOCH], columns[:, KIND], columns[:, VALUE]
+        if not (are_whole(epoch, 0, now) and are_whole(kind, 0, (self._m + 1) * GROUP)):
+            return False
         waiting = np.isin(seen, state["group"][:members])
         first = 1 + (self._m + 1) * (now - start)  # kind of this epoch's first gradient
         slotted = np.flatnonzero(kind == first + self._m)
         single = (kind != 0) & (kind < first) & ((kind - 1) % (self._m + 1) < self._m)
         current = (kind >= first) & (kind < first + filled)
         return bool(
-            np.isin(epoch, np.arange(now + 1)).all()
-            and (epoch[~waiting] % GROUP == 0).all()
+            (epoch[~waiting] % GROUP == 0).all()
             and (epoch[~waiting] <= start).all()
             and (epoch[waiting] >= start).all()
             and np.count_nonzero(waiting) == members == len(np.unique(state["group"][:members]))
-            and (kind == kind.astype(np.int64)).all()
             and (kind[~waiting] == 0).all()
+            # else it would join the group once more
+            and ((kind[waiting] != 0) | (epoch[waiting] > start)).all()
             and ((kind == 0) | single | current | (kind == first + self._m)).all()
             and len(slotted) == recent
             and np.array_equal(np.sort(value[slotted]), np.arange(recent))
@@ -212,6 +215,7 @@ class FrequentState(LearnerSketch):
         kept, room = arrays["archive"], State({"archive": self.fresh()["archive"]})["archive"]
         if kept.dtype != room.dtype or kept.shape[1:] != room.shape[1:] or len(kept) > len(room):
             raise ValueError("array 'archive' has the wrong type or shape")
+        check_numbers("archive", kept)
         room[: len(kept)] = kept
         return {**arrays, "archive": room}
 

@@ -283,7 +283,8 @@ class NewtonBank(TableLearner):
         learned, rank, waiting, entries, labels, following, touched = its["bank_counts"].tolist()
         start, epochs = its["buffer_start"], self._table.rows[self._seen, -1]
         return bool(
-            0 <= learned <= its["counts"][0]
+            (self._table.rows[self._seen, self._scale_column] >= 1).all()  # rows that had the feature
+            and 0 <= learned <= its["counts"][0]
             and 0 <= rank <= m
             and 0 <= waiting < max(BUFFER * m, 1)
             and entries == len(its["buffer_index"]) == len(its["buffer_value"])

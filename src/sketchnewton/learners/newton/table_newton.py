@@ -19,6 +19,7 @@ from sketchnewton.learners.table import union
 from sketchnewton.losses.all import Poisson
 
 FIRST_SQUARE = 0.1  # D_1 of SON §5.2
+LEAST_SCALE, LARGEST_SCALE = 0.99 * math.sqrt(FIRST_SQUARE), 1e150
 
 
 class TableNewton(RangedLearner):
@@ -207,7 +208,12 @@ class TableNewton(RangedLearner):
 
     def _counters_fit(self) -> bool:
         columns = self._table.rows[self._seen, 2 : 2 + self._sketch.columns]
-        return super()._counters_fit() and self._sketch.fits(self._state, self._seen, columns)
+        scales = self._table.rows[self._seen, 1].astype(np.float64)
+        if self._params["diagonal"]:  # roots of sums, which never fall; their squares must be in range
+            usual = ((scales >= LEAST_SCALE) & (scales <= LARGEST_SCALE)).all()
+        else:
+            usual = (scales == 1).all()
+        return bool(usual) and super()._counters_fit() and self._sketch.fits(self._state, self._seen, columns)
 
 
 def _aligned(

@@ -1,0 +1,39 @@
+"""What must hold of a model file before anything is made of it, or a kernel trusts its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sketchnewton.core.types import Array, Arrays, np
+
+LARGEST_COUNT = 2**53  # of rows, features or entries: float64 counts as far, and sums of a few stay in int64
+_FREE = 64  # sizes up to this one are harmless
+
+
+def check_numbers(name: str, array: Array) -> None:
+    """Refuse numbers that are not finite, and counts that could overflow."""
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise ValueError(f"array {name!r} is not finite")
+    elif array.size and max(-int(array.min()), int(array.max())) > LARGEST_COUNT:
+        raise ValueError(f"array {name!r} holds impossible counts")
+
+
+def check_sizes(parameters: Mapping[str, object], arrays: Arrays) -> None:
+    """Refuse sizes that the file's own arrays contradict, before memory is allocated for them.
+
+    A sketch of m directions, or a block of m rows, has a matrix of m² numbers in the file; a class has one number.
+    """
+    numbers = sum(array.size for array in arrays.values())
+    for name, power in (("sketch_size", 2), ("block", 2), ("classes", 1)):
+        size = parameters.get(name)
+        without = name == "sketch_size" and parameters.get("sketch") == "none"
+        if isinstance(size, int) and size > _FREE and size**power > numbers and not without:
+            raise ValueError(f"{name}={size} contradicts its arrays")
+    if isinstance(inner := parameters.get("parameters"), dict):  # of the learners of each class
+        check_sizes(inner, arrays)
+
+
+def are_whole(values: Array, least: int, largest: int) -> bool:
+    """Are all of them whole numbers from `least` to `largest`?"""
+    return bool(((values >= least) & (values <= largest) & (values == np.floor(values))).all())
