@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sketchnewton import sketches as sketches
     from sketchnewton import sklearn as sklearn
     from sketchnewton import streams as streams
+    from sketchnewton import testing as testing
     from sketchnewton import torch as torch
     from sketchnewton.core.persistence import load
     from sketchnewton.learners import (
@@ -65,7 +66,7 @@ __version__ = "0.1.0"
 # Imported on first use, so that `import sketchnewton` and `skn --version` stay cheap.
 _SUBPACKAGES = (
     *("eigen", "evaluation", "features", "learners", "losses"),
-    *("river", "sketches", "sklearn", "streams", "torch"),
+    *("river", "sketches", "sklearn", "streams", "testing", "torch"),
 )
 _HOME = {
     "AdaGrad": "learners",

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from sketchnewton import (
     AdaGrad,
@@ -23,8 +18,11 @@ from sketchnewton import (
     SketchedAdaGrad,
     SketchedNewton,
 )
+from sketchnewton.core.types import Floats
+from sketchnewton.testing.learners import assert_same_state, state
+from sketchnewton.testing.rows import batches, sparse_stream
 
-Floats = NDArray[np.float64]
+__all__ = ["DENSE", "LEARNERS", "Floats", "assert_same_state", "batches", "sparse_stream", "state"]
 
 LEARNERS: dict[str, Callable[[], Learner]] = {
     "oja": lambda: SketchedNewton("oja", 5, alpha=20.0),
@@ -78,37 +76,3 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
 
 DENSE = {"ada-full", "ada-lr", "radagrad"}
 """Learners whose cost per row grows with the dimension: they get shorter streams of fewer features."""
-
-
-def sparse_stream(
-    rounds: int, d: int = 300, non_zeros: int = 20, seed: int = 0, spread: float = 10.0
-) -> tuple[Floats, Floats]:
-    """Dense arrays of sparse rows, scales of features spread over a factor, labels ±1 from a linear rule."""
-    rng = np.random.default_rng(seed)
-    X = np.zeros((rounds, d))
-    columns = np.argsort(rng.random((rounds, d)), axis=1)[:, :non_zeros]
-    X[np.arange(rounds)[:, None], columns] = rng.standard_normal((rounds, non_zeros))
-    X *= np.geomspace(1, spread, d) / np.sqrt(spread)
-    y = np.sign(X @ rng.standard_normal(d) + 0.3 * rng.standard_normal(rounds))
-    return X, y
-
-
-def state(learner: Learner) -> dict[str, NDArray[Any]]:
-    """All arrays of a learner, as a model file would hold them."""
-    return {name: np.asarray(array) for name, array in learner._all_arrays().items()}
-
-
-def assert_same_state(a: Learner, b: Learner) -> None:
-    left, right = state(a), state(b)
-    assert left.keys() == right.keys()
-    for name, array in left.items():
-        if name == "recent":  # room for the rows of a block, as much as was needed
-            used = left["sketch_counts"][-1]
-            assert used == right["sketch_counts"][-1]
-            np.testing.assert_array_equal(array[:used], right[name][:used])
-        else:
-            np.testing.assert_array_equal(array, right[name], err_msg=name)
-
-
-def batches(X: Floats, y: Floats, size: int) -> list[tuple[csr_array, Floats]]:
-    return [(csr_array(X[i : i + size]), y[i : i + size]) for i in range(0, len(y), size)]

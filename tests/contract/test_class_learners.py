@@ -10,6 +10,7 @@ import pytest
 
 from sketchnewton import AdaGrad, CompositeAdaGrad, FullAdaGrad, Learner, NewtonBank, SketchedAdaGrad, _native
 from sketchnewton.learners import ClassLearner, OneVsAll, SharedNewton
+from sketchnewton.testing import LEARNER_PROMISES, check_learner
 from tests.contract.learners import DENSE, LEARNERS, sparse_stream
 
 K = 3
@@ -28,6 +29,12 @@ CLASSES = AGAINST_THE_REST | SOFTMAX
 def classes_stream(rounds: int = 60) -> tuple[np.ndarray, np.ndarray]:
     X, _ = sparse_stream(rounds, d=20, non_zeros=5)
     return X, (X @ np.eye(20)[:, :K]).argmax(axis=1).astype(float)
+
+
+@pytest.mark.parametrize("promise", LEARNER_PROMISES)
+@pytest.mark.parametrize("name", sorted(CLASSES.keys() - {"ada-full"}))  # which is slow
+def test_promise(name: str, promise: str) -> None:
+    check_learner(CLASSES[name], only=[promise])
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -11,7 +11,17 @@ import pytest
 
 import sketchnewton
 
-SUBPACKAGES = ("eigen", "evaluation", "features", "learners", "losses", "sketches", "sklearn", "streams")
+SUBPACKAGES = (
+    "eigen",
+    "evaluation",
+    "features",
+    "learners",
+    "losses",
+    "sketches",
+    "sklearn",
+    "streams",
+    "testing",
+)
 
 
 def test_subpackages_are_there_without_being_imported() -> None:

@@ -40,6 +40,11 @@ class MatrixLearner(Learner):
         """1 + the largest feature index learned from."""
         return int(self._state.view("counts")[1])
 
+    @property
+    def prediction_bounds(self) -> tuple[float, float]:
+        """The least and the largest prediction that can be made."""
+        return -self._clip, self._clip
+
     @abstractmethod
     def _fresh(self, size: int) -> Arrays:
         """The arrays of `size` coordinates that have seen nothing."""

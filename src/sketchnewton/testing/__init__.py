@@ -1,0 +1,13 @@
+"""Contract tests for those who write a learner, a sketch, a loss or a format: what our own have to pass.
+
+Each check raises AssertionError that names the promise which was broken. None of them needs a test framework;
+with one, the tables of promises give a test for each:
+
+    @pytest.mark.parametrize("promise", LEARNER_PROMISES)
+    def test_my_learner(promise):
+        check_learner(MyLearner, only=[promise])
+"""
+
+from sketchnewton.testing.learners import LEARNER_PROMISES, check_learner
+
+__all__ = ["LEARNER_PROMISES", "check_learner"]
