@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from sketchnewton import (
     CompensativeFrequentDirections,
@@ -20,8 +19,13 @@ from sketchnewton import (
     RobustFrequentDirections,
     Sketch,
 )
+from sketchnewton.core.types import Floats
+from sketchnewton.testing.matrices import SCALES, SORTS, hard_matrix, optimum, rounding, unit
+from sketchnewton.testing.sketches import Theory, Trial
 
-Matrix = NDArray[np.float64]
+__all__ = ["ALL", "CERTIFIED", "THEORY", "Matrix", "matrices", "optimum", "rounding", "trials", "unit"]
+
+Matrix = Floats
 
 CERTIFIED: dict[str, Callable[..., Any]] = {
     "fd": FrequentDirections,
@@ -37,48 +41,36 @@ ALL: dict[str, Callable[..., Sketch]] = {
     "exact": lambda m, **more: ExactCovariance(**more),
 }
 
-SCALES = (1e-150, 1e-30, 1.0, 1e30, 1e150)
+# The rows that shrink are what the guarantee's m counts; greedy has none but the last.
+THEORY = {
+    "fd": Theory(optimum, below=True, within_norm=True),
+    "rfd": Theory(lambda A, m: 0.5 * optimum(A, m), within_norm=True),
+    "cfd": Theory(optimum),
+    "pfd": Theory(lambda A, m: optimum(A, max(1, m // 2)), below=True, within_norm=True),
+    "greedy": Theory(lambda A, m: optimum(A, 1), below=True, within_norm=True),
+    "rp": Theory(),
+    "oja": Theory(within_norm=True, tolerance=1e-9),
+    "exact": Theory(lambda A, m: 0.0, below=True, within_norm=True),
+}
 
 
 @st.composite
 def matrices(draw: st.DrawFn, max_rows: int = 60, max_columns: int = 12) -> Matrix:
     """Matrices of every awkward sort: low rank, repeated and zero rows, n < m, one column, graded, tiny, huge."""
     n, d = draw(st.integers(1, max_rows)), draw(st.integers(1, max_columns))
+    return hard_matrix(
+        np.random.default_rng(draw(st.integers(0, 2**32 - 1))),
+        (n, d),
+        draw(st.sampled_from(SORTS)),
+        rank=draw(st.integers(1, d)),
+        zero_rows=draw(st.booleans()),
+        uneven_rows=draw(st.booleans()),
+        scale=draw(st.sampled_from(SCALES)),
+    )
+
+
+@st.composite
+def trials(draw: st.DrawFn, kind: str) -> Trial:
+    """One of the sketches, on matrices of every awkward sort."""
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    sort = draw(st.sampled_from(["full", "low rank", "repeated", "sparse", "graded", "integers"]))
-    A = random.standard_normal((n, d))
-    if sort == "low rank":
-        rank = draw(st.integers(1, d))
-        A = A[:, :rank] @ random.standard_normal((rank, d))
-    elif sort == "repeated":
-        A = A[random.integers(0, min(n, 3), n)]
-    elif sort == "sparse":
-        A[random.random(A.shape) < 0.8] = 0
-    elif sort == "graded":
-        A *= np.geomspace(1, 1e-9, d)
-    elif sort == "integers":
-        A = random.integers(-2, 3, (n, d)).astype(float)
-    if draw(st.booleans()):
-        A[random.random(n) < 0.3] = 0
-    scale = draw(st.sampled_from(SCALES))
-    if draw(st.booleans()):  # rows of very different size
-        A *= np.where(random.random(n) < 0.5, 1.0, 1e-6)[:, None]
-    return unit(A)[0] * scale
-
-
-def unit(A: Matrix) -> tuple[Matrix, float]:
-    """A with entries up to 1, and what it was divided by: products of the former neither overflow nor vanish."""
-    peak = float(np.abs(A).max())
-    scale = peak if peak > 0 else 1.0
-    return A / scale, scale
-
-
-def optimum(A: Matrix, m: int) -> float:
-    """The smallest ‖A − A_k‖²_F/(m − k) over k < m."""
-    squares = np.linalg.svd(A, compute_uv=False) ** 2
-    return min(float(squares[k:].sum()) / (m - k) for k in range(m))
-
-
-def rounding(A: Matrix, dtype: str = "float64") -> float:
-    """What rounding may do to AᵀA, entry sizes and number of shrinks considered."""
-    return 500 * float(np.finfo(dtype).eps) * float((A**2).sum())
+    return Trial(ALL[kind], THEORY[kind], draw(matrices()), draw(st.integers(1, 9)), random)

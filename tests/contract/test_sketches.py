@@ -14,51 +14,31 @@ from sketchnewton import (
     ParameterizedFrequentDirections,
     RobustFrequentDirections,
 )
-from tests.contract.sketches import ALL, CERTIFIED, Matrix, matrices, optimum, rounding, unit
+from sketchnewton.testing.sketches import ROW_PROMISES, SKETCH_PROMISES, check_sketch
+from tests.contract.sketches import ALL, CERTIFIED, THEORY, Matrix, matrices, rounding, trials, unit
 from tests.oracles.frequent_directions import frequent_directions
 
 sizes = st.integers(1, 9)
-buffers = st.sampled_from([None, 1, 2, 7, 40])
-dtypes = st.sampled_from(["float64", "float32"])
 few = settings(max_examples=40, deadline=None)
 
 
-def error_matrix(sketch: object, A: Matrix, scale: float) -> Matrix:
-    """AᵀA − (BᵀB + ridge·I) for A that was divided by `scale`."""
-    B = np.asarray(sketch.matrix, np.float64) / scale
-    return A.T @ A - B.T @ B - np.eye(A.shape[1]) * (sketch.ridge / scale / scale)
-
-
-@pytest.mark.parametrize("kind", CERTIFIED)
+@pytest.mark.parametrize("promise", ROW_PROMISES)
+@pytest.mark.parametrize("kind", ALL)
 @few
-@given(A=matrices(), m=sizes, buffer=buffers, stop=st.integers(0, 60))
-def test_certificate_holds_at_any_time(kind: str, A: Matrix, m: int, buffer: int | None, stop: int) -> None:
-    sketch = CERTIFIED[kind](m, buffer_size=buffer).update(A[:stop]) if stop else CERTIFIED[kind](m)
-    sketch.update(A[stop:])
-    A, scale = unit(A)
-    E = np.linalg.eigvalsh(error_matrix(sketch, A, scale))
-    bound = sketch.error_bound / scale / scale
-    assert np.abs(E).max() <= bound + rounding(A)
-    if kind in ("fd", "pfd", "greedy"):
-        assert E.min() >= -rounding(A)
-    # The rows that shrink are what the guarantee's m counts; greedy has none but the last.
-    counted = {"pfd": max(1, m // 2), "greedy": 1}.get(kind, m)
-    assert bound <= (0.5 if kind == "rfd" else 1.0) * optimum(A, counted) + rounding(A)
-    assert len(sketch.matrix) <= max(m, 1)
+@given(data=st.data())
+def test_promise_for_rows_of_any_sort(kind: str, promise: str, data: st.DataObject) -> None:
+    ROW_PROMISES[promise](data.draw(trials(kind)))
 
 
-@pytest.mark.parametrize("kind", CERTIFIED)
-@few
-@given(A=matrices(), m=sizes)
-def test_certificate_holds_in_float32(kind: str, A: Matrix, m: int) -> None:
-    A = unit(A)[0] * 1e-15
-    sketch = CERTIFIED[kind](m, dtype="float32").update(A.astype(np.float32))
-    A, scale = unit(A)
-    slack = rounding(A, "float32")
-    assert sketch.matrix.dtype == np.float32
-    bound = sketch.error_bound / scale**2
-    assert np.abs(np.linalg.eigvalsh(error_matrix(sketch, A, scale))).max() <= bound + slack
-    assert bound <= optimum(A, {"pfd": max(1, m // 2), "greedy": 1}.get(kind, m)) + slack
+@pytest.mark.parametrize("promise", [name for name in SKETCH_PROMISES if name not in ROW_PROMISES])
+@pytest.mark.parametrize("kind", ALL)
+def test_promise(kind: str, promise: str) -> None:
+    check_sketch(ALL[kind], theory=THEORY[kind], trials=1, only=[promise])
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_only_these_have_a_certificate(kind: str) -> None:
+    assert np.isfinite(ALL[kind](3).update(np.eye(5)).error_bound) == (kind in {*CERTIFIED, "exact"})
 
 
 @pytest.mark.parametrize("kind", CERTIFIED)
@@ -78,33 +58,6 @@ def test_equals_the_papers_algorithm(kind: str, A: Matrix, m: int, buffer: int, 
         assert sketch.error_bound / scale / scale == pytest.approx(
             total / 2 if kind == "rfd" else total, abs=rounding(A)
         )
-
-
-@pytest.mark.parametrize("kind", ALL)
-@few
-@given(A=matrices(), m=sizes, dtype=dtypes)
-def test_nothing_is_ever_nan(kind: str, A: Matrix, m: int, dtype: str) -> None:
-    if dtype == "float32":
-        A = unit(A)[0] * 1e30
-    sketch = ALL[kind](m, dtype=dtype).update(A)
-    v = A[-1]
-    for value in (
-        sketch.matrix,
-        sketch.components_,
-        sketch.singular_values_,
-        sketch.explained_variance_ratio_,
-        sketch.covariance(),
-        sketch.solve(v, alpha=1.0),
-        sketch.transform(unit(A)[0]),
-        np.array([sketch.ridge, sketch.squared_norm]),
-    ):
-        assert np.isfinite(value).all()
-    assert not np.isnan(sketch.error_bound)
-    V = sketch.components_.astype(np.float64)
-    np.testing.assert_allclose(V @ V.T, np.eye(len(V)), atol=1e-5 if dtype == "float32" else 1e-9)
-    assert (np.diff(sketch.singular_values_) <= 0).all()
-    if kind not in ("rp", "cfd"):  # these two may come out above AᵀA
-        assert sketch.explained_variance_ratio_.sum() <= 1.001
 
 
 @few
@@ -192,14 +145,3 @@ def test_pfd_is_fd_at_one_and_greedy_at_the_other_end(A: Matrix, m: int) -> None
 
     same(ParameterizedFrequentDirections(m, beta=1.0), FrequentDirections(m))
     same(ParameterizedFrequentDirections(m, beta=1e-9), GreedyDirections(m))
-
-
-@pytest.mark.parametrize("kind", CERTIFIED)
-@few
-@given(A=matrices(max_columns=6), m=st.integers(7, 9))
-def test_a_sketch_larger_than_the_rank_is_exact(kind: str, A: Matrix, m: int) -> None:
-    sketch = CERTIFIED[kind](m).update(A)
-    A, scale = unit(A)
-    B = sketch.matrix / scale
-    np.testing.assert_allclose(B.T @ B, A.T @ A, atol=rounding(A))
-    assert sketch.error_bound / scale / scale <= rounding(A)

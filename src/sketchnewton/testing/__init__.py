@@ -9,5 +9,6 @@ with one, the tables of promises give a test for each:
 """
 
 from sketchnewton.testing.learners import LEARNER_PROMISES, check_learner
+from sketchnewton.testing.sketches import SKETCH_PROMISES, Theory, check_sketch
 
-__all__ = ["LEARNER_PROMISES", "check_learner"]
+__all__ = ["LEARNER_PROMISES", "SKETCH_PROMISES", "Theory", "check_learner", "check_sketch"]
