@@ -6,42 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from sketchnewton.streams import Batch, ParseError, hash_feature, open_stream
+from sketchnewton.streams import Batch, hash_feature, open_stream
+from sketchnewton.testing.readers import Row, rows_of
+from sketchnewton.testing.readers import drain as drained
 
-Row = tuple[str, float, float, bytes, dict[int, float]]
-
-
-def rows_of(batches: list[Batch]) -> list[Row]:
-    """All rows, exactly; features of one index are added up."""
-    rows: list[Row] = []
-    for batch in batches:
-        for i, label in enumerate(batch.labels.tolist()):
-            features: dict[int, float] = {}
-            for k in range(batch.indptr[i], batch.indptr[i + 1]):
-                features[int(batch.indices[k])] = features.get(int(batch.indices[k]), 0.0) + float(
-                    batch.data[k]
-                )
-            rows.append(
-                (
-                    repr(label),
-                    1.0 if batch.weights is None else float(batch.weights[i]),
-                    0.0 if batch.base is None else float(batch.base[i]),
-                    b"" if batch.tags is None else batch.tags[i],
-                    features,
-                )
-            )
-    return rows
+__all__ = ["CSV", "drain", "hashed", "make_rows", "rows_of"]
 
 
 def drain(path: Path | str | list[str], **options: object) -> tuple[list[Row], str]:
     """All rows that arrive, and the error at the end."""
-    batches = []
-    try:
-        for batch in open_stream(path, **options):  # type: ignore[arg-type]
-            batches.append(batch)
-    except ParseError as error:
-        return rows_of(batches), str(error)
-    return rows_of(batches), ""
+    return drained(open_stream(path, **options))  # type: ignore[arg-type]
 
 
 def make_rows(seed: int, count: int, *, weights: bool, tags: bool, labels: bool = True) -> Batch:

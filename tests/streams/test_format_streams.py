@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import itertools
 import json
 import lzma
-import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +24,7 @@ from sketchnewton.streams import (
     open_stream,
     open_writer,
 )
+from sketchnewton.testing.readers import piped
 from tests.streams.format_support import CSV, drain, make_rows
 
 if sys.version_info >= (3, 14):
@@ -118,22 +116,8 @@ def test_pieces_of_a_pipe_change_no_row(
     path = tmp_path_factory.getbasetemp() / f"whole.{format}"
     path.write_bytes(PIPED[format])
     text = gzip.compress(PIPED[format]) if packed else PIPED[format]
-    source, target = os.pipe()
-
-    def write() -> None:
-        with open(target, "wb", buffering=0) as pipe:
-            sizes = itertools.cycle(pieces)
-            at = 0
-            while at < len(text):
-                at += pipe.write(text[at : at + next(sizes)]) or 0
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        assert drain(f"/dev/fd/{source}", format=format) == drain(path)
-    finally:
-        writer.join()
-        os.close(source)
+    with piped(text, pieces) as pipe:
+        assert drain(pipe, format=format) == drain(path)
 
 
 @settings(max_examples=50, deadline=None)

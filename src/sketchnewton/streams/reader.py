@@ -7,7 +7,7 @@ import queue
 import stat
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sketchnewton.core.batch import Batch, ParseError
@@ -120,7 +120,7 @@ class _Inputs:
         self._cancelled = False
         self._lock = threading.Lock()  # between opening the next and cancelling
 
-    def steps(self, parse: Parse, policy: ErrorPolicy) -> Iterator[_Step]:
+    def steps(self, parse: Parse, policy: ErrorPolicy) -> Generator[_Step]:
         """All batches; having none at all is an error."""
         first = self.source.name
         empty = True
@@ -172,7 +172,7 @@ def _size(path: str) -> int | None:
 class _Direct:
     """Reads when asked."""
 
-    def __init__(self, inputs: _Inputs, steps: Iterator[_Step]) -> None:
+    def __init__(self, inputs: _Inputs, steps: Generator[_Step]) -> None:
         self._inputs = inputs
         self._steps = steps
 
@@ -180,6 +180,7 @@ class _Direct:
         return next(self._steps)
 
     def close(self) -> None:
+        self._steps.close()  # a parser of archives has files of its own
         self._inputs.close()
 
 

@@ -9,6 +9,18 @@ with one, the tables of promises give a test for each:
 """
 
 from sketchnewton.testing.learners import LEARNER_PROMISES, check_learner
+from sketchnewton.testing.losses import LOSS_PROMISES, check_loss
+from sketchnewton.testing.readers import READER_PROMISES, check_reader
 from sketchnewton.testing.sketches import SKETCH_PROMISES, Theory, check_sketch
 
-__all__ = ["LEARNER_PROMISES", "SKETCH_PROMISES", "Theory", "check_learner", "check_sketch"]
+__all__ = [
+    "LEARNER_PROMISES",
+    "LOSS_PROMISES",
+    "READER_PROMISES",
+    "SKETCH_PROMISES",
+    "Theory",
+    "check_learner",
+    "check_loss",
+    "check_reader",
+    "check_sketch",
+]
