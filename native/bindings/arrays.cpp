@@ -17,10 +17,13 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "bindings/array.hpp"
 #include "bindings/module.hpp"
+#include "core/labels.hpp"
 #include "core/losses.hpp"
 
 namespace skn {
@@ -121,12 +124,56 @@ std::tuple<std::vector<double>, double, double, bool> look(const ConstDoubles& v
   return {few, least, largest, true};
 }
 
-// +1 for each label that is `positive`, -1 for the others.
-nb::object signs(const ConstDoubles& labels, double positive) {
-  const nb::object made = zeros_of<double>({labels.size()});
+// The labels as the learner gets them (the same array if that is as they are), and the rows whose label is
+// unfit.
+std::tuple<nb::object, std::vector<std::int64_t>> code(LabelRule& rule, const nb::object& given) {
+  const auto labels = nb::cast<ConstDoubles>(given);
+  if (auto* const classes = std::get_if<ClassLabels>(&rule))
+    classes->learn_zero(labels.data(), labels.size());
+  auto unfit = unfit_rows(rule, labels.data(), labels.size());
+  if (keeps_labels(rule)) return {given, std::move(unfit)};
+  nb::object made = zeros_of<double>({labels.size()});
   double* const out = nb::cast<nb::ndarray<double, nb::ndim<1>, nb::c_contig>>(made).data();
-  for (std::size_t i = 0; i < labels.size(); ++i) out[i] = labels.data()[i] == positive ? 1.0 : -1.0;
-  return made;
+  code_labels(rule, labels.data(), labels.size(), out);
+  return {std::move(made), std::move(unfit)};
+}
+
+std::optional<bool> zero(const LabelRule& rule) {
+  const auto* const classes = std::get_if<ClassLabels>(&rule);
+  if (classes == nullptr || classes->zero < 0) return std::nullopt;
+  return classes->zero == 1;
+}
+
+void bind_labels(nb::module_& m) {
+  using Rule = LabelRule;
+  nb::class_<Rule>(m, "LabelRule")
+      .def_static(
+          "numbers", [](double low, double high) { return Rule(NumberLabels{low, high}); }, "low"_a,
+          "high"_a)
+      .def_static("signs", [] { return Rule(SignLabels{}); })
+      .def_static(
+          "positive", [](double label) { return Rule(PositiveLabels{label}); }, "label"_a)
+      .def_static(
+          "classes",
+          [](std::int64_t count, std::optional<bool> zero) {
+            return Rule(ClassLabels{static_cast<double>(count), zero ? (*zero ? 1 : 0) : -1});
+          },
+          "count"_a, "zero"_a.none() = nb::none())
+      .def("takes", &label_fits, "label"_a)
+      .def(
+          "unfit",
+          [](const Rule& rule, const ConstDoubles& labels) {
+            return unfit_rows(rule, labels.data(), labels.size());
+          },
+          "labels"_a, "The rows whose label does not fit.")
+      .def("code", &code, "labels"_a, "(what the learner gets, rows whose label does not fit)")
+      .def_prop_ro("zero", &zero, "Are classes counted from 0? None if that is not known.");
+}
+
+nb::tuple losses() {
+  nb::list names;
+  for (const auto& [name, parameter] : loss_names) names.append(nb::make_tuple(name, parameter));
+  return nb::tuple(names);
 }
 
 // Adds rows, first to last, to the sums of a progressive score; and says whether all labels are -1 or +1.
@@ -159,9 +206,10 @@ void bind_arrays(nb::module_& m) {
   m.def("not_finite", &not_finite, "values"_a, "Where the first one is; -1 if there is none.");
   m.def("negative", &negative, "values"_a, "Where the first one is, or the first NaN; -1 if there is none.");
   m.def("look", &look, "values"_a, "(the first three that differ, least, largest, all finite)");
-  m.def("signs", &signs, "labels"_a, "positive"_a, "+1 where the label is that one, else -1.");
   m.def("add_losses", &add_losses, "code"_a, "parameter"_a, "predictions"_a, "labels"_a, "weights"_a.none(),
         "losses"_a, "mistakes"_a, "weight"_a);
+  m.attr("LOSSES") = losses();  // name and, if it has one, name of the parameter
+  bind_labels(m);
 }
 
 }  // namespace skn

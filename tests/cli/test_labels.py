@@ -10,7 +10,7 @@ import pytest
 
 import sketchnewton
 from sketchnewton.cli.main import main
-from sketchnewton.cli.train.labels import LabelWatch
+from sketchnewton.model.target import LabelWatch
 from tests.cli.support import svmlight_lines, write_rows
 
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sketchnewton.evaluation import ClassScore, ProgressiveScore, Report, progressive
-from sketchnewton.losses.all import Squared, get_loss
+from sketchnewton.losses import get_loss
+from sketchnewton.losses.squared import Squared
 
 
 @dataclass

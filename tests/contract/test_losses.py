@@ -13,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sketchnewton import _native
-from sketchnewton.losses.all import LOSSES, Huber, Quantile, get_loss
+from sketchnewton.core.names import LOSS_PARAMETERS, LOSSES
+from sketchnewton.losses import get_loss, loss_class
+from sketchnewton.losses.huber import Huber
+from sketchnewton.losses.quantile import Quantile
 from sketchnewton.testing.losses import LOSS_PROMISES, assert_subgradient, check_loss, labels_within
 
-EVERY = [kind() for kind in LOSSES.values()] + [Quantile(0.9), Huber(0.3), Huber(20.0)]
+EVERY = [get_loss(name) for name in LOSSES] + [Quantile(0.9), Huber(0.3), Huber(20.0)]
 every_loss = pytest.mark.parametrize("loss", EVERY, ids=lambda loss: loss.spec)
 
 
@@ -109,9 +112,16 @@ def test_every_parameter_survives_its_spec(number):
         assert get_loss(loss.spec).parameter == number
 
 
+@every_loss
+def test_the_compiled_table_has_the_name_and_the_parameter(loss):
+    assert loss.compiled
+    assert type(loss) is loss_class(loss.name)
+    assert LOSS_PARAMETERS.get(loss.name, "") == loss.parameter_name
+
+
 def test_losses_differ_by_class_and_parameter():
     assert len(set(EVERY)) == len(EVERY)
-    assert len({loss.code for loss in LOSSES.values()}) == len(LOSSES)
+    assert [get_loss(name).code for name in LOSSES] == list(range(len(LOSSES)))
     assert get_loss("huber") == Huber(1.0)
     assert get_loss("quantile") == Quantile(0.5)
 
@@ -141,7 +151,7 @@ def test_wrong_types_and_parameters_are_refused():
     with pytest.raises(TypeError, match="must be a name or a Loss"):
         get_loss(3)
     with pytest.raises(ValueError, match="takes no parameter"):
-        LOSSES["squared"](2.0)
+        loss_class("squared")(2.0)
 
 
 def test_the_kernels_refuse_an_unknown_code():
@@ -162,4 +172,4 @@ def test_a_loss_does_not_change() -> None:
 
 
 def test_annotations_can_be_evaluated() -> None:
-    assert typing.get_type_hints(type(get_loss("squared")).fits)
+    assert typing.get_type_hints(type(get_loss("squared")).check_labels)

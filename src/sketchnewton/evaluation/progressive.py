@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from sketchnewton import _native
 from sketchnewton.core.types import ArrayLike, Floats, NDArray, np
-from sketchnewton.losses import LOSSES, Loss, get_loss
+from sketchnewton.losses import Loss, get_loss
 
 __all__ = [
     "Batch",
@@ -162,7 +162,7 @@ class ProgressiveScore:
 
     def _add(self, p: Floats, y: Floats, w: Floats | None) -> None:
         """The terms of each row to the sums, one after the other."""
-        if LOSSES.get(self.loss.name) is not type(self.loss):  # somebody's own, which the core does not know
+        if not self.loss.compiled:  # somebody's own
             return self._add_terms(p, y, w)
         self._loss_sum, self._mistakes, self.weight, signs = _native.add_losses(
             self.loss.code, self.loss.parameter, p, y, w, self._loss_sum, self._mistakes, self.weight

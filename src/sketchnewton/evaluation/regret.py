@@ -25,6 +25,7 @@ from sketchnewton.core.types import Floats, Integers
 from sketchnewton.learners import FullNewton, Learner, SketchedNewton
 from sketchnewton.learners.newton.schedule import checked_eta
 from sketchnewton.losses import Loss, get_loss
+from sketchnewton.losses.base import Line
 
 __all__ = ["Comparator", "best_fixed", "regret", "regret_bound"]
 
@@ -55,8 +56,11 @@ def best_fixed(
     U, sizes, V = np.linalg.svd(rows, full_matrices=False)
     rank = int(np.count_nonzero(sizes > 1e-12 * sizes.max(initial=0.0)))
     U, sizes, V = U[:, :rank], sizes[:rank], V[:rank]
-    solve = _linear_program if loss.name in _PIECES else _barrier
-    z = solve(loss, U, labels, C, tolerance) if rank else np.zeros(0)
+    lines = loss.lines(labels)
+    if not rank:
+        z = np.zeros(0)
+    else:
+        z = _barrier(loss, U, labels, C, tolerance) if lines is None else _linear_program(lines, U, C)
     z *= min(1.0, C / max(np.abs(U @ z).max(initial=0.0), C))  # within C to the last digit
     return Comparator((z / sizes) @ V, float(loss.value(U @ z, labels).sum()))
 
@@ -265,21 +269,12 @@ def _checked_clip(clip: float | str | None) -> float:
     return float(clip)
 
 
-# Losses that are the larger of two straight lines a·p + b: (a₁, b₁), (a₂, b₂) for labels y.
-_PIECES: dict[str, Any] = {
-    "hinge": lambda y, _: ((0 * y, 0 * y), (-y, 0 * y + 1)),
-    "absolute": lambda y, _: ((0 * y + 1, -y), (0 * y - 1, y)),
-    "quantile": lambda y, tau: ((0 * y - tau, tau * y), (0 * y + 1 - tau, (tau - 1) * y)),
-}
-
-
-def _linear_program(loss: Loss, U: Floats, y: Floats, C: float, tolerance: float) -> Floats:
+def _linear_program(lines: tuple[Line, Line], U: Floats, C: float) -> Floats:
     """Minimise Σs_t with s_t above both lines, over z and s."""
     from scipy.optimize import linprog  # heavy, and seldom needed
     from scipy.sparse import block_array, csr_array, eye_array
 
     T, r = U.shape
-    lines = _PIECES[loss.name](y, loss.parameter)
     above = [[csr_array(slope[:, None] * U), -eye_array(T)] for slope, _ in lines]
     within = [[csr_array(sign * U), csr_array((T, T))] for sign in (1.0, -1.0)]
     solution = linprog(

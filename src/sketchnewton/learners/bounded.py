@@ -13,10 +13,9 @@ from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.rows import as_rows, checked_scan
 from sketchnewton.learners.table import TableLearner
-from sketchnewton.losses.all import Huber, Loss, Poisson
+from sketchnewton.losses import Loss
 
 _FREE_ROWS = 8  # in which the range may grow at will
-_SIGNS = ("logistic", "hinge", "squared_hinge")
 
 
 class RangedLearner(TableLearner):
@@ -38,7 +37,7 @@ class RangedLearner(TableLearner):
         if isinstance(clip, str):
             if clip != "auto":
                 raise ValueError(f"clip={clip!r} is invalid: must be a number, 'auto' or None")
-            if self.loss.name in _SIGNS:
+            if self.loss.sign_labels:
                 raise ValueError(
                     f"clip='auto' is invalid: {self.loss.name} loss has no targets to learn a range from"
                 )
@@ -77,7 +76,7 @@ class RangedLearner(TableLearner):
     @property
     def _kernel_loss(self) -> Loss:
         """The loss of targets divided by the unit."""
-        return Huber(self.loss.parameter / self._unit) if isinstance(self.loss, Huber) else self.loss
+        return self.loss.in_unit(self._unit)
 
     def score(self, X: object) -> Floats:
         """wᵀx + b for each row: what `predict` gives before it is clipped."""
@@ -104,7 +103,7 @@ class RangedLearner(TableLearner):
     def _widen(self, bound: float) -> None:
         """Let predictions reach `bound`, and whatever else follows from it."""
         state = self._state["range"]
-        if state[1] == 0 and _centred(self.loss):
+        if state[1] == 0 and self.loss.shift_invariant:
             state[3] = bound
         state[1] = bound
         self._kernel = self._bind()
@@ -122,7 +121,7 @@ class RangedLearner(TableLearner):
         """`_learn` for `clip="auto"`: as much at a time as the targets do not widen the range."""
         state, n = self._state["range"], len(labels)
         if (
-            n and state[2] and _needed(self.loss, shifted := labels - state[0]).max() <= state[1]
+            n and state[2] and self.loss.needed_bound(shifted := labels - state[0]).max() <= state[1]
         ):  # nothing new
             self._kernel.learn(rows, shifted / self._unit, weights, out)
             out *= self._unit
@@ -133,10 +132,11 @@ class RangedLearner(TableLearner):
         if not state[2]:
             unknown = int(counted.argmax()) + 1 if counted.any() else n
             if counted.any():
-                first = labels[unknown - 1] if self._params["intercept"] and _centred(self.loss) else 0.0
+                centred = self._params["intercept"] and self.loss.shift_invariant
+                first = labels[unknown - 1] if centred else 0.0
                 state[:3] = first, 0.0, 1.0
         shifted = labels - state[0]
-        needed = np.where(counted, _needed(self.loss, shifted), 0.0)
+        needed = np.where(counted, self.loss.needed_bound(shifted), 0.0)
         begin, window = 0, 64
         while begin < n:
             bound, end = state[1], min(begin + window, n)
@@ -151,7 +151,7 @@ class RangedLearner(TableLearner):
                 self._widen(float(needed[row]))
                 begin = row
                 continue
-            shifted[row] = _nearest(self.loss, shifted[row], bound)
+            shifted[row] = self.loss.nearest_label(shifted[row], bound)
             self._learn_part(rows, shifted, weights, out, begin, row + 1)
             room = 2.0 * bound if self.rows_seen > _FREE_ROWS else math.inf
             self._widen(min(float(needed[row]), room))
@@ -171,7 +171,7 @@ class RangedLearner(TableLearner):
         if not self._ranged:
             return super()._learn_one(row, label)
         first, bound, known, _ = self._state.view("range").tolist()
-        if known and _centred(self.loss) and abs(label - first) <= bound:
+        if known and self.loss.shift_invariant and abs(label - first) <= bound:
             unit = self._unit
             return float(super()._learn_one(row, (label - first) / unit) * unit + first)
         return Learner._learn_one(self, row, label)
@@ -192,18 +192,3 @@ class RangedLearner(TableLearner):
             return True
         state = self._state["range"]
         return bool(np.isfinite(state).all() and min(state[1], state[3]) >= 0 and state[2] in (0.0, 1.0))
-
-
-def _nearest(loss: Loss, y: float, bound: float) -> float:
-    """The target within the bound that is nearest to y."""
-    return math.copysign(bound, y) if _centred(loss) else math.exp(bound)
-
-
-def _centred(loss: Loss) -> bool:
-    """Does the loss depend on y − p alone?"""
-    return not isinstance(loss, Poisson)
-
-
-def _needed(loss: Loss, y: Floats) -> Floats:
-    """The bound C that a target needs."""
-    return np.abs(y) if _centred(loss) else np.log(np.maximum(y, math.e))

@@ -6,9 +6,10 @@ from abc import abstractmethod
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked_size
-from sketchnewton.core.types import Floats, np
+from sketchnewton.core.types import Floats
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.probabilities import softmax
+from sketchnewton.learners.rows import check_class_labels
 from sketchnewton.losses import Loss
 
 MOST_CLASSES = 100_000
@@ -37,7 +38,7 @@ class ClassLearner(Learner):
         """Is the label one that can be learned?"""
         if self.classes is None:
             return super().takes(label)
-        return 0 <= label < self.classes and label == int(label)
+        return _native.LabelRule.classes(self.classes, zero=True).takes(label)
 
     def learn_row(self, row: _native.Rows, label: float, weight: float = 1.0) -> float:
         """`learn` for a row that is in the kernels' form already; for learners of one number."""
@@ -56,12 +57,7 @@ class ClassLearner(Learner):
         if self.classes is None:
             super()._check_labels(labels)
             return
-        fits = (labels == np.floor(labels)) & (labels >= 0) & (labels < self.classes)
-        if not fits.all():
-            at = int((~fits).argmax())
-            raise ValueError(
-                f"label {labels[at]:g} at position {at} is invalid: classes are 0 to {self.classes - 1}"
-            )
+        check_class_labels(labels, self.classes)
 
 
 def checked_class_count(classes: int) -> int:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from sketchnewton.learners.base import Learner
-from sketchnewton.learners.newton.bank import LOSSES, NewtonBank
+from sketchnewton.learners.newton.bank import NewtonBank
 from sketchnewton.learners.newton.shared import SharedNewton
 from sketchnewton.learners.newton.sketched import SketchedNewton
 from sketchnewton.losses import get_loss
-
-# C of each loss where ±1 is to be predicted: squared and hinge losses want no more than the label itself.
-_CLASS_BOUND = {"logistic": 4.0}
-_CURVED = ("squared", "logistic", "squared_hinge")
 
 
 def newton_learner(
@@ -35,16 +31,16 @@ def newton_learner(
     `alpha=None` is taken from the first row, for "rfd" too.
     """
     size = _size(sketch_size)
-    name = get_loss(loss).name
+    facts = get_loss(loss)
     untuned = clip == "auto" and diagonal is None and all(value is None for value in tuning.values())
-    if sketch is None and untuned and name in LOSSES:
+    if sketch is None and untuned and facts.in_bank:
         return NewtonBank(loss=loss, intercept=intercept, dtype=dtype, **size)
-    if classes:
-        clip = _class_bound(clip, name)
+    if classes and clip == "auto":
+        clip = facts.class_bound
     if sketch == "rfd" and tuning.get("alpha") is None:
         tuning["alpha"] = "auto"
     if diagonal is None:
-        diagonal = not (classes and sketch != "none" and name in _CURVED)
+        diagonal = not (classes and sketch != "none" and facts.curved)
     return SketchedNewton(
         sketch or "oja",
         loss=loss,
@@ -78,7 +74,8 @@ def shared_learner(
             raise ValueError(
                 f"{name}={value!r} is invalid: one sketch for all classes is of rows, not of gradients"
             )
-    clip = _class_bound(clip, get_loss(loss).name)
+    if clip == "auto":
+        clip = get_loss(loss).class_bound
     return SharedNewton(
         classes, loss=loss, clip=clip, diagonal=bool(diagonal), **_size(sketch_size), **parameters
     )
@@ -86,7 +83,3 @@ def shared_learner(
 
 def _size(sketch_size: int | None) -> dict[str, Any]:
     return {} if sketch_size is None else {"sketch_size": sketch_size}
-
-
-def _class_bound(clip: object, loss: str) -> Any:
-    return _CLASS_BOUND.get(loss, 1.0) if clip == "auto" else clip

@@ -19,7 +19,7 @@ def class_probabilities(loss: Loss, scores: Floats) -> Floats:
     single = scores.shape[1] == 1
     if single:
         scores = np.hstack([-scores, scores])
-    if loss.name != "logistic":
+    if loss.link_kind != "logistic":
         return nearest_probabilities((1.0 + scores) / 2.0)
     positive = loss.link(scores)
     return positive if single else positive / positive.sum(axis=1, keepdims=True)
@@ -30,7 +30,7 @@ def class_probabilities_of_row(loss: Loss, scores: list[float]) -> list[float]:
     single = len(scores) == 1
     if single:
         scores = [-scores[0], scores[0]]
-    if loss.name != "logistic":
+    if loss.link_kind != "logistic":
         return _nearest_probabilities_of_row([(1.0 + score) / 2.0 for score in scores])
     positive = [1.0 / (1.0 + math.exp(-min(max(score, -700.0), 700.0))) for score in scores]
     total = 1.0 if single else sum(positive)

@@ -58,6 +58,12 @@ def as_vector(values: ArrayLike, name: str, length: int) -> Floats:
     return vector
 
 
+def check_class_labels(labels: Floats, classes: int) -> None:
+    """Refuse labels that are not the number of a class, 0 to `classes` − 1."""
+    for at in _native.LabelRule.classes(classes, zero=True).unfit(labels)[:1]:
+        raise ValueError(f"label {labels[at]:g} at position {at} is invalid: classes are 0 to {classes - 1}")
+
+
 def as_weights(values: ArrayLike | None, length: int) -> Floats | None:
     """View `values` as importance weights: finite and not negative; None stands for all ones."""
     if values is None:

@@ -1,5 +1,6 @@
-"""Losses of one real prediction: value, derivative, curvature, link."""
+"""Losses of one real prediction: value, derivative, curvature, link. One module each, with all its facts."""
 
-from sketchnewton.losses.all import LOSSES, Loss, get_loss
+from sketchnewton.core.names import LOSSES
+from sketchnewton.losses.base import Loss, get_loss, loss_class
 
-__all__ = ["LOSSES", "Loss", "get_loss"]
+__all__ = ["LOSSES", "Loss", "get_loss", "loss_class"]

@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, SGDClassifier, SGDRegressor
 
-# scikit-learn's name of each loss: what SGDClassifier's predict_proba and a later partial_fit go by.
-_LOSS = {
-    "logistic": "log_loss",
-    "squared": "modified_huber",  # its probabilities of two classes are (1 + score)/2 within [0, 1], as ours
-    "hinge": "modified_huber",
-    "squared_hinge": "modified_huber",
-}
+# scikit-learn's loss by the kind of link: what SGDClassifier's predict_proba and a later partial_fit go by.
+# Where the score is the answer, probabilities of two classes are (1 + score)/2 within [0, 1], as ours.
+_LOSS = {"logistic": "log_loss", "identity": "modified_huber"}
 
 
 def to_sklearn(estimator: Any) -> Any:
@@ -24,20 +20,20 @@ def to_sklearn(estimator: Any) -> Any:
     Scores and classes are the same, and so are probabilities, but for more than two classes learned with another
     loss than the logistic. A regressor's bound on predictions (`clip`) has no place there.
     """
-    loss = estimator._learners[0].loss.name
+    link = estimator._learners[0].loss.link_kind
     if hasattr(estimator, "classes_"):
-        plain = LogisticRegression() if estimator._by_softmax() else SGDClassifier(loss=_LOSS[loss])
+        plain = LogisticRegression() if estimator._by_softmax() else SGDClassifier(loss=_LOSS[link])
         plain.classes_ = estimator.classes_.copy()
     else:
         plain = SGDRegressor()
-    if loss == "poisson":  # fitted to nothing, for what fit prepares
+    if link == "log":  # fitted to nothing, for what fit prepares
         plain = PoissonRegressor().fit(np.zeros((2, estimator.n_features_in_)), [1.0, 1.0])
     plain.coef_ = estimator.coef_.copy()
     plain.intercept_ = estimator.intercept_.copy()
     plain.n_features_in_ = estimator.n_features_in_
     if hasattr(estimator, "feature_names_in_"):
         plain.feature_names_in_ = estimator.feature_names_in_.copy()
-    if loss == "poisson":
+    if link == "log":
         plain.intercept_ = plain.intercept_[0]
     else:
         plain.t_ = estimator.t_
@@ -112,12 +108,13 @@ class _Graph:
 
     def _numbers(self, estimator: Any) -> None:
         low, high = estimator._learners[0].prediction_bounds
-        poisson = estimator._learners[0].loss.name == "poisson"
+        loss = estimator._learners[0].loss
+        log = loss.link_kind == "log"
         self.constant("low", float(low))
         self.constant("high", float(high))
-        self.node("Clip", ["scores", "low", "high"], "clipped" if poisson else "variable")
-        if poisson:
-            self.constant("largest", 300.0)  # the loss goes straight from there
+        self.node("Clip", ["scores", "low", "high"], "clipped" if log else "variable")
+        if log:
+            self.constant("largest", loss.link_cap)
             self.node("Min", ["clipped", "largest"], "logarithms")
             self.node("Exp", ["logarithms"], "variable")
         self.outputs = [self._helper.make_tensor_value_info("variable", self._types.DOUBLE, [None, 1])]
@@ -142,7 +139,7 @@ class _Graph:
             scores = "both"
         self.node("ArgMax", [scores], "best", axis=1, keepdims=0)
         self.node("Gather", ["classes", "best"], "label", axis=0)
-        logistic = estimator._learners[0].loss.name == "logistic"
+        logistic = estimator._learners[0].loss.link_kind == "logistic"
         if estimator._by_softmax():
             self.node("Softmax", [scores], "probabilities", axis=1)
         else:

@@ -17,13 +17,14 @@ from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_featu
 from sketchnewton.cli.options.learner import add_learner_options
 from sketchnewton.cli.options.parser import Parser, nearest
 from sketchnewton.cli.options.types import at_least_one, finite, names
+from sketchnewton.core.names import DEFAULT_LOSS
 
 if TYPE_CHECKING:
     from sketchnewton.cli.io.data_source import Data
-    from sketchnewton.cli.train.labels import Labels
     from sketchnewton.cli.train.passes import Passes
     from sketchnewton.evaluation import ProgressiveScore
     from sketchnewton.learners import Learner
+    from sketchnewton.model.target import Target
     from sketchnewton.streams import Batch
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "Contender", "add_options", "run"]
@@ -209,13 +210,14 @@ def _compare(
     """Run all contenders over rows that are parsed once. Returns the number of rows, and a hint."""
     import tempfile
 
-    from sketchnewton.cli.train.labels import Labels, LabelWatch
     from sketchnewton.cli.train.passes import Passes
     from sketchnewton.evaluation import ProgressiveScore
     from sketchnewton.losses import get_loss
+    from sketchnewton.model.target import LabelWatch, Numbers, Signs
 
     watch, widest, rows = LabelWatch(), 0, 0
-    labels = Labels(get_loss(given.get("loss", "squared")), args.positive)
+    loss = get_loss(given.get("loss", DEFAULT_LOSS))
+    labels: Target = Numbers(loss) if args.positive is None else Signs(args.positive)
     with tempfile.TemporaryDirectory() as folder:
         passes = Passes(data, os.path.join(folder, "rows.skn-cache"), console, stop)
         for at, contender in enumerate(contenders):
@@ -228,7 +230,7 @@ def _compare(
                 continue
             console.line(f"{contender.name} ({at + 1} of {len(contenders)})")
             pupils = {value: _learner(contender, value, given) for value in contender.grid}
-            contender.scores = {value: ProgressiveScore(labels.loss) for value in pupils}
+            contender.scores = {value: ProgressiveScore(loss) for value in pupils}
             contender.seconds = dict.fromkeys(pupils, 0.0)
             rows = 0
             for batch in _rows(passes, data, labels, args.rows):
@@ -242,11 +244,11 @@ def _compare(
                     contender.scores[value].update(predictions, batch.labels, batch.weights)
             if stop.signal is not None:
                 break
-    hint = watch.two_classes() if args.positive is None and labels.loss.name == "squared" else None
+    hint = watch.two_classes() if args.positive is None and loss.name == DEFAULT_LOSS else None
     return rows, hint
 
 
-def _rows(passes: Passes, data: Data, labels: Labels, most: int | None) -> Iterator[Batch]:
+def _rows(passes: Passes, data: Data, labels: Target, most: int | None) -> Iterator[Batch]:
     from sketchnewton.cli.io.data_source import fit
 
     seen = 0

@@ -46,49 +46,52 @@ def run(args: argparse.Namespace) -> int:
     """Print the model at `args.model`."""
     import json
 
+    from sketchnewton import model_file
     from sketchnewton.cli.io.files import check_readable
     from sketchnewton.cli.pictures.spectrum import show
-    from sketchnewton.core.persistence import load
-    from sketchnewton.learners import Learner
+    from sketchnewton.cli.train.learner import labels_of
     from sketchnewton.sketches import Sketch
 
     check_readable(args.model)
-    model = load(args.model)
+    model = model_file.load(args.model)
     if isinstance(model, Sketch):
         show(args.model, model, args.json)
         return 0
-    if not isinstance(model, Learner):
-        raise CommandError(f"{args.model}: holds a {type(model).__name__}, not a learner or a sketch")
+    labels = labels_of(model).description  # refuses notes that make no sense
     facts = _facts(model, args.top)
-    print_page([json.dumps(facts)] if args.json else _page(args.model, facts))
+    print_page([json.dumps(facts)] if args.json else _page(args.model, facts, labels))
     return 0
 
 
 def _facts(learner: Learner, top: int) -> dict[str, Any]:
-    from sketchnewton.cli.train.learner import labels_of, positive_label
+    from sketchnewton.cli.train.learner import (
+        alpha_in_force,
+        class_count,
+        constants,
+        positive_label,
+    )
 
     features, weights = learner.largest_weights()
     if weights.ndim > 1:  # of each feature, the class in which it weighs most
         weights = np.take_along_axis(weights, np.abs(weights).argmax(axis=1)[:, None], axis=1)[:, 0]
     used = int(np.count_nonzero(weights))
     largest = zip(features[: min(top, used)].tolist(), weights.tolist(), strict=False)
-    labels_of(learner)  # refuses notes that make no sense
     names = _names(learner)
     return {
         "class": type(learner).__name__,
-        "classes": learner.classes,
+        "classes": class_count(learner),
         "parameters": learner.params,
-        "alpha": learner.alpha_ or None,
+        "alpha": alpha_in_force(learner),
         "positive": positive_label(learner),
         "rows_seen": learner.rows_seen,
         "unfinished": _unfinished(learner),
         "features": learner.features_seen,
         "largest_index": learner.dimension - 1 if learner.dimension else None,
         "nonzero_weights": used,
-        "intercept": learner.intercept_ if learner.classes is None else learner.intercepts.tolist(),
+        "intercept": learner.intercept_ if class_count(learner) is None else constants(learner).tolist(),
         # Where each class has a sketch of its own: all their eigenvalues together.
         "spectrum": np.sort(np.ravel(learner.spectrum))[::-1].tolist(),
-        "experts": learner.experts,
+        "experts": _experts(learner),
         "scales": _scales(learner, names),
         "largest_weights": [
             {"feature": names.get(feature, feature), "weight": weight} for feature, weight in largest
@@ -97,8 +100,21 @@ def _facts(learner: Learner, top: int) -> dict[str, Any]:
     }
 
 
+def _experts(learner: Learner) -> dict[str, float]:
+    """Of a bank: how much each expert has to say."""
+    from sketchnewton.learners import NewtonBank
+
+    if not isinstance(learner, NewtonBank):
+        return {}
+    return dict(zip(learner.expert_names, learner.expert_shares.tolist(), strict=True))
+
+
 def _scales(learner: Learner, names: dict[int, str]) -> dict[str, Any]:
-    """What features are divided by: quantiles, and the features at either end; empty if by nothing."""
+    """Of a bank: what features are divided by. Quantiles, and the features at either end."""
+    from sketchnewton.learners import NewtonBank
+
+    if not isinstance(learner, NewtonBank):
+        return {}
     features, scales = learner.sorted_scales()
     if not len(features):
         return {}
@@ -137,12 +153,10 @@ def _names(learner: Learner) -> dict[int, str]:
         raise CommandError(f"the model's names of features are damaged: {error}") from None
 
 
-def _page(path: str, facts: dict[str, Any]) -> list[str]:
-    from sketchnewton.cli.train.learner import label_coding
-
+def _page(path: str, facts: dict[str, Any], labels: str) -> list[str]:
     lines = [
         f"{path}: {facts['class']}",
-        f"  learned        {label_coding(facts['positive'], facts['classes'])}",
+        f"  learned        {labels}",
         f"  rows seen      {amount(facts['rows_seen'])}{facts['unfinished'] or ''}",
         f"  features seen  {_features(facts)}",
         f"  intercept      {' '.join(number(value) for value in np.atleast_1d(facts['intercept']).tolist())}",

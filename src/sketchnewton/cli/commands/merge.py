@@ -89,9 +89,9 @@ def _merge(mine: Sketch | Learner, theirs: Sketch | Learner) -> None:
 
 
 def _check_labels(mine: Learner, theirs: Learner) -> None:
-    from sketchnewton.cli.train.learner import label_coding, positive_label
+    from sketchnewton.cli.train.learner import labels_of
 
-    codings = [label_coding(positive_label(learner)) for learner in (mine, theirs)]
+    codings = [labels_of(learner).description for learner in (mine, theirs)]
     if codings[0] != codings[1] and theirs.rows_seen:
         if mine.rows_seen:
             raise ValueError(f"cannot merge {codings[1]} into {codings[0]}")

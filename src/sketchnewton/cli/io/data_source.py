@@ -13,14 +13,13 @@ from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.files import check_readable
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import COLUMN_OPTIONS, FEATURE_OPTIONS
-from sketchnewton.cli.train.labels import Labels
 from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
-from sketchnewton.core.formats import WITHOUT_COLUMNS
-from sketchnewton.core.types import Floats, NDArray, np
+from sketchnewton.core.types import NDArray, np
 from sketchnewton.learners import Learner
 from sketchnewton.learners.rows import LARGEST_VALUE
+from sketchnewton.model.target import Target
 from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, expand_paths, open_stream
-from sketchnewton.streams.opening import format_of_file
+from sketchnewton.streams.opening import WITHOUT_COLUMNS, format_of_file
 
 __all__ = [
     "Data",
@@ -219,12 +218,12 @@ def shown_paths(paths: list[str]) -> str:
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
 
 
-def labelled(data: Data, labels: Labels, console: Console, stop: GracefulStop) -> Iterator[Batch]:
+def labelled(data: Data, labels: Target, console: Console, stop: GracefulStop) -> Iterator[Batch]:
     """The batches of `data` with their labels coded, as `fit` does it."""
     return fit(data.read(console, stop), data, labels)
 
 
-def fit(batches: Iterable[Batch], data: Data, labels: Labels | None, rows: int = 0) -> Generator[Batch]:
+def fit(batches: Iterable[Batch], data: Data, labels: Target | None, rows: int = 0) -> Generator[Batch]:
     """Batches with their labels coded; a row that cannot be learned stops the run or is skipped, as `data` says.
 
     Without `labels`, one that cannot be predicted. So many `rows` came before them.
@@ -234,8 +233,8 @@ def fit(batches: Iterable[Batch], data: Data, labels: Labels | None, rows: int =
         faults = [*_far(batch)]
         learnable = batch
         if labels is not None:
-            coded = labels.code(batch.labels)
-            faults += _not_learnable(batch, coded, labels)
+            coded, unfit = labels.code(batch.labels)
+            faults += _not_learnable(batch, unfit, labels)
             learnable = batch.replace(labels=coded) if coded is not batch.labels else batch
         bad = np.logical_or.reduce([at for at, _ in faults]) if faults else np.zeros(len(batch), bool)
         if bad.any():
@@ -254,8 +253,12 @@ Fault = tuple["NDArray[np.bool_]", Callable[[int], str]]
 """Which rows have it, and what to say of one."""
 
 
-def _not_learnable(batch: Batch, coded: Floats, labels: Labels) -> Iterator[Fault]:
-    yield np.isnan(coded), lambda row: labels.complaint(float(batch.labels[row]))
+def _not_learnable(batch: Batch, unfit: list[int], labels: Target) -> Iterator[Fault]:
+    if unfit:
+        yield (
+            np.isin(np.arange(len(batch)), unfit),
+            lambda row: labels.complaint(float(batch.labels[row])),
+        )
     if batch.base is not None:
         yield batch.base != 0, lambda _: "has an initial prediction (base), which no learner can start from"
 

@@ -8,9 +8,10 @@ from sketchnewton.cli.io.console import printable
 from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.io.files import write_numbers
 from sketchnewton.cli.train.early import Learned
-from sketchnewton.cli.train.labels import Classes, Labels
+from sketchnewton.cli.train.learner import has_softmax
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners import Learner
+from sketchnewton.model.target import Classes, Target
 from sketchnewton.streams import Batch
 
 __all__ = ["PredictionFormat"]
@@ -23,10 +24,11 @@ class PredictionFormat:
     the logistic loss as probabilities that sum to one. A row's tag follows its prediction.
     """
 
-    def __init__(self, learner: Learner, labels: Labels, *, link: bool = False, raw: bool = False) -> None:
+    def __init__(self, learner: Learner, labels: Target, *, link: bool = False, raw: bool = False) -> None:
         if link and raw:
             raise usage_error("--link and --raw cannot be combined")
-        self._learner = learner
+        self._loss = learner.loss
+        self._softmax = has_softmax(learner)
         self._labels = labels
         self._link = link
         self._scores = link or raw
@@ -37,13 +39,15 @@ class PredictionFormat:
         if isinstance(batch, Batch) and batch.base is not None:
             shown = shown + (batch.base if shown.ndim == 1 else batch.base[:, None])
         if self._link:
-            loss = self._learner.loss
-            several = self._learner.classes is not None and loss.name == "logistic"
-            shown = self._learner.probabilities(shown) if several else loss.link(shown)
+            shown = (
+                np.exp(shown - shown.max(axis=1, keepdims=True)) if self._softmax else self._loss.link(shown)
+            )
         if isinstance(self._labels, Classes):
             if not self._scores:
                 shown = self._labels.name(shown.argmax(axis=1)).astype(np.float64)
-            else:
+            elif self._link and self._loss.link_kind == "logistic":
+                shown = shown / shown.sum(axis=1, keepdims=True)
+            if self._scores:
                 shown = np.roll(shown, 0 if self._labels.zero else -1, axis=1)  # class 1 first, class K last
         if shown.ndim == 1 and batch.tags is None:
             write_numbers(file, shown)

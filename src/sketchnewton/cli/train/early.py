@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sketchnewton import _native
-from sketchnewton.cli.train.learner import positive_label
-from sketchnewton.core.batch import Batch, View, Views
+from sketchnewton.cli.train.learner import labels_of
+from sketchnewton.core.batch import Batch, View
 from sketchnewton.core.types import Floats
-from sketchnewton.learners.rows import LARGEST_VALUE
 from sketchnewton.learners.table import TableLearner
 
 __all__ = ["Early", "Learned", "Plain"]
@@ -42,13 +41,15 @@ class Early:
 
     def __init__(self, learner: TableLearner) -> None:
         self._learner = learner
-        self._positive = positive_label(learner)
+        self._labels = labels_of(learner)
         self._rows = 0
 
     def plain(self, batch: Batch) -> Plain | None:
         """The rows, ready to be learned; None if anything about them needs a closer look: nothing has happened."""
-        labels = self._coded(batch.views)
-        if labels is None or not _weights_are_sound(batch.views.weights):
+        if batch.views.base is not None or not _weights_are_sound(batch.views.weights):
+            return None
+        labels, unfit = self._labels.code(batch.views.labels)
+        if unfit:
             return None
         try:
             self._learner.reserve(batch.rows)
@@ -71,19 +72,6 @@ class Early:
             self._rows += end - begin
             begin = end
             yield learned
-
-    def _coded(self, batch: Views) -> Any:
-        if batch.base is not None:
-            return None
-        few, least, largest, finite = _native.look(batch.labels)
-        if not finite:
-            return None
-        if self._positive is not None:
-            return _native.signs(batch.labels, self._positive)
-        if max(-least, largest) > LARGEST_VALUE:
-            return None
-        # A loss takes two labels, or all between two ends.
-        return batch.labels if all(map(self._learner.takes, (*few, least, largest))) else None
 
 
 def _weights_are_sound(weights: View | None) -> bool:

@@ -15,18 +15,25 @@ from sketchnewton.cli.options.learner import (
     LEARNERS,
     ONLY_WITH_SKETCH,
 )
-from sketchnewton.cli.train.labels import Classes, Labels, label_coding
+from sketchnewton.core.names import SOFTMAX_LOSS
+from sketchnewton.core.types import Floats, np
 from sketchnewton.learners import Learner, OneVsAll
 from sketchnewton.losses import get_loss
+from sketchnewton.model.target import Classes, Coded, Numbers, Signs, Target
 
 __all__ = [
+    "alpha_in_force",
     "automatic_alpha",
     "build",
     "check_agreement",
+    "class_count",
+    "constants",
     "describe",
-    "label_coding",
+    "has_softmax",
     "labels_of",
+    "load_learner",
     "make_learner",
+    "parameters_of",
     "positive_label",
     "smaller_steps",
 ]
@@ -61,29 +68,39 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
         elif name != "seed":  # where nothing is random, any seed will do
             raise usage_error(f"{_option(name)} does not apply to --learner {kind}")
     if "sketch" in takes:
-        _check_sketch(given, (takes | parameters)["sketch"])
+        _check_sketch(given, parameters.get("sketch", takes["sketch"]))
     if "intercept" in takes:
         parameters.setdefault("intercept", True)
     try:
         if classes is None:
-            return make.simplest(**parameters)
-        if "classes" in takes and parameters.get("loss", "logistic") == "logistic" and "clip" not in given:
-            return make(**{**parameters, "loss": "logistic", "classes": classes})
-        part = make.simplest(**parameters)
-        return OneVsAll(type(part), classes, part.params)
+            return make(**parameters)
+        if "classes" in takes and "clip" not in given:
+            loss = get_loss(parameters.get("loss", SOFTMAX_LOSS))
+            if loss.softmax:
+                return make(**{**parameters, "loss": loss, "classes": classes})
+        return OneVsAll(make, classes, parameters)
     except (TypeError, ValueError) as error:
         raise usage_error(str(error)) from None
+
+
+def load_learner(path: str) -> Learner:
+    """The learner in the model file `path`."""
+    from sketchnewton import model_file  # brings all kinds of models along
+
+    return model_file.load_learner(path)
 
 
 def check_agreement(path: str, learner: Learner, args: argparse.Namespace) -> None:
     """Refuse options that do not agree with the learner that `path` holds."""
     given = _given(args)
     kind = given.pop("learner", None)
-    held, held_class = learner.base_params, learner.base_name
-    if args.multiclass is not None and args.multiclass != learner.classes:
-        name = type(learner).__name__
+    held = parameters_of(learner)
+    name = held_class = type(learner).__name__
+    if isinstance(learner, OneVsAll):
+        held_class = learner.params["make"]
+    if args.multiclass is not None and args.multiclass != class_count(learner):
         raise usage_error(f"--multiclass {args.multiclass} does not agree with {path}, a {name}: {_WAYS_ON}")
-    if kind is not None and held_class not in LEARNERS[kind][0]:
+    if kind is not None and LEARNERS[kind][0] != held_class:
         raise usage_error(f"--learner {kind} does not agree with {path}, which is of class {held_class}")
     for option, wanted in given.items():
         parameter = _parameter(option)
@@ -101,13 +118,48 @@ def check_agreement(path: str, learner: Learner, args: argparse.Namespace) -> No
     _resume_positive(path, learner, args.positive)
 
 
-def labels_of(learner: Learner) -> Labels:
+class _NotedClasses(Classes):
+    """Classes whose way of counting is remembered in the learner's notes."""
+
+    def __init__(self, count: int, notes: dict[str, Any]) -> None:
+        super().__init__(count, notes.get("zero"))
+        self._notes = notes
+
+    def code(self, labels: Any) -> Coded:
+        """What the learner gets for each label."""
+        coded = super().code(labels)
+        if self.zero is not None:
+            self._notes["zero"] = self.zero
+        return coded
+
+
+def labels_of(learner: Learner) -> Target:
     """How labels are coded for this learner."""
-    if (count := learner.classes) is not None:
+    if (count := class_count(learner)) is not None:
         if not isinstance(notes := learner.notes.setdefault("classes", {}), dict):
             raise CommandError(f"the model's note on classes is {notes!r}: expected a table")
-        return Classes(count, notes)
-    return Labels(learner.loss, positive_label(learner))
+        try:
+            return _NotedClasses(count, notes)
+        except ValueError as error:
+            raise CommandError(f"the model's note on classes makes no sense: {error}") from None
+    positive = positive_label(learner)
+    return Numbers(learner.loss) if positive is None else Signs(positive)
+
+
+def class_count(learner: Learner) -> int | None:
+    """How many classes the learner tells apart; None for a learner of one number."""
+    return learner.params.get("classes")
+
+
+def constants(learner: Learner) -> Floats:
+    """The constant of each class, or the one of a learner of one number."""
+    many: Any = learner
+    return np.atleast_1d(learner.intercept_ if class_count(learner) is None else many.intercepts)
+
+
+def has_softmax(learner: Learner) -> bool:
+    """Whether the learner tells classes apart by itself, with the cross-entropy of a softmax."""
+    return class_count(learner) is not None and not isinstance(learner, OneVsAll | learners.SharedNewton)
 
 
 def positive_label(learner: Learner) -> float | None:
@@ -118,24 +170,41 @@ def positive_label(learner: Learner) -> float | None:
     return label
 
 
+def parameters_of(learner: Learner) -> dict[str, Any]:
+    """The parameters that options set; for many classes, those of each class's learner."""
+    return dict(learner.params["parameters"]) if isinstance(learner, OneVsAll) else learner.params
+
+
 def describe(learner: Learner) -> str:
     """The learner in one short line."""
-    parameters = learner.base_params
+    parameters = parameters_of(learner)
     if parameters.get("sketch") == "none":
         parameters.pop("sketch_size", None)
     if parameters.get("alpha") is None:
-        parameters["alpha"] = learner.alpha_ or None
+        parameters["alpha"] = alpha_in_force(learner)
     shown = [f"{name}={_shown(parameters[name])}" for name in _DESCRIBED if parameters.get(name) is not None]
-    if (label := positive_label(learner)) is not None:
-        shown.append(label_coding(label))
-    return f"{learner.title}: {', '.join(shown)}"
+    if positive_label(learner) is not None:
+        shown.append(labels_of(learner).description)
+    name = type(learner).__name__
+    if isinstance(learner, OneVsAll):
+        name = f"{name}, {learner.classes} x {learner.params['make']}"
+    elif has_softmax(learner):
+        name = f"{name}, softmax of {class_count(learner)} classes"
+    return f"{name}: {', '.join(shown)}"
 
 
 def smaller_steps(learner: Learner) -> str:
     """What makes the learner's steps smaller, as advice."""
     names = {"alpha": "a larger --alpha", "sigma": "a smaller --eta", "eta": "a larger --eta"}
-    advice = next((words for name, words in names.items() if name in learner.base_params), "smaller features")
-    return f"{advice} or a tighter --clip" if "clip" in learner.base_params else advice
+    advice = next(
+        (words for name, words in names.items() if name in parameters_of(learner)), "smaller features"
+    )
+    return f"{advice} or a tighter --clip" if "clip" in parameters_of(learner) else advice
+
+
+def alpha_in_force(learner: Learner) -> float | None:
+    """α as given or as the learner has chosen it; None before that, and for learners that have none."""
+    return getattr(learner, "alpha_", learner.params.get("alpha")) or None
 
 
 def automatic_alpha(alpha: float | None, parameters: Mapping[str, Any]) -> str:
@@ -154,7 +223,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _class(kind: str) -> type[Learner]:
-    found: type[Learner] = getattr(learners, LEARNERS[kind][0][-1])
+    found: type[Learner] = getattr(learners, LEARNERS[kind][0])
     return found
 
 
@@ -176,19 +245,19 @@ def _check_sketch(given: Mapping[str, Any], sketch: str) -> None:
 
 
 def _trained_with(learner: Learner, parameter: str) -> str:
-    held = learner.base_params[parameter]
+    held = parameters_of(learner)[parameter]
     if parameter == "alpha" and held is None:
-        return f"alpha {automatic_alpha(learner.alpha_ or None, learner.params)}"
+        return f"alpha {automatic_alpha(alpha_in_force(learner), learner.params)}"
     return f"{parameter}={_shown(held)}"
 
 
 def _resume_positive(path: str, learner: Learner, positive: float | None) -> None:
-    if positive is None or positive == (known := positive_label(learner)):
+    if positive is None or positive == positive_label(learner):
         return
     if learner.rows_seen:
         raise usage_error(
             f"--positive {positive:.12g} does not agree with {path}, which was trained with "
-            f"{label_coding(known, learner.classes)}: {_WAYS_ON}"
+            f"{labels_of(learner).description}: {_WAYS_ON}"
         )
     _set_positive(learner, positive)
 

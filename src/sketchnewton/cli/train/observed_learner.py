@@ -9,12 +9,11 @@ from sketchnewton.cli.io.console import Console
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.cli.io.predictions import PredictionFormat
 from sketchnewton.cli.train.early import Learned
-from sketchnewton.cli.train.labels import LabelWatch
-from sketchnewton.cli.train.learner import smaller_steps
+from sketchnewton.cli.train.learner import class_count, has_softmax, parameters_of, smaller_steps
 from sketchnewton.core.types import Floats, np
 from sketchnewton.evaluation import ClassScore, ProgressiveScore, SoftmaxScore
 from sketchnewton.learners import Learner
-from sketchnewton.losses import Loss
+from sketchnewton.model.target import LabelWatch
 from sketchnewton.streams import Batch
 
 __all__ = ["Pupil", "new_score"]
@@ -22,9 +21,10 @@ __all__ = ["Pupil", "new_score"]
 
 def new_score(learner: Learner) -> ProgressiveScore:
     """A score of nothing yet, of the kind that fits the learner."""
-    if learner.classes is None:
+    classes = class_count(learner)
+    if classes is None:
         return ProgressiveScore(learner.loss)
-    return (SoftmaxScore if learner.softmax else ClassScore)(learner.loss, learner.classes)
+    return (SoftmaxScore if has_softmax(learner) else ClassScore)(learner.loss, classes)
 
 
 class Pupil:
@@ -46,8 +46,8 @@ class Pupil:
         self._form = form
         self._holdout = holdout
         # Other losses have labels of their own kind, which no bound on predictions has to reach.
-        regression = type(learner.loss).label_rule == Loss.label_rule and learner.classes is None
-        clip = learner.base_params.get("clip")
+        regression = learner.loss.shift_invariant and class_count(learner) is None
+        clip = parameters_of(learner).get("clip")
         self._clip = clip if regression and isinstance(clip, float | int) else None
 
     def learn(self, batch: Batch | Learned, labels: Floats, weights: Floats | None = None, /) -> Floats:
@@ -62,7 +62,10 @@ class Pupil:
             held = (self.row + 1 + np.arange(len(labels))) % self._holdout == 0
             # A row of no weight is predicted and leaves no trace.
             learned_weights = np.where(held, 0.0, 1.0 if weights is None else weights)
-        predictions = self.learner.learn(batch, labels, learned_weights)
+        try:
+            predictions = self.learner.learn(batch, labels, learned_weights)
+        except MemoryError as error:
+            raise _too_large(self.learner, batch.shape[1] - 1, error) from None
         if held is not None:
             self.held.update(predictions[held], labels[held], None if weights is None else weights[held])
         self._finish(batch, predictions)
@@ -91,3 +94,16 @@ class Pupil:
                 f"consider --clip {reach:g}"
             )
             self._clip = None
+
+
+def _too_large(learner: Learner, largest: int, error: MemoryError) -> MemoryError:
+    """The error for a feature index beyond this machine."""
+    from sketchnewton.learners import FullNewton  # only for this error
+
+    if not isinstance(learner, FullNewton):
+        return error
+    size = (largest + 1) ** 2 * 8 / 1e9
+    return MemoryError(
+        f"feature index {largest} needs a table of {size:.3g} GB with --learner full: renumber or hash the "
+        "features, or use a sketch"
+    )

@@ -5,21 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from sketchnewton.cli.io.files import open_output
-from sketchnewton.cli.train.labels import Classes, Labels
+from sketchnewton.cli.train.learner import constants
 from sketchnewton.learners import Learner
+from sketchnewton.model.target import Classes, Target
 from sketchnewton.streams import Names
 
 __all__ = ["write_readable"]
 
 
-def write_readable(path: str, learner: Learner, labels: Labels, names: Names | None) -> None:
+def write_readable(path: str, learner: Learner, labels: Target, names: Names | None) -> None:
     """Write `feature<TAB>name<TAB>weight` lines, largest weights first, one column of weights per class.
 
     Names are those seen in this run; a feature that is known by its number alone has that for a name.
     """
     known = {} if names is None else names.readable()
     features, weights = learner.largest_weights()
-    columns, constant = weights.reshape(len(features), -1), learner.intercepts
+    columns, constant = weights.reshape(len(features), -1), constants(learner)
     titles = ["weight"]
     if isinstance(labels, Classes):
         classes = labels.name(np.arange(labels.count))

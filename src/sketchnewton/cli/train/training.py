@@ -26,6 +26,7 @@ from sketchnewton.cli.io.signals import GracefulStop
 from sketchnewton.cli.train import table
 from sketchnewton.cli.train.early import Early, Learned
 from sketchnewton.cli.train.learner import (
+    class_count,
     describe,
     labels_of,
     make_learner,
@@ -36,8 +37,9 @@ from sketchnewton.cli.train.passes import Passes, cache_place
 from sketchnewton.cli.train.report import dry_run, report, scored
 from sketchnewton.cli.train.rows import cut_for_reports
 from sketchnewton.core import archive
+from sketchnewton.core.names import DEFAULT_LOSS
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
-from sketchnewton.learners import Learner
+from sketchnewton.learners import Learner, NewtonBank, OneVsAll
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.streams import Batch
 
@@ -103,7 +105,8 @@ class Training:
         self._remember_data()
         self._set_up_run()
         self.labels = labels_of(self.learner)
-        self.learner.threads = max(1, args.threads - 1)
+        if isinstance(self.learner, OneVsAll):
+            self.learner.threads = max(1, args.threads - 1)
         form = PredictionFormat(self.learner, self.labels, link=args.link, raw=args.raw)
         self.pupil = Pupil(self.learner, self.console, form, self.holdout)
         self.passes = Passes(
@@ -253,20 +256,21 @@ class Training:
             self.pupil.row = 0
         score, self.pupil.held = self.scores[at], self.held[at]
         start, before = time.perf_counter(), self.pupil.rows
-        bank = self.learner.leading_expert is not None
+        bank = self.learner if isinstance(self.learner, NewtonBank) else None
         headed = False
 
         def show(report: Report) -> None:
             nonlocal headed
             if not headed:
-                self.console.line(table.header(bank=bank))
+                self.console.line(table.header(bank=bank is not None))
                 headed = True
+            leading = None if bank is None else bank.leading_expert
             speed = (self.pupil.rows - before) / (time.perf_counter() - start)
-            self.console.line(table.row(report, speed, self.learner.leading_expert))
+            self.console.line(table.row(report, speed, leading))
 
         full = at == 0 and not self.args.quiet  # of later passes the last line is enough
         # A line names the expert that leads then, not at the end of the batch.
-        rows = self._rows(at, score if full and bank else None)
+        rows = self._rows(at, score if full and bank is not None else None)
         progressive(self.pupil, rows, on_report=show if full else None, score=score)
         if self.pupil.rows > before and (
             score.rows & (score.rows - 1) or not full
@@ -354,7 +358,9 @@ class Training:
         if self.positive is not None:
             hint = self.pupil.labels.no_positive(self.positive)
         elif (
-            self.learner.loss.name == "squared" and self.args.resume is None and self.learner.classes is None
+            self.learner.loss.name == DEFAULT_LOSS
+            and self.args.resume is None
+            and not class_count(self.learner)
         ):
             hint = self.pupil.labels.two_classes()
         if hint is not None:

@@ -118,7 +118,7 @@ def checked_classes(classes: int | None, loss: Loss, clip: float | str | None, f
         raise ValueError(f"clip={clip!r} is invalid: dual averaging has no projection onto |wᵀx| <= C")
     if classes is None:
         return None
-    if loss.name != "logistic":
+    if not loss.softmax:
         raise ValueError(f"loss={loss.spec!r} is invalid: several classes need 'logistic', the cross-entropy")
     if clip is not None:
         raise ValueError(f"clip={clip!r} is invalid: several classes have no projection onto |wᵀx| <= C")

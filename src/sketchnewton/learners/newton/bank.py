@@ -11,9 +11,9 @@ from sketchnewton.core.state import Buffers, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays
-from sketchnewton.learners.rows import LARGEST_VALUE, as_rows, checked_scan
+from sketchnewton.learners.rows import as_rows, checked_scan
 from sketchnewton.learners.table import TableLearner
-from sketchnewton.losses import Loss
+from sketchnewton.losses import LOSSES, Loss, loss_class
 
 _PLAIN, _EVEN, _RESTLESS = range(3)  # how rows are seen: `View` in native/learners/bank_state.hpp
 
@@ -28,7 +28,6 @@ EXPERTS: dict[str, tuple[float, float, float, int]] = {
     "restless": (0.0, 2.0, 1e6, _RESTLESS),
 }
 BUFFER = 4  # times m rows wait for an update of the sketch
-LOSSES = ("squared", "logistic", "absolute", "quantile")
 
 _CLOCK, _SQUARES, _RIDGE, _OFFSET, _LOW, _HIGH, _SEEN_LOW, _SEEN_HIGH, _RATE = range(9)
 _LEARNED, _RANK, _FILLED, _ENTRIES, _LABELS, _NEXT, _TOUCHED = range(7)
@@ -89,8 +88,9 @@ class NewtonBank(TableLearner):
         super().__init__(
             columns=K + m + 3, sketch_size=m, loss=loss, intercept=bool(intercept), dtype=checked_dtype(dtype)
         )
-        if self.loss.name not in LOSSES:
-            raise ValueError(f"loss={self.loss.spec!r} is invalid: a bank needs one of {', '.join(LOSSES)}")
+        if not self.loss.in_bank:
+            fit = ", ".join(name for name in LOSSES if loss_class(name).in_bank)
+            raise ValueError(f"loss={self.loss.spec!r} is invalid: a bank needs one of {fit}")
         self._m, self._K = m, K
         n = BUFFER * m
         self._experts = _experts()
@@ -202,7 +202,7 @@ class NewtonBank(TableLearner):
     @property
     def prediction_bounds(self) -> tuple[float, float]:
         """The least and the largest prediction that can be made now."""
-        return (-math.inf, math.inf) if self.loss.name == "logistic" else self.label_range
+        return (-math.inf, math.inf) if self.loss.link_kind == "logistic" else self.label_range
 
     def predict_experts(self, X: Any) -> Floats:
         """What each expert predicts for each row: an array of rows × experts."""
@@ -236,19 +236,6 @@ class NewtonBank(TableLearner):
         make = _native.newton_bank64 if self._params["dtype"] == "float64" else _native.newton_bank32
         views = {**self._views(), "experts": self._experts}
         return make(self.loss.code, self.loss.parameter, self._params["intercept"], views)
-
-    def takes(self, label: float) -> bool:
-        """Is the label one that can be learned?"""
-        return super().takes(label) and abs(label) <= LARGEST_VALUE
-
-    def _check_labels(self, labels: Floats) -> None:
-        super()._check_labels(labels)
-        beyond = np.abs(labels) > LARGEST_VALUE
-        if beyond.any():
-            at = int(beyond.argmax())
-            raise ValueError(
-                f"label {labels[at]:g} at position {at} is beyond ±{LARGEST_VALUE:g}: rescale the labels"
-            )
 
     def _reserve(self, largest: int, widest: int) -> None:
         used = int(self._state.view("bank_counts")[_ENTRIES])

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from sketchnewton.core.parameters import checked
-from sketchnewton.losses.all import Loss, Poisson
+from sketchnewton.losses import Loss
 
 
 class Schedule(NamedTuple):
@@ -32,7 +32,7 @@ def checked_curvature(curvature: float | str | None, loss: Loss, clip: float) ->
         return loss.curvature(clip)
     if curvature != "local":
         return checked("curvature", curvature)
-    if not math.isfinite(loss.smoothness) or isinstance(loss, Poisson):
+    if not loss.has_second_derivative:
         raise ValueError(f"curvature='local' is invalid: {loss.name} loss has no bounded second derivative")
     return math.inf
 

@@ -1,0 +1,1 @@
+"""What a person trains: how labels become targets."""

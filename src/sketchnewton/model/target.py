@@ -1,0 +1,340 @@
+"""Targets: how labels become what a learner learns, and back.
+
+>>> target = Classes(names=["cat", "dog", "bird"])
+>>> coded = target.code(["dog", "cow", "cat"])
+>>> coded.labels.tolist(), coded.unfit
+([1.0, nan, 0.0], [1])
+>>> target.complaint("cow")
+"has the label 'cow', but the classes are 'cat', 'dog', 'bird'"
+>>> Target.from_dict(target.to_dict()).name([2, 0]).tolist()
+['bird', 'cat']
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, cast
+
+from sketchnewton import _native
+from sketchnewton.core.batch import contiguous
+from sketchnewton.core.types import ArrayLike, Floats, NDArray, np
+from sketchnewton.losses import Loss, get_loss
+
+__all__ = ["Classes", "Coded", "LabelWatch", "Numbers", "Signs", "Target"]
+
+NO_LABEL = "has no label, but training needs one (in a table, --label names its column)"
+_ENOUGH = 3  # different labels, after which there is nothing left to notice
+_MOST = 2**31  # classes that a file may ask for; a learner allows fewer
+_SHOWN = 8  # names in a message
+
+
+class Coded(NamedTuple):
+    """Labels as the learner gets them, and the rows whose label is unfit.
+
+    `labels` is the very array that was given if labels are learned as they are; else a memoryview, NaN where a
+    label is unfit.
+    """
+
+    labels: Floats
+    unfit: list[int]
+
+
+class Target(ABC):
+    """How labels become what a learner learns, and back. Labels are float64: a memoryview or an array.
+
+    Where classes have names, labels are these names instead, in any sequence.
+    """
+
+    kind: ClassVar[str]
+    names: tuple[Hashable, ...] | None = None
+    """The label of each class, by its number; None where labels are numbers."""
+
+    def code(self, labels: Any) -> Coded:
+        """What the learner gets for each label."""
+        if self.names is not None:
+            return self._code_names(labels)
+        if not isinstance(labels, memoryview):
+            labels = contiguous(labels, np.float64)  # itself, if that is what it is
+        return Coded(*self._rule.code(labels))
+
+    @abstractmethod
+    def complaint(self, label: Any) -> str:
+        """What is wrong with an unfit label, to follow the name of its row."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What becomes of labels, in words."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """All that there is to know of it, as JSON can hold it."""
+
+    @staticmethod
+    def from_dict(facts: Any) -> Target:
+        """The target that `to_dict` described; ValueError if it is none."""
+        kinds: dict[str, type[Target]] = {"numbers": Numbers, "signs": Signs, "classes": Classes}
+        kind = facts.get("kind") if isinstance(facts, Mapping) else None
+        if not isinstance(kind, str) or kind not in kinds:
+            raise ValueError(f"no target has the kind {kind!r}")
+        wanted = {name: value for name, value in facts.items() if name != "kind"}
+        try:
+            return kinds[kind](**wanted)
+        except TypeError:
+            raise ValueError(
+                f"a target of {kind} is not described by {', '.join(map(repr, wanted))}"
+            ) from None
+
+    def name(self, classes: ArrayLike) -> NDArray[Any]:
+        """The label of each class, by its number."""
+        if self.names is None:
+            raise ValueError("the target is a number and has no classes")
+        return _as_array(self.names)[np.asarray(classes, np.intp)]
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items() if name != "kind")
+        return f"{type(self).__name__}({facts})"
+
+    # -- for targets
+
+    _rule: _native.LabelRule
+    _codes: dict[Hashable, float]  # of each name
+
+    def _set_names(self, names: Iterable[Hashable], codes: Iterable[float]) -> None:
+        self.names = tuple(map(_plain, names))
+        self._codes = dict(zip(self.names, codes, strict=True))
+        if len(self._codes) != len(self.names):
+            raise ValueError(f"classes {_listed(self.names)} are invalid: two have the same name")
+
+    def _code_names(self, labels: Any) -> Coded:
+        listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+        coded: Any = _native.zeros((len(listed),), "float64")
+        unfit = []
+        for row, label in enumerate(listed):
+            code = self._codes.get(label) if isinstance(label, Hashable) else None
+            if code is None:
+                unfit.append(row)
+            coded[row] = math.nan if code is None else code
+        return Coded(coded, unfit)
+
+    def _complaint_about_name(self, label: Any) -> str:
+        if _missing(label):
+            return NO_LABEL
+        return f"has the label {_plain(label)!r}, but the classes are {_listed(self.names or ())}"
+
+
+class Numbers(Target):
+    """Labels that the loss takes are learned as they are."""
+
+    kind = "numbers"
+
+    def __init__(self, loss: str | Loss) -> None:
+        try:
+            self.loss = get_loss(loss)
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+        self._rule = self.loss.labels
+
+    def complaint(self, label: Any) -> str:
+        """What is wrong with an unfit label, to follow the name of its row."""
+        if math.isnan(label):
+            return NO_LABEL
+        largest = _native.LARGEST_VALUE
+        if abs(label) > largest:
+            return f"has the label {label:g}, beyond ±{largest:g}: rescale the labels"
+        hint = ": --positive LABEL makes them" if self.loss.sign_labels else ""
+        return f"has the label {label:g}, but the {self.loss.name} loss needs {self.loss.label_rule}{hint}"
+
+    @property
+    def description(self) -> str:
+        """What becomes of labels, in words."""
+        return "labels as they are"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The loss."""
+        return {"kind": self.kind, "loss": self.loss.spec}
+
+
+class Signs(Target):
+    """One label is learned as +1 and all others as −1; or there are two classes, whose second is +1."""
+
+    kind = "signs"
+
+    def __init__(self, positive: float | None = None, *, names: Sequence[Hashable] | None = None) -> None:
+        if (positive is None) == (names is None):
+            raise ValueError("either the positive label or the names of two classes are needed")
+        self.positive = None if positive is None else _number("positive", positive)
+        if self.positive is not None:
+            self._rule = _native.LabelRule.positive(self.positive)
+        else:
+            known = _checked_names(names)
+            if len(known) != 2:
+                raise ValueError(f"classes {_listed(known)} are invalid: must be two")
+            self._set_names(known, (-1.0, 1.0))
+
+    def complaint(self, label: Any) -> str:
+        """What is wrong with an unfit label, to follow the name of its row."""
+        return NO_LABEL if self.names is None else self._complaint_about_name(label)
+
+    @property
+    def description(self) -> str:
+        """What becomes of labels, in words."""
+        if self.names is None:
+            return f"label {self.positive:.12g} as +1, others as -1"
+        return f"label {self.names[1]!r} as +1, {self.names[0]!r} as -1"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The label that is +1, or both names."""
+        if self.names is None:
+            return {"kind": self.kind, "positive": self.positive}
+        return {"kind": self.kind, "names": _jsonable(self.names)}
+
+
+class Classes(Target):
+    """Labels are classes: 1 to K or 0 to K − 1, learned as `label mod K`; or names, learned as their places.
+
+    So 1 to K − 1 mean the same in both ways of counting; `zero` says whether the remaining class is 0 or K, and is
+    None until `code` has seen one of the two.
+    """
+
+    kind = "classes"
+
+    def __init__(
+        self,
+        count: int | None = None,
+        zero: bool | None = None,
+        *,
+        names: Sequence[Hashable] | None = None,
+    ) -> None:
+        if (count is None) == (names is None):
+            raise ValueError("either the number of classes or their names are needed")
+        if names is not None:
+            known = _checked_names(names)
+            self._set_names(known, map(float, range(len(known))))
+            count = len(known)
+        if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count < _MOST:
+            raise ValueError(f"count={count!r} is invalid: there must be two classes or more")
+        if zero is not None and not isinstance(zero, bool):
+            raise ValueError(f"zero={zero!r} is invalid: must be true, false or none")
+        self.count = count
+        self._rule = _native.LabelRule.classes(count, zero)
+
+    @property
+    def zero(self) -> bool | None:
+        """Whether classes are counted from 0; None if that is not known yet."""
+        return self._rule.zero
+
+    def name(self, classes: ArrayLike) -> NDArray[Any]:
+        """The label of each class, by its number."""
+        if self.names is not None:
+            return super().name(classes)
+        numbers = np.asarray(classes, np.intp)
+        return numbers if self.zero else np.where(numbers == 0, self.count, numbers)
+
+    def complaint(self, label: Any) -> str:
+        """What is wrong with an unfit label, to follow the name of its row."""
+        if self.names is not None:
+            return self._complaint_about_name(label)
+        if math.isnan(label):
+            return NO_LABEL
+        count = self.count
+        if label in (0, count):
+            return (
+                f"has the label {label:g}, but there was a label {count - label:g}: "
+                f"classes are 1..{count} or 0..{count - 1}"
+            )
+        return f"has the label {label:g}, but --multiclass {count} needs 1..{count} or 0..{count - 1}"
+
+    @property
+    def description(self) -> str:
+        """What becomes of labels, in words."""
+        return f"labels as {self.count} classes"
+
+    def to_dict(self) -> dict[str, Any]:
+        """How many classes there are and how they are counted, or their names."""
+        if self.names is None:
+            return {"kind": self.kind, "count": self.count, "zero": self.zero}
+        return {"kind": self.kind, "names": _jsonable(self.names)}
+
+
+class LabelWatch:
+    """Sees the labels of a stream and notices when there are only one or two different ones."""
+
+    def __init__(self) -> None:
+        self._values: set[float] = set()
+
+    def see(self, labels: Iterable[float]) -> None:
+        """Take note of labels, as the learner gets them."""
+        if len(self._values) < _ENOUGH:
+            self._values.update(labels)
+            self._values = set(sorted(self._values)[:_ENOUGH])
+
+    def two_classes(self) -> str | None:
+        """A hint for labels that are exactly two numbers, but not −1 and +1, as a line."""
+        low, high = sorted(self._values) if len(self._values) == 2 else (-1.0, 1.0)
+        if (low, high) == (-1.0, 1.0):
+            return None
+        return (
+            f"skn: hint: all labels are {low:.12g} or {high:.12g}: if they are classes, "
+            f"--positive {high:.12g} makes them -1 and +1"
+        )
+
+    def no_positive(self, positive: float) -> str | None:
+        """A warning where no label was `positive`, as a line."""
+        if self._values != {-1.0}:
+            return None
+        return f"skn: warning: no row has the label {positive:.12g}, so all of them were learned as -1"
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
+        raise ValueError(f"{name}={value!r} is invalid: must be a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is invalid: the number is too large") from None
+    if math.isnan(number):
+        raise ValueError(f"{name}={value!r} is invalid: must be a number")
+    return number
+
+
+def _missing(label: Any) -> bool:
+    plain = _plain(label)
+    return plain is None or (isinstance(plain, float) and math.isnan(plain))
+
+
+def _checked_names(names: Any) -> Sequence[Hashable]:
+    if isinstance(names, str | bytes | Mapping) or not hasattr(names, "__len__"):
+        raise ValueError(f"names={names!r} is invalid: must be a list of classes")
+    for name in names:
+        if not isinstance(name, Hashable) or _missing(name):
+            raise ValueError(f"{name!r} cannot be the name of a class")
+    return cast("Sequence[Hashable]", names)
+
+
+def _plain(name: Any) -> Hashable:
+    """A NumPy scalar as Python's own, which compares and hashes alike."""
+    return cast("Hashable", name.item() if hasattr(name, "item") else name)
+
+
+def _as_array(names: tuple[Hashable, ...]) -> NDArray[Any]:
+    """An array that holds the names as they are: of one type if they have one, else of objects."""
+    if len(set(map(type, names))) == 1 and isinstance(names[0], str | int | float):
+        return np.array(names)
+    made = np.empty(len(names), object)
+    made[:] = names
+    return made
+
+
+def _jsonable(names: tuple[Hashable, ...]) -> list[Any]:
+    for name in names:
+        if not isinstance(name, str | int | float):
+            raise ValueError(f"the class {name!r} cannot be saved: names are text, numbers, true or false")
+    return list(names)
+
+
+def _listed(names: Sequence[Hashable]) -> str:
+    shown = ", ".join(repr(_plain(name)) for name in names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
