@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sketchnewton import features as features
     from sketchnewton import learners as learners
     from sketchnewton import losses as losses
+    from sketchnewton import model as model
     from sketchnewton import river as river
     from sketchnewton import sketches as sketches
     from sketchnewton import sklearn as sklearn
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         SketchedNewton,
     )
     from sketchnewton.losses import Loss
+    from sketchnewton.model import Model
     from sketchnewton.sketches import (
         CompensativeFrequentDirections,
         ExactCovariance,
@@ -65,7 +67,7 @@ __version__ = "0.1.0"
 
 # Imported on first use, so that `import sketchnewton` and `skn --version` stay cheap.
 _SUBPACKAGES = (
-    *("eigen", "evaluation", "features", "learners", "losses"),
+    *("eigen", "evaluation", "features", "learners", "losses", "model"),
     *("river", "sketches", "sklearn", "streams", "testing", "torch"),
 )
 _HOME = {
@@ -76,6 +78,7 @@ _HOME = {
     "FullNewton": "learners",
     "InvariantNewton": "learners",
     "Learner": "learners",
+    "Model": "model",
     "NewtonBank": "learners",
     "OnlineGradient": "learners",
     "RadaGrad": "learners",
@@ -112,6 +115,7 @@ __all__ = [
     "InvariantNewton",
     "Learner",
     "Loss",
+    "Model",
     "NewtonBank",
     "OjaSketch",
     "OnlineGradient",

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from sketchnewton.learners import Learner
+from sketchnewton.model import open_model
+
 SKN = [sys.executable, "-m", "sketchnewton"]
 
 
@@ -32,3 +35,8 @@ def skn(*args: object, stdin: bytes | None = None) -> subprocess.CompletedProces
     return subprocess.run(
         [*SKN, *map(str, args)], input=stdin, capture_output=True, timeout=120, check=False, env=os.environ
     )
+
+
+def trained(path: Path) -> Learner:
+    """The learner of the model that the command wrote."""
+    return open_model(path).learner

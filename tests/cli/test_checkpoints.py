@@ -18,10 +18,9 @@ from unittest import mock
 
 import pytest
 
-import sketchnewton
-from sketchnewton import Learner
+from sketchnewton import Model
 from sketchnewton.cli.main import main
-from tests.cli.support import SKN, skn, svmlight_lines, write_rows
+from tests.cli.support import SKN, skn, svmlight_lines, trained, write_rows
 
 KILLS = int(os.environ.get("SKN_KILLS", "4"))
 
@@ -51,10 +50,10 @@ class Killed(BaseException):
 
 def train_and_die(number: int, data: Path, model: Path, *options: object, before: bool = False) -> None:
     """Train, and die before or after the `number`-th save."""
-    save = Learner.save
+    save = Model.save
     saves = 0
 
-    def counted(self: Learner, path: str) -> None:
+    def counted(self: Model, path: str) -> None:
         nonlocal saves
         saves += 1
         if before and saves == number:
@@ -63,7 +62,7 @@ def train_and_die(number: int, data: Path, model: Path, *options: object, before
         if saves == number:
             raise Killed
 
-    with mock.patch.object(Learner, "save", counted), pytest.raises(Killed):
+    with mock.patch.object(Model, "save", counted), pytest.raises(Killed):
         train(data, model, *options)
 
 
@@ -259,7 +258,7 @@ def test_a_full_disk_leaves_the_old_model_intact(options: list[str], data: Path,
     assert last.startswith(f"skn: {model}: cannot save the model, nothing was changed: ")
     assert "Traceback" not in full.stderr.decode()
     assert model.read_bytes() == before
-    assert sketchnewton.load(model).rows_seen == 1000
+    assert trained(model).rows_seen == 1000
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
 
 

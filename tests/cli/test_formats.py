@@ -13,7 +13,7 @@ import pytest
 import sketchnewton
 from sketchnewton.cli.main import main
 from sketchnewton.streams import Features, open_stream
-from tests.cli.support import skn
+from tests.cli.support import skn, trained
 
 ARROW = ("csv", "tsv", "parquet")
 
@@ -49,7 +49,7 @@ def test_training_is_that_of_the_library(data: Path, tmp_path: Path) -> None:
     expected = sketchnewton.SketchedNewton(intercept=True)
     for batch in open_stream(data, features=Features(bits=12, interactions=("ui",), ignore="x")):
         expected.learn(batch, batch.labels, batch.weights)
-    learned = sketchnewton.load(model)
+    learned = trained(model)
     np.testing.assert_array_equal(learned.weights, expected.weights)
     assert learned.dimension <= 4096
 
@@ -101,7 +101,7 @@ def test_readable_names_every_feature(data: Path, tmp_path: Path) -> None:
         rows = [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()]
         assert rows[0] == ["feature", "name", "weight"]
         assert rows[1][1] == "(constant)"
-        learned = sketchnewton.load(tmp_path / "m.skn")
+        learned = trained(tmp_path / "m.skn")
         assert {name for _, name, _ in rows[2:]} == {
             "user^age",
             "user^red",
@@ -305,7 +305,7 @@ def test_dry_run_writes_nothing(data: Path, tmp_path: Path) -> None:
         (["--cache", "c", "--no-cache"], "--cache and --no-cache exclude each other"),
         (
             ["--model", "m.skn", "--checkpoint-every", "9", "--holdout", "2", "--passes", "2"],
-            "--checkpoint-every does not go with --holdout and --passes",
+            "--checkpoint-every cannot be combined with --holdout and --passes",
         ),
     ],
 )
@@ -334,7 +334,7 @@ def test_converted_rows_train_the_same_model(format: str, tmp_path: Path) -> Non
     for data, model in ((source, "a.skn"), (target, "b.skn")):
         format_option = [] if data == source else ["--format", format]
         run("train", data, "--model", tmp_path / model, "--quiet", "--bits", 20, *format_option)
-    a, b = sketchnewton.load(tmp_path / "a.skn"), sketchnewton.load(tmp_path / "b.skn")
+    a, b = trained(tmp_path / "a.skn"), trained(tmp_path / "b.skn")
     np.testing.assert_array_equal(a.weights, b.weights)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import sketchnewton
 from sketchnewton.cli.main import main
+from sketchnewton.model import open_model
 from sketchnewton.model.target import LabelWatch
 from tests.cli.support import svmlight_lines, write_rows
 
@@ -43,7 +44,7 @@ def test_a_resumed_model_remembers_the_positive_label(
     assert told["positive"] == 8
     assert told["test_error_rate"] < 0.2
     assert model.read_bytes() == expected.read_bytes()
-    assert sketchnewton.load(model).notes == {"positive": 8.0}
+    assert open_model(model).target.positive == 8.0
 
 
 def test_the_same_positive_label_may_be_repeated(halves: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_a_model_that_has_learned_nothing_takes_any_label(
     model = tmp_path / "m.skn"
     sketchnewton.AdaGrad().save(model)
     assert train(halves[0], "--resume", model, "--positive", 3, "--model", model, "--quiet") == 0
-    assert sketchnewton.load(model).notes == {"positive": 3.0}
+    assert open_model(model).target.positive == 3.0
 
 
 def test_inspect_shows_the_coding(
@@ -90,15 +91,6 @@ def test_inspect_shows_the_coding(
     assert "label 8 as +1, others as -1" in capsys.readouterr().out
     assert main(["inspect", str(model), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["positive"] == 8
-
-
-def test_a_note_of_another_kind_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    learner = sketchnewton.AdaGrad()
-    learner.notes["positive"] = "eight"
-    learner.save(tmp_path / "m.skn")
-    data = write_rows(tmp_path / "rows.svm")
-    assert train(data, "--resume", tmp_path / "m.skn") == 1
-    assert "'eight'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("labels", [(0, 1), (1, 2), (2, 4), (-1, 0)])

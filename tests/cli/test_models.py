@@ -14,7 +14,7 @@ from sketchnewton.cli.main import main
 from sketchnewton.core import archive
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.streams import read_svmlight
-from tests.cli.support import SKN, skn, write_rows
+from tests.cli.support import SKN, skn, trained, write_rows
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def model(data: Path) -> Path:
 @pytest.fixture
 def predicted(data: Path, model: Path) -> np.ndarray:
     (batch,) = read_svmlight(data)
-    return sketchnewton.load(model).predict(batch)
+    return trained(model).predict(batch)
 
 
 def test_predictions_are_those_of_the_model(
@@ -87,7 +87,7 @@ def test_a_slow_producer_is_answered_line_by_line(model: Path) -> None:
 
 
 def test_inspect_shows_the_model(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    learner = sketchnewton.load(model)
+    learner = trained(model)
     assert main(["inspect", str(model)]) == 0
     page = capsys.readouterr().out
     for words in (
@@ -105,7 +105,7 @@ def test_inspect_shows_the_model(model: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_inspect_as_json(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    learner = sketchnewton.load(model)
+    learner = trained(model)
     assert main(["inspect", str(model), "--json", "--top", "2"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["rows_seen"] == 400
@@ -121,7 +121,7 @@ def test_inspect_as_json(model: Path, capsys: pytest.CaptureFixture[str]) -> Non
 def test_inspect_shows_a_bank(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = data.with_name("bank.skn")
     assert main(["train", str(data), "--model", str(model), "--quiet"]) == 0
-    learner = sketchnewton.NewtonBank.load(model)
+    learner = trained(model)
     assert main(["inspect", str(model), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["experts"] == dict(zip(learner.expert_names, learner.expert_shares.tolist(), strict=True))
@@ -156,7 +156,7 @@ def test_alpha_in_force_is_shown(data: Path, capsys: pytest.CaptureFixture[str])
     model = data.with_name("m.skn")
     assert main(["train", str(data), "--model", str(model), "--json", "--sketch", "oja"]) == 0
     out, err = capsys.readouterr()
-    alpha = sketchnewton.SketchedNewton.load(model).alpha_
+    alpha = trained(model).alpha_
     assert json.loads(out)["alpha"] == alpha > 0
     assert f"alpha {alpha:.4g}" in err
     assert main(["inspect", str(model)]) == 0

@@ -13,10 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import sketchnewton
 from sketchnewton.cli.main import main
 from sketchnewton.cli.train import prefetch as ahead
-from tests.cli.support import SKN, skn, svmlight_lines, write_rows
+from tests.cli.support import SKN, skn, svmlight_lines, trained, write_rows
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def test_passes_from_the_cache_learn_what_passes_over_the_text_learn(data: Path,
         assert cache_of(data).exists() != bool(option)
         cache_of(data).unlink(missing_ok=True)
     assert cached.read_bytes() == parsed.read_bytes()
-    assert sketchnewton.load(cached).rows_seen == 3000
+    assert trained(cached).rows_seen == 3000
 
 
 def test_one_pass_makes_no_cache_unless_asked(data: Path, tmp_path: Path) -> None:

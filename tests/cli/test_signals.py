@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 import sketchnewton
-from sketchnewton.streams import read_svmlight
-from tests.cli.support import SKN, svmlight_lines
+from tests.cli.support import SKN, svmlight_lines, trained
 
 LINES = svmlight_lines(1000)
 PLENTY = "".join(LINES).encode() * 80  # several batches, more than any reader holds back
@@ -58,18 +57,17 @@ def test_a_signal_ends_the_run_with_what_was_learned(number: int, code: int, tmp
         told = json.loads(process.stdout.read())
         err = process.stderr.read().decode()
         assert process.wait(60) == code
-    learner = sketchnewton.load(model)
+    learner = trained(model)
     assert learner.rows_seen == told["rows"] >= 4096
     assert len(predictions.read_text().splitlines()) == learner.rows_seen
     assert told["stopped_by"] == signal.Signals(number).name
     assert "stopped by" in err
     assert "Traceback" not in err
 
-    repeated = sketchnewton.NewtonBank()
+    repeated = sketchnewton.Model()
     text = tmp_path / "again.svm"
     text.write_text("".join((LINES * 80)[: learner.rows_seen]))
-    for batch in read_svmlight(text):
-        repeated.learn(batch, batch.labels)
+    repeated.learn(text)
     repeated.save(tmp_path / "again.skn")
     assert (tmp_path / "again.skn").read_bytes() == model.read_bytes()
 
@@ -125,4 +123,4 @@ def test_a_run_that_ignores_hang_ups_goes_on(tmp_path: Path) -> None:
         assert process.stderr is not None
         process.stderr.read()
         assert process.wait(60) == 0
-    assert sketchnewton.load(model).rows_seen == 160_000
+    assert trained(model).rows_seen == 160_000

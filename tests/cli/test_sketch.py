@@ -133,4 +133,4 @@ def test_files_that_cannot_be_merged(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert words in line
         assert not output.exists()
     assert main(["predict", str(tmp_path / "fd.skn"), str(tmp_path / "text.skn")]) == 1
-    assert "holds a FrequentDirections, not a learner" in capsys.readouterr().err
+    assert "holds a FrequentDirections, not a model" in capsys.readouterr().err

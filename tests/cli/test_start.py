@@ -16,7 +16,7 @@ from sketchnewton.cli import reference
 from sketchnewton.cli.commands import COMMANDS
 from sketchnewton.cli.main import main
 from sketchnewton.losses import LOSSES
-from tests.cli.support import SKN, skn, write_rows
+from tests.cli.support import SKN, skn, trained, write_rows
 
 
 def modules_after(*args: str) -> set[str]:
@@ -123,7 +123,7 @@ def test_streams_that_are_not_needed_may_be_closed(streams: str, tmp_path: Path)
     code, out, err = closed(streams, "train", data, "--model", model)
     assert (code, out) == (0, b"")
     assert (b"progressive loss" in err) == (streams == ">&-")
-    learned = sketchnewton.load(model)
+    learned = trained(model)
     assert learned.rows_seen == 400
     assert closed(streams, "predict", model, data, "--output", scores, "--quiet") == (0, b"", b"")
     assert len(scores.read_text().splitlines()) == 400
@@ -219,6 +219,6 @@ def test_reading_ahead_changes_nothing(tmp_path: Path, options: list[str]) -> No
         assert (
             main(["train", str(data), "--model", str(model), "--threads", threads, "--quiet", *options]) == 0
         )
-        models.append(sketchnewton.load(model))
+        models.append(trained(model))
     np.testing.assert_array_equal(models[0].weights, models[1].weights)
     assert models[0].rows_seen == models[1].rows_seen > 0

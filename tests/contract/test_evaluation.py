@@ -5,37 +5,28 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sketchnewton.core.batch import Batch
 from sketchnewton.evaluation import ClassScore, ProgressiveScore, Report, progressive
 from sketchnewton.losses import get_loss
 from sketchnewton.losses.squared import Squared
 
 
-@dataclass
-class Rows:
-    """A batch of one feature."""
-
-    x: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray | None = None
-
-
 class RunningMean:
-    """Predicts the mean of the labels so far plus x: online, stateful, and easy to check."""
+    """Predicts the mean of the labels so far plus the row's one feature: online, stateful, and easy to check."""
 
     def __init__(self, loss="squared"):
         self.loss = get_loss(loss)
         self.labels = []
 
-    def learn(self, batch, labels, weights):
+    def learn_batch(self, batch):
         predictions = []
-        for x, label in zip(batch.x, labels, strict=True):
+        for x, label in zip(batch.data, batch.labels, strict=True):
             predictions.append(x + (np.mean(self.labels) if self.labels else 0.0))
             self.labels.append(label)
         return np.array(predictions)
@@ -44,14 +35,15 @@ class RunningMean:
 def stream(rows=100, *, signs=True, weighted=True):
     rng = np.random.default_rng(3)
     labels = rng.choice([-1.0, 1.0], rows) if signs else rng.normal(size=rows)
-    return Rows(0.3 * rng.normal(size=rows), labels, rng.exponential(size=rows) if weighted else None)
+    x = 0.3 * rng.normal(size=rows)
+    weights = rng.exponential(size=rows) if weighted else None
+    return Batch(np.arange(rows + 1), np.zeros(rows, np.int64), x, labels, weights)
 
 
 def cut(whole, places):
-    edges = [0, *sorted(places), len(whole.x)]
+    edges = [0, *sorted(places), len(whole)]
     for begin, end in itertools.pairwise(edges):
-        part = slice(begin, end)
-        yield Rows(whole.x[part], whole.labels[part], None if whole.weights is None else whole.weights[part])
+        yield whole[begin:end]
 
 
 def run(batches, loss="squared"):
@@ -141,7 +133,7 @@ def test_reports_come_at_every_doubling_and_only_there(rows):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_a_report_is_that_of_a_run_which_ended_there(weighted):
     whole = stream(weighted=weighted)
-    predictions = RunningMean().learn(whole, whole.labels, whole.weights)
+    predictions = RunningMean().learn_batch(whole)
     weights = whole.weights if weighted else np.ones(100)
     losses = (predictions - whole.labels) ** 2
     _, reports = run([whole])

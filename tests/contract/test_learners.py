@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -62,17 +60,6 @@ def test_one_odd_row_among_others(odd: str, at: int, index: type) -> None:
     for kind in ("oja", "fd", "bank"):
         whole = LEARNERS[kind]()
         np.testing.assert_array_equal(whole.learn(stored, y), LEARNERS[kind]().learn(X, y))
-
-
-def test_notes_travel_with_the_model(tmp_path: Path) -> None:
-    learner = AdaGrad()
-    learner.notes["origin"] = {"day": "monday", "files": [1, 2]}
-    learner.save(tmp_path / "model.skn")
-    twins = [copy.copy(learner), copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))]
-    learner.notes["origin"]["files"].append(3)
-    for twin in [*twins, load(tmp_path / "model.skn"), AdaGrad.load(tmp_path / "model.skn")]:
-        assert twin.notes == {"origin": {"day": "monday", "files": [1, 2]}}
-    assert AdaGrad().notes == {}
 
 
 @pytest.mark.parametrize(

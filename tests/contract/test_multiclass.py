@@ -13,6 +13,7 @@ import sketchnewton
 from sketchnewton.cli.main import main
 from sketchnewton.evaluation import ClassScore
 from sketchnewton.learners import AdaGrad, OneVsAll, SketchedNewton
+from tests.cli.support import trained
 
 PARAMETERS = {"sketch": "fd", "sketch_size": 4, "loss": "logistic", "clip": None, "intercept": True}
 
@@ -168,7 +169,7 @@ def test_two_halves_inspect_and_readable(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["train", str(whole), *options, "--readable", str(tmp_path / "w.tsv")]) == 0
     table = [line.split("\t") for line in (tmp_path / "w.tsv").read_text().splitlines()]
     assert table[0] == ["feature", "name", "weight of 1", "weight of 2", "weight of 3"]
-    learner = sketchnewton.load(a)
+    learner = trained(a)
     assert isinstance(learner, OneVsAll)
     for feature, _, *weights in table[2:]:
         expected = learner.weights[int(feature), [1, 2, 0]]  # class 3 is known as 0

@@ -18,9 +18,14 @@ from sketchnewton.core import archive
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.core.persistence import HOMES, Persistent, class_named
 from sketchnewton.eigen import AsymmetricLearner, EigenLearner, FollowPerturbedLeader
+from sketchnewton.features import Features
 from sketchnewton.learners import AdaGrad, Learner, OneVsAll, SharedNewton
+from sketchnewton.model import Model
 from sketchnewton.sketches import FrequentDirections, Sketch
 
+BY_PARAMETERS = [
+    name for name in HOMES if name != "Model"
+]  # which is made of parts: tests/contract/test_model.py
 ROWS = np.random.default_rng(0).standard_normal((60, 7))
 
 
@@ -31,6 +36,7 @@ def made(name: str) -> Any:
         "SharedNewton": lambda: SharedNewton(3, loss="logistic"),
         "AsymmetricLearner": lambda: AsymmetricLearner(FollowPerturbedLeader(7, horizon=9), (3, 4)),
         "ExactCovariance": lambda: sketchnewton.ExactCovariance(dtype="float32"),
+        "Model": lambda: Model(AdaGrad(eta=0.5), features=Features(bits=10), exact_names=True),
     }
     if name in special:
         return special[name]()
@@ -50,6 +56,8 @@ def advance(thing: Any, rows: Any) -> list[Any]:
     """Let it learn more rows; what it said meanwhile."""
     if isinstance(thing, Sketch):
         return [thing.update(rows).covariance()]
+    if isinstance(thing, Model):
+        return [thing.learn([dict(enumerate(row)) for row in rows.tolist()], np.sign(rows[:, 0]))]
     if isinstance(thing, Learner):
         labels = np.arange(len(rows)) % 3 if hasattr(thing, "intercepts") else np.sign(rows[:, 0])
         return [thing.learn(rows, labels)]
@@ -103,7 +111,7 @@ def test_arrays_of_a_pickle_may_be_read_only(name: str) -> None:
     np.testing.assert_array_equal(advance(back, ROWS[30:]), advance(thing, ROWS[30:]))
 
 
-@pytest.mark.parametrize("name", HOMES)
+@pytest.mark.parametrize("name", BY_PARAMETERS)
 def test_a_fresh_one_of_the_same_kind(name: str) -> None:
     thing = made(name)
     again = type(thing)(**thing.params)
@@ -119,7 +127,7 @@ def test_a_file_is_the_bytes_and_the_bytes_are_a_file(name: str, tmp_path: Path)
     assert (tmp_path / "m.skn").read_bytes() == thing.to_bytes()
 
 
-@pytest.mark.parametrize("name", HOMES)
+@pytest.mark.parametrize("name", BY_PARAMETERS)
 def test_what_contradicts_itself_is_refused_with_one_line(name: str, tmp_path: Path) -> None:
     """The checksum is right, the content is not: whatever goes wrong inside, the error is one line."""
     path = tmp_path / "m.skn"

@@ -15,6 +15,7 @@ from sklearn.datasets import dump_svmlight_file
 from sketchnewton import SketchedNewtonClassifier, load
 from sketchnewton.cli.main import main
 from sketchnewton.learners import SharedNewton
+from sketchnewton.model import open_model
 from tests.contract.learners import Floats, assert_same_state, batches, sparse_stream
 from tests.oracles.shared_newton import shared_oja
 
@@ -158,7 +159,7 @@ def test_the_command_line_predicts_and_goes_on(tmp_path: Path) -> None:
     np.testing.assert_allclose(shown, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
     assert main(["train", paths[1], "--resume", paths[0], "--quiet", "--model", str(tmp_path / "n.skn")]) == 0
     learner.learn(X, y)
-    assert_same_state(learner, load(tmp_path / "n.skn"))
+    assert_same_state(learner, open_model(tmp_path / "n.skn").learner)
 
 
 def test_labels_and_losses_are_checked() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from sketchnewton import _native
 from sketchnewton.core.types import ArrayLike, Floats, Integers, NDArray, np
 
-View = memoryview | NDArray[Any]
+if TYPE_CHECKING:
+    View = memoryview[Any] | NDArray[Any]
+else:
+    View = Any
 """Numbers one after another: memory of a parser, or a NumPy array."""
 
 

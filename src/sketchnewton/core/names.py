@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["DEFAULT_LOSS", "LOSSES", "LOSS_PARAMETERS", "SOFTMAX_LOSS"]
 
 LOSSES: tuple[str, ...]
-"""The losses that the kernels know (`native/losses.hpp`); `sketchnewton.losses.<name>` has the class."""
+"""The losses that the kernels know (`native/core/losses.hpp`); `sketchnewton.losses.<name>` has the class."""
 
 LOSS_PARAMETERS: dict[str, str]
 """The name of a loss's parameter, where it has one."""

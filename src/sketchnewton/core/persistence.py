@@ -32,6 +32,7 @@ HOMES: dict[str, str] = {
     "SharedNewton": "learners.newton.shared",
     "SketchedAdaGrad": "learners.adagrad.sketched",
     "SketchedNewton": "learners.newton.sketched",
+    "Model": "model.model",
     "CompensativeFrequentDirections": "sketches.frequent_directions",
     "ExactCovariance": "sketches.exact",
     "FrequentDirections": "sketches.frequent_directions",

@@ -5,29 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sketchnewton.evaluation.progressive import (
-    Batch,
     ClassScore,
     Learner,
     ProgressiveScore,
     Report,
     SoftmaxScore,
+    last_row,
     progressive,
+    score_for,
 )
 
 if TYPE_CHECKING:
     from sketchnewton.evaluation.regret import best_fixed, regret, regret_bound
 
 __all__ = [
-    "Batch",
     "ClassScore",
     "Learner",
     "ProgressiveScore",
     "Report",
     "SoftmaxScore",
     "best_fixed",
+    "last_row",
     "progressive",
     "regret",
     "regret_bound",
+    "score_for",
 ]
 
 
@@ -38,10 +40,6 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     module = importlib.import_module("sketchnewton.evaluation.regret")
-    for function in (
-        "best_fixed",
-        "regret",
-        "regret_bound",
-    ):  # a function replaces the module of its name
+    for function in ("best_fixed", "regret", "regret_bound"):  # a function replaces the module of its name
         globals()[function] = getattr(module, function)
     return globals()[name]

@@ -13,17 +13,19 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol, cast
 
 from sketchnewton import _native
+from sketchnewton.core.batch import Batch, View
 from sketchnewton.core.types import ArrayLike, Floats, NDArray, np
 from sketchnewton.losses import Loss, get_loss
 
 __all__ = [
-    "Batch",
     "ClassScore",
     "Learner",
     "ProgressiveScore",
     "Report",
     "SoftmaxScore",
+    "last_row",
     "progressive",
+    "score_for",
 ]
 
 
@@ -38,18 +40,6 @@ _STATE = (
 )
 
 
-class Batch(Protocol):
-    """Rows with their answers; what else it holds is between it and the learner."""
-
-    @property
-    def labels(self) -> ArrayLike:
-        """One label per row."""
-
-    @property
-    def weights(self) -> ArrayLike | None:
-        """One weight per row, or None for all ones."""
-
-
 class Learner(Protocol):
     """Anything that predicts each row before it learns from it."""
 
@@ -57,8 +47,24 @@ class Learner(Protocol):
     def loss(self) -> Loss:
         """The loss that scores its predictions."""
 
-    def learn(self, X: Any, y: Any, sample_weight: Any = None, /) -> ArrayLike:
+    def learn_batch(self, batch: Batch, /) -> View:
         """Learn row by row; return the prediction made before each update."""
+
+
+class ScoredLearner(Protocol):
+    """What tells how a learner's predictions are scored."""
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of a prediction."""
+
+    @property
+    def classes(self) -> int | None:
+        """How many scores a prediction has; None for one number."""
+
+    @property
+    def softmax(self) -> bool:
+        """Whether the scores of classes are judged together, by the cross-entropy of their softmax."""
 
 
 class Report(NamedTuple):
@@ -111,7 +117,9 @@ class ProgressiveScore:
             return None
         return self._mistakes / self.weight
 
-    def update(self, predictions: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None) -> None:
+    def update(
+        self, predictions: ArrayLike | View, labels: ArrayLike | View, weights: ArrayLike | View | None = None
+    ) -> None:
         """Add rows: one prediction and label each, and a weight ≥ 0 unless all weigh 1."""
         p, y, w = self.columns(predictions, labels, weights)
         self._add(p, y, w)
@@ -145,7 +153,7 @@ class ProgressiveScore:
             setattr(self, name, value)
 
     def columns(
-        self, predictions: ArrayLike, labels: ArrayLike, weights: ArrayLike | None
+        self, predictions: ArrayLike | View, labels: ArrayLike | View, weights: ArrayLike | View | None
     ) -> tuple[Floats, Floats, Floats | None]:
         """The three as checked arrays; no weights stay none."""
         p, y, w = _column(predictions), _column(labels), None if weights is None else _column(weights)
@@ -235,6 +243,13 @@ class SoftmaxScore(ClassScore):
         return np.log(np.exp(shifted).sum(axis=1)) - chosen, wrong
 
 
+def score_for(learner: ScoredLearner) -> ProgressiveScore:
+    """A score of nothing yet, of the kind that fits the learner's predictions."""
+    if learner.classes is None:
+        return ProgressiveScore(learner.loss)
+    return (SoftmaxScore if learner.softmax else ClassScore)(learner.loss, learner.classes)
+
+
 def progressive(
     learner: Learner,
     batches: Iterable[Batch],
@@ -244,30 +259,33 @@ def progressive(
 ) -> ProgressiveScore:
     """Let `learner` learn all `batches` and score the predictions it made before each update.
 
-    `on_report` is called for the first 1, 2, 4, 8, … rows, also where that count falls inside a batch; the
-    learner has then gone on to the end of the batch, but the report has not. `score` goes on from one that has
-    seen earlier rows; when the next batch is asked for, it has seen all before it.
+    `on_report` is called after the first 1, 2, 4, 8, … rows, when the learner has learned these and no others.
+    `score` continues one that has seen earlier rows; when the next batch is asked for, it has seen all before it.
     """
     score = ProgressiveScore(learner.loss) if score is None else score
-    due = 1 << score.rows.bit_length()
     for batch in batches:
-        learned = learner.learn(batch, batch.labels, batch.weights)
-        p, y, w = score.columns(learned, batch.labels, batch.weights)
         begin = 0
-        while on_report is not None and due - score.rows <= len(p) - begin:
-            end = begin + due - score.rows
-            score.update(p[begin:end], y[begin:end], None if w is None else w[begin:end])
-            on_report(score.report(y[end - 1], p[end - 1]))
+        while begin < len(batch):
+            due = 1 << score.rows.bit_length()
+            end = len(batch) if on_report is None else min(len(batch), begin + due - score.rows)
+            part = batch[begin:end]
+            predictions, labels = learner.learn_batch(part), part.views.labels
+            score.update(predictions, labels, part.views.weights)
+            if on_report is not None and score.rows == due:
+                on_report(score.report(labels[-1], last_row(predictions)))
             begin = end
-            due *= 2
-        score.update(p[begin:], y[begin:], None if w is None else w[begin:])
+        del batch  # before the next is asked for: memory for one batch less
     return score
 
 
-def _column(values: ArrayLike) -> Floats:
+def last_row(predictions: View) -> ArrayLike:
+    """The last prediction: a number, or the scores of several classes."""
+    return float(predictions[-1]) if predictions.ndim == 1 else np.asarray(predictions)[-1]
+
+
+def _column(values: ArrayLike | View) -> Floats:
     if isinstance(values, memoryview) and values.format == "d" and values.c_contiguous:
-        view: Any = values  # of a command that does without NumPy
-        return cast(Floats, view)
+        return cast(Floats, values)  # native memory, which needs no NumPy
     return np.asarray(values, np.float64, order="C")
 
 

@@ -101,6 +101,11 @@ class Names:
         if not self.table.set_joins(joins):
             raise ValueError("exact names were made " + ("without" if joins else "with") + " interactions")
 
+    def same(self, other: Names) -> bool:
+        """Do both know the same names by the same indices?"""
+        (mine, at), (theirs, where) = self.table.snapshot(), other.table.snapshot()
+        return mine == theirs and at.tolist() == where.tolist() and self.table.joins == other.table.joins
+
     def state(self) -> dict[str, npt.NDArray[np.uint8] | npt.NDArray[np.int64]]:
         """All of it as arrays, for a model file."""
         import numpy as np

@@ -10,15 +10,14 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Self
 
 from sketchnewton import _native
+from sketchnewton.core.batch import Batch
 from sketchnewton.core.checks import check_numbers, check_sizes
-from sketchnewton.core.persistence import Persistent, prefixed, without_prefix
+from sketchnewton.core.persistence import Persistent
 from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
-from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, Integers, np
+from sketchnewton.core.types import ArrayLike, Arrays, Floats, Integers, np
 from sketchnewton.learners.probabilities import class_probabilities
 from sketchnewton.learners.rows import as_rows, as_vector, as_weights, checked_scan
 from sketchnewton.losses import Loss, get_loss
-
-_ATTACHED = "attached/"  # before the names of attached arrays in a model file
 
 
 class Learner(Persistent):
@@ -32,10 +31,6 @@ class Learner(Persistent):
 
     noun: ClassVar[str] = "learner"
     loss: Loss
-    notes: Header
-    """What the owner wants to remember with the model, such as how labels were coded; anything JSON can hold."""
-    attached: Arrays
-    """Arrays that the owner wants to remember with the model, such as the names of features."""
     classes: int | None = None
     """How many classes it tells apart; None: it predicts one number per row."""
     softmax: bool = False
@@ -49,8 +44,6 @@ class Learner(Persistent):
         super().__init__(**{**parameters, "loss": self.loss.spec})
         self._lock = threading.RLock()  # kernels release the GIL; a learner does one thing at a time
         self._state = State()
-        self.notes = {}
-        self.attached = {}
 
     @classmethod
     def simplest(cls, **parameters: Any) -> Learner:
@@ -99,6 +92,15 @@ class Learner(Persistent):
         """
         with self._lock:
             self._learn(rows, labels, weights, predictions)
+
+    def learn_batch(self, batch: Batch) -> View:
+        """`learn` for a batch whose labels and weights were checked; the predictions as a native buffer."""
+        rows, views = batch.rows, batch.views
+        predictions = self.new_predictions(len(batch))
+        with self._lock:
+            self.reserve(rows)
+            self.learn_into(predictions, rows, views.labels, views.weights)
+        return predictions
 
     def reserve(self, rows: _native.Rows) -> None:
         """Make room for these rows, or refuse them; then they, or parts of them, can be learned."""
@@ -238,8 +240,7 @@ class Learner(Persistent):
             arrays = self._merged(other) if self.rows_seen else other._all_arrays()
             whole = type(self)(**self._params)
             whole._restore({name: np.array(array, order="C") for name, array in arrays.items()})
-            mine = ("_lock", "notes")
-            self.__dict__.update({name: value for name, value in vars(whole).items() if name not in mine})
+            self.__dict__.update({name: value for name, value in vars(whole).items() if name != "_lock"})
         return self
 
     # -- for learners
@@ -285,24 +286,10 @@ class Learner(Persistent):
         features = np.flatnonzero(weights)
         return features, weights[features]
 
-    def to_archive(self) -> tuple[Header, Buffers]:
-        """What a file holds."""
-        header, arrays = super().to_archive()
-        return header, {**arrays, **prefixed(_ATTACHED, self.attached)}
-
     @classmethod
     def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
-        own = {name: array for name, array in arrays.items() if not name.startswith(_ATTACHED)}
-        check_sizes(header["parameters"], own)
-        learner = super()._rebuilt(header, own)
-        learner.attached = without_prefix(_ATTACHED, arrays)
-        if not isinstance(notes := header.get("notes", {}), dict):
-            raise ValueError("its notes are not a dictionary")
-        learner.notes = notes
-        return learner
-
-    def _header(self) -> Header:
-        return {"notes": self.notes}
+        check_sizes(header["parameters"], arrays)
+        return super()._rebuilt(header, arrays)
 
     def _exclusive(self) -> AbstractContextManager[object]:
         return self._lock

@@ -86,10 +86,11 @@ class OneVsAll(ClassLearner):
     @property
     def weights(self) -> Floats:
         """Column k has the weights of class k."""
-        weights = np.zeros((self.dimension, self.outputs))
-        for k, learner in enumerate(self.learners):
-            weights[: learner.dimension, k] = learner.weights
-        return weights
+        with self._lock:  # else another thread may learn between two classes
+            weights = np.zeros((self.dimension, self.outputs))
+            for k, learner in enumerate(self.learners):
+                weights[: learner.dimension, k] = learner.weights
+            return weights
 
     @property
     def features_seen(self) -> int:

@@ -14,8 +14,8 @@ and 1 of Luo, Agarwal, Cesa-Bianchi and Langford, "Efficient Second Order Online
 
 To add a loss: write its class in a module of this package that has the loss's name (`squared_hinge.py` has
 `SquaredHinge`), with the four methods `_value`, `_derivative`, `_curvature` and `_lipschitz` and the facts that
-differ from those of its base class; add its formulas and its name to `native/losses.hpp`. Nothing else asks which
-loss it is.
+differ from those of its base class; add its formulas and its name to `native/core/losses.hpp`. Nothing else asks
+which loss it is.
 """
 
 from __future__ import annotations
@@ -187,6 +187,11 @@ class Loss(ABC):
         if math.isfinite(low):
             return f"labels >= {low:g}"
         return f"labels <= {high:g}" if math.isfinite(high) else "finite numbers"
+
+    @property
+    def takes_all_numbers(self) -> bool:
+        """Is every number a label, as in regression?"""
+        return not self.sign_labels and self.label_range == (-math.inf, math.inf)
 
     def takes(self, label: float) -> bool:
         """Is this one label fit for this loss?"""

@@ -20,9 +20,10 @@ from typing import Any, ClassVar, NamedTuple, cast
 from sketchnewton import _native
 from sketchnewton.core.batch import contiguous
 from sketchnewton.core.types import ArrayLike, Floats, NDArray, np
+from sketchnewton.learners import Learner
 from sketchnewton.losses import Loss, get_loss
 
-__all__ = ["Classes", "Coded", "LabelWatch", "Numbers", "Signs", "Target"]
+__all__ = ["Classes", "Coded", "LabelWatch", "Numbers", "Signs", "Target", "target_of"]
 
 NO_LABEL = "has no label, but training needs one (in a table, --label names its column)"
 _ENOUGH = 3  # different labels, after which there is nothing left to notice
@@ -48,6 +49,8 @@ class Target(ABC):
     """
 
     kind: ClassVar[str]
+    positive: float | None = None
+    """The label that is learned as +1, all others being −1; None where there is no such label."""
     names: tuple[Hashable, ...] | None = None
     """The label of each class, by its number; None where labels are numbers."""
 
@@ -92,6 +95,33 @@ class Target(ABC):
         if self.names is None:
             raise ValueError("the target is a number and has no classes")
         return _as_array(self.names)[np.asarray(classes, np.intp)]
+
+    # -- scores: one per row, or one per row and class
+
+    outputs: int | None = None
+    """How many scores a row has; None for a single number."""
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """The labels that are told apart, as probabilities list them; None if a number is predicted."""
+        return None if self.names is None else list(self.names)
+
+    def answer(self, scores: Floats) -> NDArray[Any]:
+        """Scores as what was asked for: the label of the best class, or the number itself."""
+        return scores if self.names is None else self.name(scores >= 0.0)
+
+    def ordered(self, columns: Floats) -> Floats:
+        """Columns of the learner's classes in the order of `classes`."""
+        return columns
+
+    @property
+    def of_codes(self) -> Target:
+        """The target for labels that `code` has coded already."""
+        return self
+
+    def hint(self, watch: LabelWatch) -> str | None:
+        """What the labels of a stream, as the learner got them, suggest about the target, as a line."""
+        return None
 
     def __repr__(self) -> str:
         facts = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items() if name != "kind")
@@ -152,6 +182,10 @@ class Numbers(Target):
         """What becomes of labels, in words."""
         return "labels as they are"
 
+    def hint(self, watch: LabelWatch) -> str | None:
+        """Two labels that are not −1 and +1 may be classes."""
+        return watch.two_classes() if self.loss.name == "squared" else None
+
     def to_dict(self) -> dict[str, Any]:
         """The loss."""
         return {"kind": self.kind, "loss": self.loss.spec}
@@ -184,6 +218,15 @@ class Signs(Target):
         if self.names is None:
             return f"label {self.positive:.12g} as +1, others as -1"
         return f"label {self.names[1]!r} as +1, {self.names[0]!r} as -1"
+
+    @property
+    def of_codes(self) -> Target:
+        """The target for labels that are −1 and +1 already."""
+        return Signs(1.0)
+
+    def hint(self, watch: LabelWatch) -> str | None:
+        """Labels that are all −1 may mean a positive label that was mistyped."""
+        return None if self.positive is None else watch.no_positive(self.positive)
 
     def to_dict(self) -> dict[str, Any]:
         """The label that is +1, or both names."""
@@ -218,7 +261,7 @@ class Classes(Target):
             raise ValueError(f"count={count!r} is invalid: there must be two classes or more")
         if zero is not None and not isinstance(zero, bool):
             raise ValueError(f"zero={zero!r} is invalid: must be true, false or none")
-        self.count = count
+        self.count = self.outputs = count
         self._rule = _native.LabelRule.classes(count, zero)
 
     @property
@@ -232,6 +275,24 @@ class Classes(Target):
             return super().name(classes)
         numbers = np.asarray(classes, np.intp)
         return numbers if self.zero else np.where(numbers == 0, self.count, numbers)
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels of the classes, the smallest first, or their names."""
+        return cast("list[Any]", self.ordered(self.name(np.arange(self.count))[None, :])[0].tolist())
+
+    def answer(self, scores: Floats) -> NDArray[Any]:
+        """The label of each row's best class."""
+        return self.name(scores.argmax(axis=1))
+
+    def ordered(self, columns: Floats) -> Floats:
+        """Columns of the learner's classes in the order of `classes`: counted from 1, class 0 is the last."""
+        return columns if self.names is not None or self.zero else np.roll(columns, -1, axis=1)
+
+    @property
+    def of_codes(self) -> Target:
+        """The target for labels that are places already."""
+        return Classes(self.count, zero=True)
 
     def complaint(self, label: Any) -> str:
         """What is wrong with an unfit label, to follow the name of its row."""
@@ -257,6 +318,11 @@ class Classes(Target):
         if self.names is None:
             return {"kind": self.kind, "count": self.count, "zero": self.zero}
         return {"kind": self.kind, "names": _jsonable(self.names)}
+
+
+def target_of(learner: Learner) -> Target:
+    """What labels mean to a learner of which nothing else is known."""
+    return Numbers(learner.loss) if learner.classes is None else Classes(learner.classes)
 
 
 class LabelWatch:

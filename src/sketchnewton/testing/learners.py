@@ -232,7 +232,6 @@ def a_file_must_fit_its_class(case: Case) -> None:
             "an array of another shape": (header, {**arrays, counts: arrays[counts][:-1]}),
             "a counter beyond its array": (header, {**arrays, counts: arrays[counts] + 10**9}),
             "an unknown parameter": ({**header, "parameters": {**parameters, "zeal": 3}}, arrays),
-            "notes of another kind": ({**header, "notes": "none"}, arrays),
         }
         if "loss" in parameters:
             broken["an unknown loss"] = ({**header, "parameters": {**parameters, "loss": "none"}}, arrays)

@@ -20,11 +20,11 @@ from sketchnewton.cli.options.types import at_least_one, finite, names
 from sketchnewton.core.names import DEFAULT_LOSS
 
 if TYPE_CHECKING:
-    from sketchnewton.cli.io.data_source import Data
+    from sketchnewton.cli.io.data_source import DataSource
     from sketchnewton.cli.train.passes import Passes
     from sketchnewton.evaluation import ProgressiveScore
     from sketchnewton.learners import Learner
-    from sketchnewton.model.target import Target
+    from sketchnewton.model import Target
     from sketchnewton.streams import Batch
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "Contender", "add_options", "run"]
@@ -120,7 +120,7 @@ _CONTENDERS: tuple[tuple[str, str, dict[str, str], str | None, tuple[float | Non
 
 def run(args: argparse.Namespace) -> int:
     """Compare, print, draw."""
-    from sketchnewton.cli.io.data_source import Data
+    from sketchnewton.cli.io.data_source import DataSource
     from sketchnewton.cli.io.files import check_writable
 
     if args.output is not None:
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
         name: getattr(args, name) for name in ("loss", "clip", "sketch_size", "seed") if hasattr(args, name)
     }
     _check(contenders, given, all_asked_for=args.learners is not None)
-    data = Data(args.data, args)
+    data = DataSource(args.data, args)
     data.check()
     console = Console(args.quiet)
     with GracefulStop() as stop:
@@ -201,7 +201,7 @@ def _learner(contender: Contender, value: float | None, given: Mapping[str, Any]
 
 def _compare(
     args: argparse.Namespace,
-    data: Data,
+    data: DataSource,
     contenders: list[Contender],
     given: Mapping[str, Any],
     console: Console,
@@ -213,46 +213,43 @@ def _compare(
     from sketchnewton.cli.train.passes import Passes
     from sketchnewton.evaluation import ProgressiveScore
     from sketchnewton.losses import get_loss
-    from sketchnewton.model.target import LabelWatch, Numbers, Signs
+    from sketchnewton.model import LabelWatch, Numbers, Signs
 
     watch, widest, rows = LabelWatch(), 0, 0
     loss = get_loss(given.get("loss", DEFAULT_LOSS))
-    labels: Target = Numbers(loss) if args.positive is None else Signs(args.positive)
+    target = Numbers(loss) if args.positive is None else Signs(args.positive)
     with tempfile.TemporaryDirectory() as folder:
         passes = Passes(data, os.path.join(folder, "rows.skn-cache"), console, stop)
         for at, contender in enumerate(contenders):
             if contender.skipped is not None:
                 continue
             if contender.kind == "full" and not widest:  # the first to run: the width of the rows is unknown
-                widest = max((batch.shape[1] for batch in _rows(passes, data, labels, args.rows)), default=0)
+                widest = max((batch.shape[1] for batch in _rows(passes, data, target, args.rows)), default=0)
             if contender.kind == "full" and widest > _WIDEST_FULL:
                 contender.skipped = f"{amount(widest)} features are too many"
                 continue
             console.line(f"{contender.name} ({at + 1} of {len(contenders)})")
-            pupils = {value: _learner(contender, value, given) for value in contender.grid}
-            contender.scores = {value: ProgressiveScore(loss) for value in pupils}
-            contender.seconds = dict.fromkeys(pupils, 0.0)
+            learners = {value: _learner(contender, value, given) for value in contender.grid}
+            contender.scores = {value: ProgressiveScore(loss) for value in learners}
+            contender.seconds = dict.fromkeys(learners, 0.0)
             rows = 0
-            for batch in _rows(passes, data, labels, args.rows):
+            for batch in _rows(passes, data, target, args.rows):
                 widest = max(widest, batch.shape[1])
                 rows += len(batch)
                 watch.see(batch.labels)
-                for value, learner in pupils.items():
+                for value, learner in learners.items():
                     start = time.perf_counter()
-                    predictions = learner.learn(batch, batch.labels, batch.weights)
+                    predictions = learner.learn_batch(batch)
                     contender.seconds[value] += time.perf_counter() - start
                     contender.scores[value].update(predictions, batch.labels, batch.weights)
             if stop.signal is not None:
                 break
-    hint = watch.two_classes() if args.positive is None and loss.name == DEFAULT_LOSS else None
-    return rows, hint
+    return rows, target.hint(watch)
 
 
-def _rows(passes: Passes, data: Data, labels: Target, most: int | None) -> Iterator[Batch]:
-    from sketchnewton.cli.io.data_source import fit
-
+def _rows(passes: Passes, data: DataSource, target: Target, most: int | None) -> Iterator[Batch]:
     seen = 0
-    for batch in fit(passes.batches(), data, labels):
+    for batch in data.fitted(passes.batches(), target):
         if most is not None and seen + len(batch) > most:
             if most > seen:
                 yield batch[: most - seen]

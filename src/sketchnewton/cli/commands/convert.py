@@ -16,7 +16,7 @@ from sketchnewton.core.formats import WRITABLE
 from sketchnewton.core.types import np
 
 if TYPE_CHECKING:
-    from sketchnewton.cli.io.data_source import Data
+    from sketchnewton.cli.io.data_source import DataSource
     from sketchnewton.streams import Batch
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
@@ -52,14 +52,14 @@ _NUMBERED = ("svmlight", "npz")  # they have only numbers
 
 def run(args: argparse.Namespace) -> int:
     """Convert as `args` say. A run that is stopped or fails leaves no output file."""
-    from sketchnewton.cli.io.data_source import Data
+    from sketchnewton.cli.io.data_source import DataSource
     from sketchnewton.cli.io.files import check_distinct, check_writable
     from sketchnewton.streams import Names, format_of_name, open_writer
 
     to = args.to or format_of_name(args.output)
     if to is None:
         raise usage_error(f"{args.output}: the name does not show the format to write: give --to")
-    data = Data(args.data, args)
+    data = DataSource(args.data, args)
     data.check()
     check_distinct({"OUT": args.output}, {f"DATA {path}": path for path in data.paths})
     check_writable(args.output)
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     return stop.exit_code
 
 
-def _numbered(data: Data) -> bool:
+def _numbered(data: DataSource) -> bool:
     """Whether all features are numbers already."""
     from sketchnewton.streams import format_of_name
 
@@ -111,7 +111,7 @@ class _Table(NamedTuple):
         return batch
 
 
-def _table(data: Data, to: str, console: Console, stop: GracefulStop) -> _Table:
+def _table(data: DataSource, to: str, console: Console, stop: GracefulStop) -> _Table:
     """Read all rows once, in a pass of its own; afterwards the names are known, too."""
     if data.identity() is None:
         raise usage_error(f"{to} needs all columns in its first line, so DATA must be files, not a pipe")

@@ -11,7 +11,7 @@ from sketchnewton.cli.options.output import add_sketch_output_options
 from sketchnewton.cli.options.parser import Parser
 
 if TYPE_CHECKING:
-    from sketchnewton.learners import Learner
+    from sketchnewton.model import Model
     from sketchnewton.sketches import Sketch
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Merge the files that `args` name, in their order."""
     from sketchnewton.cli.io.files import check_model_place, check_readable
     from sketchnewton.cli.pictures.spectrum import check_plot, deliver
+    from sketchnewton.model import Model
     from sketchnewton.sketches import Sketch
 
     for path in args.sketches:
@@ -51,7 +52,15 @@ def run(args: argparse.Namespace) -> int:
     for path in others:
         other = _load(path)
         try:
-            _merge(merged, other)
+            if isinstance(merged, Sketch) and isinstance(other, Sketch):
+                width = max(merged.n_features, other.n_features)
+                merged.widen(width)
+                other.widen(width)
+                merged.merge(other)
+            elif isinstance(merged, Model) and isinstance(other, Model):
+                merged.merge(other)
+            else:
+                raise ValueError(f"cannot merge a {_kind(other)} into a {_kind(merged)}")
         except ValueError as error:
             raise CommandError(f"{path}: {error}") from None
     if isinstance(merged, Sketch):
@@ -61,55 +70,35 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _load(path: str) -> Sketch | Learner:
+def _kind(thing: Model | Sketch) -> str:
+    """What users know it as: a model by its learner."""
+    from sketchnewton.model import Model
+
+    return type(thing.learner if isinstance(thing, Model) else thing).__name__
+
+
+def _load(path: str) -> Model | Sketch:
+    """The sketch or the model at `path`."""
     from sketchnewton.core.persistence import load
-    from sketchnewton.learners import Learner
+    from sketchnewton.model import open_model
     from sketchnewton.sketches import Sketch
 
-    model = load(path)
-    if not isinstance(model, Sketch | Learner):
-        raise CommandError(f"{path}: holds a {type(model).__name__}, not a learner or a sketch")
-    return model
+    found = load(path)
+    return found if isinstance(found, Sketch) else open_model(path)
 
 
-def _merge(mine: Sketch | Learner, theirs: Sketch | Learner) -> None:
-    from sketchnewton.learners import Learner
-    from sketchnewton.sketches import Sketch
+def _deliver(args: argparse.Namespace, model: Model) -> None:
+    import json
 
-    if isinstance(mine, Sketch) and isinstance(theirs, Sketch):
-        width = max(mine.n_features, theirs.n_features)
-        mine.widen(width)
-        theirs.widen(width)
-        mine.merge(theirs)
-    elif isinstance(mine, Learner) and isinstance(theirs, Learner):
-        _check_labels(mine, theirs)
-        mine.merge(theirs)
-    else:
-        raise ValueError(f"cannot merge a {type(theirs).__name__} into a {type(mine).__name__}")
-
-
-def _check_labels(mine: Learner, theirs: Learner) -> None:
-    from sketchnewton.cli.train.learner import labels_of
-
-    codings = [labels_of(learner).description for learner in (mine, theirs)]
-    if codings[0] != codings[1] and theirs.rows_seen:
-        if mine.rows_seen:
-            raise ValueError(f"cannot merge {codings[1]} into {codings[0]}")
-        mine.notes = theirs.notes
-
-
-def _deliver(args: argparse.Namespace, learner: Learner) -> None:
-    if args.plot is not None:
-        raise usage_error("--plot draws sketches, not models")
     from sketchnewton.cli.train.learner import describe
 
-    learner.save(args.output)
-    console = Console(args.quiet)
-    console.line(describe(learner))
+    if args.plot is not None:
+        raise usage_error("--plot draws sketches, not models")
+    model.save(args.output)
+    learner, console = model.learner, Console(args.quiet)
+    console.line(describe(model))
     console.line(f"{amount(learner.rows_seen)} rows, {amount(learner.features_seen)} features")
     console.line(f"model saved to {args.output}")
     if args.json:
-        import json
-
         facts = {"model": args.output, "rows_seen": learner.rows_seen, "features": learner.features_seen}
         print(json.dumps(facts))

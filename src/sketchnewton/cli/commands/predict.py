@@ -38,28 +38,27 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Predict as `args` say. A run that is stopped or fails leaves no output file."""
-    from sketchnewton.cli.io.data_source import Data, fit
+    from sketchnewton.cli.io.data_source import DataSource
     from sketchnewton.cli.io.files import check_distinct, check_readable, check_writable, open_output
     from sketchnewton.cli.io.predictions import PredictionFormat
-    from sketchnewton.cli.train.learner import labels_of
-    from sketchnewton.learners import Learner
+    from sketchnewton.model import open_model
 
     check_readable(args.model)
     check_distinct(
         {"--output": args.output}, {"MODEL": args.model, **{f"DATA {path}": path for path in args.data}}
     )
     check_writable(args.output)
-    learner = Learner.load(args.model)
-    learner.threads = max(1, args.threads - 1)
-    form = PredictionFormat(learner, labels_of(learner), link=args.link, raw=args.raw)
-    data = Data(args.data, args, learner, predicting=True)
+    model = open_model(args.model)
+    model.learner.threads = max(1, args.threads - 1)
+    form = PredictionFormat(model, link=args.link, raw=args.raw)
+    data = DataSource(args.data, args, model, predicting=True)
     data.check()
     console = Console(args.quiet, bar=args.output != "-" or not sys.stdout.isatty())
     start = time.perf_counter()
     rows = 0
     with GracefulStop() as stop, contextlib.suppress(Stopped), open_output(args.output) as file:
-        for batch in fit(data.read(console, stop), data, None):
-            form.write(file, learner.predict(batch), batch)
+        for batch in data.fitted(data.read(console, stop), None):
+            form.write(file, model.scores(batch), batch)
             rows += len(batch)
         if stop.signal is not None:
             raise Stopped  # through the block that would put the file in place

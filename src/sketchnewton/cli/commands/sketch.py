@@ -89,12 +89,12 @@ _OPTIONS = {
 
 def run(args: argparse.Namespace) -> int:
     """Sketch as `args` say; a signal stops reading, and the rows read so far are sketched and saved."""
-    from sketchnewton.cli.io.data_source import Data
+    from sketchnewton.cli.io.data_source import DataSource
     from sketchnewton.cli.io.files import check_model_place
     from sketchnewton.cli.pictures.spectrum import check_plot, deliver
 
     sketch = _make(args)
-    data = Data(args.data, args)
+    data = DataSource(args.data, args)
     data.check()
     check_plot(args.plot)
     if args.output is not None:

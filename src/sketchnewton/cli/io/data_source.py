@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import copy
 import re
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from typing import Any
 
 from sketchnewton.cli.io.console import Console, counted
@@ -14,32 +14,22 @@ from sketchnewton.cli.io.files import check_readable
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import COLUMN_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
-from sketchnewton.core.types import NDArray, np
-from sketchnewton.learners import Learner
-from sketchnewton.learners.rows import LARGEST_VALUE
-from sketchnewton.model.target import Target
+from sketchnewton.core.formats import WITHOUT_COLUMNS
+from sketchnewton.model import Model, Target
+from sketchnewton.model.fitting import fit
 from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, expand_paths, open_stream
-from sketchnewton.streams.opening import WITHOUT_COLUMNS, format_of_file
+from sketchnewton.streams.opening import format_of_file
 
-__all__ = [
-    "Data",
-    "expand_data",
-    "fit",
-    "labelled",
-    "shown_paths",
-    "watched",
-]
+__all__ = ["DataSource", "expand_data", "shown_paths", "watched"]
 
 _OURS = re.compile(r"\.skn(-cache|\.run)?$")
 
-_EXACT = "exact_names"  # the option, and the note that remembers it
 
-
-class Data:
+class DataSource:
     """What a command reads, and how: the paths, their format, columns and features.
 
-    What `learner` remembers of it (`remembered`) holds unless the options say otherwise. With `readable` the names
-    of features are recorded; `predicting` goes without columns that are remembered but not there. After reading,
+    What `model` knows of records holds unless the options say otherwise. With `readable` the names of features are
+    recorded; `predicting` goes without columns that the model knows but the data does not have. After reading,
     `skipped` counts the rows that could not be read and `unlearnable` those that no learner takes, which
     `--on-error skip` left out; `first_error` says why it left out the first.
     """
@@ -48,35 +38,32 @@ class Data:
         self,
         paths: list[str],
         args: argparse.Namespace,
-        learner: Learner | None = None,
+        model: Model | None = None,
         *,
         readable: bool = False,
         predicting: bool = False,
     ) -> None:
-        held = {} if learner is None else learner.notes
         self.typed = paths
         self.format: str | None = getattr(args, "format", None)
+        known = {} if model is None else model.features.to_dict()
         try:
-            self.features = Features.from_dict({**held.get("features", {}), **given(args, FEATURE_OPTIONS)})
+            self.features = Features.from_dict({**known, **given(args, FEATURE_OPTIONS)})
         except ValueError as error:
             raise usage_error(str(error)) from None
-        self.columns = Columns.from_dict({**held.get("columns", {}), **given(args, COLUMN_OPTIONS)})
+        columns = Columns() if model is None else model.columns
+        self.columns = Columns.from_dict({**columns.to_dict(), **given(args, COLUMN_OPTIONS)})
         if predicting:  # what mattered to training only need not be there
-            remembered = Columns.from_dict(held.get("columns", {})).named
-            self.columns = self.columns._replace(optional=remembered)
+            self.columns = self.columns._replace(optional=columns.named)
         # A file of options may serve data of several formats; what was typed was meant for this.
         self._column_options = [f"--{name}" for name in COLUMN_OPTIONS if f"--{name}" in args.spelled]
-        exact = getattr(args, _EXACT, False)
+        exact = getattr(args, "exact_names", False)
         if exact and hasattr(args, "bits"):
             raise usage_error(
                 "--bits cannot be combined with --exact-names, which does not hash names: leave one out"
             )
-        self.names: Names | None = None
-        if exact or held.get(_EXACT):
-            held_names = {} if learner is None else learner.attached
-            self.names = Names.from_state(held_names, exact=True) if held_names else Names(exact=True)
-        elif readable:
-            self.names = Names()
+        self.names: Names | None = None if model is None else model.names
+        if self.names is None and (exact or readable):
+            self.names = Names(exact=exact)
         self.on_error: str = args.on_error
         self.prefetch: bool = args.threads > 1
         self.types: dict[str, str] = {}  # of columns, as far as the data has told
@@ -86,7 +73,7 @@ class Data:
         self._paths: list[str] | None = None
         self._ahead: Ahead | None = getattr(args, "ahead", None)
 
-    def other(self, path: str) -> Data:
+    def other(self, path: str) -> DataSource:
         """Another file, read in the same way."""
         data = copy.copy(self)
         data.typed, data._paths, data._ahead, data.columns = [path], None, None, self._typed_columns()
@@ -119,16 +106,18 @@ class Data:
                 f"{' and '.join(sorted(filter(None, formats)))} has no columns"
             )
 
-    def remembered(self) -> dict[str, Any]:
-        """What predictions on other data need to know; what is as usual is not listed."""
-        notes: dict[str, Any] = {}
-        if self.features != Features():
-            notes["features"] = self.features.to_dict()
-        if (columns := self._typed_columns()) != Columns():
-            notes["columns"] = columns.to_dict()
-        if self.names is not None and self.names.exact:
-            notes[_EXACT] = True
-        return notes
+    def reads_like(self, model: Model) -> bool:
+        """Whether records become the features that the model knows."""
+        return self.features == model.features and self._exact == (model.names is not None)
+
+    def remember(self, model: Model) -> None:
+        """Tell the model what predictions on other data need to know."""
+        model.features, model.columns = self.features, self._typed_columns()
+        model.names = self.names if self._exact else None
+
+    @property
+    def _exact(self) -> bool:
+        return self.names is not None and self.names.exact
 
     def identity(self) -> Identity | None:
         """Path, size and time of each file; None if one of them is a pipe, which has none."""
@@ -140,7 +129,7 @@ class Data:
             "format": self.format,
             "features": self.features.to_dict(),
             "columns": self.columns.with_types({}).to_dict(),
-            "exact_names": self.names is not None and self.names.exact,
+            "exact_names": self._exact,
             "on_error": self.on_error,
         }
 
@@ -176,6 +165,21 @@ class Data:
                 del batch
         finally:
             self.skipped, self.first_error = reader.skipped, reader.first_error or self.first_error
+
+    def fitted(self, batches: Iterable[Batch], target: Target | None) -> Generator[Batch]:
+        """The batches with targets for labels; a row that cannot be learned stops the run or is skipped.
+
+        Without a `target`, one that cannot be predicted.
+        """
+        self.unlearnable = 0
+        return fit(batches, target, self._refuse)
+
+    def _refuse(self, row: int, why: str) -> None:
+        message = f"{self.name}: row {row} {why}"
+        if self.on_error == "stop":
+            raise CommandError(message)
+        self.unlearnable += 1
+        self.first_error = self.first_error or message
 
     def _typed_columns(self) -> Columns:
         return self.columns.with_types(self.types) if self.types else self.columns
@@ -216,68 +220,3 @@ def shown_paths(paths: list[str]) -> str:
     """Paths as they were typed, in few words."""
     first = "<stdin>" if paths[0] == "-" else paths[0]
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
-
-
-def labelled(data: Data, labels: Target, console: Console, stop: GracefulStop) -> Iterator[Batch]:
-    """The batches of `data` with their labels coded, as `fit` does it."""
-    return fit(data.read(console, stop), data, labels)
-
-
-def fit(batches: Iterable[Batch], data: Data, labels: Target | None, rows: int = 0) -> Generator[Batch]:
-    """Batches with their labels coded; a row that cannot be learned stops the run or is skipped, as `data` says.
-
-    Without `labels`, one that cannot be predicted. So many `rows` came before them.
-    """
-    data.unlearnable = 0
-    for batch in batches:
-        faults = [*_far(batch)]
-        learnable = batch
-        if labels is not None:
-            coded, unfit = labels.code(batch.labels)
-            faults += _not_learnable(batch, unfit, labels)
-            learnable = batch.replace(labels=coded) if coded is not batch.labels else batch
-        bad = np.logical_or.reduce([at for at, _ in faults]) if faults else np.zeros(len(batch), bool)
-        if bad.any():
-            row = int(bad.argmax())
-            why = f"{data.name}: row {rows + row + 1} {next(say(row) for at, say in faults if at[row])}"
-            if data.on_error == "stop":
-                raise CommandError(why)
-            data.unlearnable += int(bad.sum())
-            data.first_error = data.first_error or why
-        rows += len(batch)
-        if not bad.all():
-            yield learnable.keep(~bad) if bad.any() else learnable
-
-
-Fault = tuple["NDArray[np.bool_]", Callable[[int], str]]
-"""Which rows have it, and what to say of one."""
-
-
-def _not_learnable(batch: Batch, unfit: list[int], labels: Target) -> Iterator[Fault]:
-    if unfit:
-        yield (
-            np.isin(np.arange(len(batch)), unfit),
-            lambda row: labels.complaint(float(batch.labels[row])),
-        )
-    if batch.base is not None:
-        yield batch.base != 0, lambda _: "has an initial prediction (base), which no learner can start from"
-
-
-def _far(batch: Batch) -> Iterator[Fault]:
-    """Rows with a number that no learner takes."""
-    if batch.rows.scan()[2] < 0:  # the first bad row
-        return
-    entries = np.flatnonzero(np.abs(batch.data) > LARGEST_VALUE)
-    if not len(entries):
-        return
-    rows = np.searchsorted(batch.indptr, entries, side="right") - 1
-    first = dict(zip(rows[::-1].tolist(), entries[::-1].tolist(), strict=True))
-
-    def say(row: int) -> str:
-        at = first[row]
-        return (
-            f"has the value {batch.data[at]:g} for feature {batch.indices[at]}, beyond ±{LARGEST_VALUE:g}: "
-            "rescale the feature"
-        )
-
-    yield np.isin(np.arange(len(batch)), rows), say

@@ -15,14 +15,13 @@ from typing import Any
 from sketchnewton.cli.io.console import amount
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.files import open_output
-from sketchnewton.learners import Learner
+from sketchnewton.model import Model, open_model
 
 __all__ = ["Checkpoints", "Run", "forget", "resumed"]
 
 Run = dict[str, Any]
 """What is known of a run: data and options, `pass` and `row` reached, the scores so far."""
 
-_NOTE = "run"
 _FIXED = {"passes": "--passes", "holdout": "--holdout"}
 
 
@@ -31,24 +30,24 @@ def _place(model: str) -> str:
 
 
 class Checkpoints:
-    """Saves a learner at `model` every so many rows of a run."""
+    """Saves a model at `path` every so many rows of a run."""
 
-    def __init__(self, model: str, learner: Learner, run: Run, *, fresh: bool) -> None:
-        self._model = model
+    def __init__(self, path: str, model: Model, run: Run, *, fresh: bool) -> None:
+        self._path = path
         self.count = 0
-        # Also on a second start: what lies at `model` now is what a kill before the first checkpoint will leave.
-        start = {"class": type(learner).__name__, "parameters": learner.params, "notes": learner.notes}
-        text = json.dumps({"run": run, "old": _stamp(model), "fresh": start if fresh else None})
-        with open_output(_place(model)) as file:
+        # Also on a second start: what lies at `path` now is what a kill before the first checkpoint will leave.
+        start = model.to_archive()[0] if fresh else None
+        text = json.dumps({"run": run, "old": _stamp(path), "fresh": start})
+        with open_output(_place(path)) as file:
             file.write(text)
 
-    def save(self, learner: Learner, run: Run) -> None:
-        """Save the learner with a note on how far the run has come."""
-        learner.notes[_NOTE] = run
+    def save(self, model: Model, run: Run) -> None:
+        """Save the model with a note on how far the run has come."""
+        model.run = run
         try:
-            learner.save(self._model)
+            model.save(self._path)
         finally:
-            del learner.notes[_NOTE]
+            model.run = None
         self.count += 1
 
 
@@ -58,30 +57,33 @@ def forget(model: str) -> None:
         os.unlink(_place(model))
 
 
-def resumed(
-    path: str, files: list[list[Any]] | None, load: Any, rebuild: Any
-) -> tuple[Learner, Run | None, bool]:
-    """The learner to go on with, the run over the same `files` that it is in the middle of, and whether it is new.
-
-    `load()` reads the model at `path`; `rebuild(class, parameters, notes)` makes the learner a run began with.
-    """
+def resumed(path: str, files: list[list[Any]] | None) -> tuple[Model, Run | None, bool]:
+    """The model to continue, the run over the same `files` that it is in the middle of, and whether it is new."""
     marker = _marker(path)
     if marker is not None and (files is None or marker["run"]["files"] != files):
         marker = None
     if marker is not None and marker["old"] == _stamp(path):  # killed before the first checkpoint
         if marker["fresh"] is not None:
-            return rebuild(**marker["fresh"]), marker["run"], True
-        learner = load()
-        learner.notes.pop(_NOTE, None)
-        return learner, marker["run"], False
-    learner = load()
-    run = learner.notes.pop(_NOTE, None)
+            return _rebuilt(path, marker["fresh"]), marker["run"], True
+        model = open_model(path)
+        model.run = None
+        return model, marker["run"], False
+    model = open_model(path)
+    run, model.run = model.run, None
     if run is not None:
         _check_same(path, run, files)
-        return learner, run if run["files"] == files and files is not None else None, False
+        return model, run if run["files"] == files and files is not None else None, False
     if marker is not None:  # killed after the last save
-        return learner, {**marker["run"], "pass": marker["run"]["passes"], "over": True}, False
-    return learner, None, False
+        return model, {**marker["run"], "pass": marker["run"]["passes"], "over": True}, False
+    return model, None, False
+
+
+def _rebuilt(path: str, header: dict[str, Any]) -> Model:
+    """The model that a run began with."""
+    try:
+        return Model.like(header)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise CommandError(f"{_place(path)}: not the mark of a run of skn train: delete it") from None
 
 
 def agree(path: str, run: Run, given: dict[str, Any]) -> None:

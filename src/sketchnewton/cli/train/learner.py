@@ -16,43 +16,26 @@ from sketchnewton.cli.options.learner import (
     ONLY_WITH_SKETCH,
 )
 from sketchnewton.core.names import SOFTMAX_LOSS
-from sketchnewton.core.types import Floats, np
 from sketchnewton.learners import Learner, OneVsAll
 from sketchnewton.losses import get_loss
-from sketchnewton.model.target import Classes, Coded, Numbers, Signs, Target
+from sketchnewton.model import Model, Signs, Target
 
-__all__ = [
-    "alpha_in_force",
-    "automatic_alpha",
-    "build",
-    "check_agreement",
-    "class_count",
-    "constants",
-    "describe",
-    "has_softmax",
-    "labels_of",
-    "load_learner",
-    "make_learner",
-    "parameters_of",
-    "positive_label",
-    "smaller_steps",
-]
+__all__ = ["automatic_alpha", "build", "check_agreement", "describe", "new_model", "smaller_steps"]
 
-_WAYS_ON = "leave the option out to go on, or --resume to start anew"
-_POSITIVE = "positive"  # the note that remembers --positive
+_WAYS_ON = "leave the option out to continue, or leave --resume out to start over"
 _DESCRIBED = ("sketch", "sketch_size", "alpha", "eta", "loss", "clip")
 
 
-def make_learner(args: argparse.Namespace) -> Learner:
-    """A new learner, as the options say."""
+def new_model(args: argparse.Namespace) -> Model:
+    """A model that has learned nothing, as the options say; its features are those of the data."""
     given = _given(args)
     kind = given.pop("learner", None)
     learner = build(kind, given, args.multiclass)
-    if args.positive is not None:
-        if args.multiclass is not None:
-            raise usage_error("--positive does not apply to --multiclass, which learns all classes")
-        _set_positive(learner, args.positive)
-    return learner
+    if args.positive is None:
+        return Model(learner)
+    if args.multiclass is not None:
+        raise usage_error("--positive does not apply to --multiclass, which learns all classes")
+    return Model(learner, target=_positive(learner, args.positive))
 
 
 def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None) -> Learner:
@@ -68,39 +51,32 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
         elif name != "seed":  # where nothing is random, any seed will do
             raise usage_error(f"{_option(name)} does not apply to --learner {kind}")
     if "sketch" in takes:
-        _check_sketch(given, parameters.get("sketch", takes["sketch"]))
+        _check_sketch(given, (takes | parameters)["sketch"])
     if "intercept" in takes:
         parameters.setdefault("intercept", True)
     try:
         if classes is None:
-            return make(**parameters)
+            return make.simplest(**parameters)
         if "classes" in takes and "clip" not in given:
             loss = get_loss(parameters.get("loss", SOFTMAX_LOSS))
             if loss.softmax:
                 return make(**{**parameters, "loss": loss, "classes": classes})
-        return OneVsAll(make, classes, parameters)
+        part = make.simplest(**parameters)
+        return OneVsAll(type(part), classes, part.params)
     except (TypeError, ValueError) as error:
         raise usage_error(str(error)) from None
 
 
-def load_learner(path: str) -> Learner:
-    """The learner in the model file `path`."""
-    from sketchnewton import model_file  # brings all kinds of models along
-
-    return model_file.load_learner(path)
-
-
-def check_agreement(path: str, learner: Learner, args: argparse.Namespace) -> None:
-    """Refuse options that do not agree with the learner that `path` holds."""
+def check_agreement(path: str, model: Model, args: argparse.Namespace) -> None:
+    """Refuse options that do not agree with the model that `path` holds."""
     given = _given(args)
     kind = given.pop("learner", None)
-    held = parameters_of(learner)
-    name = held_class = type(learner).__name__
-    if isinstance(learner, OneVsAll):
-        held_class = learner.params["make"]
-    if args.multiclass is not None and args.multiclass != class_count(learner):
+    learner = model.learner
+    held, held_class = learner.base_params, learner.base_name
+    if args.multiclass is not None and args.multiclass != learner.classes:
+        name = type(learner).__name__
         raise usage_error(f"--multiclass {args.multiclass} does not agree with {path}, a {name}: {_WAYS_ON}")
-    if kind is not None and LEARNERS[kind][0] != held_class:
+    if kind is not None and held_class not in LEARNERS[kind][0]:
         raise usage_error(f"--learner {kind} does not agree with {path}, which is of class {held_class}")
     for option, wanted in given.items():
         parameter = _parameter(option)
@@ -115,96 +91,28 @@ def check_agreement(path: str, learner: Learner, args: argparse.Namespace) -> No
             )
     if "sketch" in held:
         _check_sketch(given, held["sketch"])
-    _resume_positive(path, learner, args.positive)
+    _resume_positive(path, model, args.positive)
 
 
-class _NotedClasses(Classes):
-    """Classes whose way of counting is remembered in the learner's notes."""
-
-    def __init__(self, count: int, notes: dict[str, Any]) -> None:
-        super().__init__(count, notes.get("zero"))
-        self._notes = notes
-
-    def code(self, labels: Any) -> Coded:
-        """What the learner gets for each label."""
-        coded = super().code(labels)
-        if self.zero is not None:
-            self._notes["zero"] = self.zero
-        return coded
-
-
-def labels_of(learner: Learner) -> Target:
-    """How labels are coded for this learner."""
-    if (count := class_count(learner)) is not None:
-        if not isinstance(notes := learner.notes.setdefault("classes", {}), dict):
-            raise CommandError(f"the model's note on classes is {notes!r}: expected a table")
-        try:
-            return _NotedClasses(count, notes)
-        except ValueError as error:
-            raise CommandError(f"the model's note on classes makes no sense: {error}") from None
-    positive = positive_label(learner)
-    return Numbers(learner.loss) if positive is None else Signs(positive)
-
-
-def class_count(learner: Learner) -> int | None:
-    """How many classes the learner tells apart; None for a learner of one number."""
-    return learner.params.get("classes")
-
-
-def constants(learner: Learner) -> Floats:
-    """The constant of each class, or the one of a learner of one number."""
-    many: Any = learner
-    return np.atleast_1d(learner.intercept_ if class_count(learner) is None else many.intercepts)
-
-
-def has_softmax(learner: Learner) -> bool:
-    """Whether the learner tells classes apart by itself, with the cross-entropy of a softmax."""
-    return class_count(learner) is not None and not isinstance(learner, OneVsAll | learners.SharedNewton)
-
-
-def positive_label(learner: Learner) -> float | None:
-    """The label that the learner knows as +1, all others being −1; None if it knows labels as they are."""
-    label = learner.notes.get(_POSITIVE)
-    if label is not None and type(label) not in (int, float):
-        raise CommandError(f"the model's note on labels is {label!r}: expected a number")
-    return label
-
-
-def parameters_of(learner: Learner) -> dict[str, Any]:
-    """The parameters that options set; for many classes, those of each class's learner."""
-    return dict(learner.params["parameters"]) if isinstance(learner, OneVsAll) else learner.params
-
-
-def describe(learner: Learner) -> str:
-    """The learner in one short line."""
-    parameters = parameters_of(learner)
+def describe(model: Model) -> str:
+    """The model in one short line."""
+    learner = model.learner
+    parameters = learner.base_params
     if parameters.get("sketch") == "none":
         parameters.pop("sketch_size", None)
     if parameters.get("alpha") is None:
-        parameters["alpha"] = alpha_in_force(learner)
+        parameters["alpha"] = learner.alpha_ or None
     shown = [f"{name}={_shown(parameters[name])}" for name in _DESCRIBED if parameters.get(name) is not None]
-    if positive_label(learner) is not None:
-        shown.append(labels_of(learner).description)
-    name = type(learner).__name__
-    if isinstance(learner, OneVsAll):
-        name = f"{name}, {learner.classes} x {learner.params['make']}"
-    elif has_softmax(learner):
-        name = f"{name}, softmax of {class_count(learner)} classes"
-    return f"{name}: {', '.join(shown)}"
+    if model.target.kind == "signs":
+        shown.append(model.target.description)
+    return f"{learner.title}: {', '.join(shown)}"
 
 
 def smaller_steps(learner: Learner) -> str:
     """What makes the learner's steps smaller, as advice."""
     names = {"alpha": "a larger --alpha", "sigma": "a smaller --eta", "eta": "a larger --eta"}
-    advice = next(
-        (words for name, words in names.items() if name in parameters_of(learner)), "smaller features"
-    )
-    return f"{advice} or a tighter --clip" if "clip" in parameters_of(learner) else advice
-
-
-def alpha_in_force(learner: Learner) -> float | None:
-    """α as given or as the learner has chosen it; None before that, and for learners that have none."""
-    return getattr(learner, "alpha_", learner.params.get("alpha")) or None
+    advice = next((words for name, words in names.items() if name in learner.base_params), "smaller features")
+    return f"{advice} or a tighter --clip" if "clip" in learner.base_params else advice
 
 
 def automatic_alpha(alpha: float | None, parameters: Mapping[str, Any]) -> str:
@@ -223,7 +131,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _class(kind: str) -> type[Learner]:
-    found: type[Learner] = getattr(learners, LEARNERS[kind][0])
+    found: type[Learner] = getattr(learners, LEARNERS[kind][0][-1])
     return found
 
 
@@ -245,30 +153,30 @@ def _check_sketch(given: Mapping[str, Any], sketch: str) -> None:
 
 
 def _trained_with(learner: Learner, parameter: str) -> str:
-    held = parameters_of(learner)[parameter]
+    held = learner.base_params[parameter]
     if parameter == "alpha" and held is None:
-        return f"alpha {automatic_alpha(alpha_in_force(learner), learner.params)}"
+        return f"alpha {automatic_alpha(learner.alpha_ or None, learner.params)}"
     return f"{parameter}={_shown(held)}"
 
 
-def _resume_positive(path: str, learner: Learner, positive: float | None) -> None:
-    if positive is None or positive == positive_label(learner):
+def _resume_positive(path: str, model: Model, positive: float | None) -> None:
+    if positive is None or positive == model.target.positive:
         return
-    if learner.rows_seen:
+    if model.learner.rows_seen:
         raise usage_error(
             f"--positive {positive:.12g} does not agree with {path}, which was trained with "
-            f"{labels_of(learner).description}: {_WAYS_ON}"
+            f"{model.target.description}: {_WAYS_ON}"
         )
-    _set_positive(learner, positive)
+    model.target = _positive(model.learner, positive)
 
 
-def _set_positive(learner: Learner, positive: float) -> None:
+def _positive(learner: Learner, positive: float) -> Target:
     loss = learner.loss
     if not loss.takes(-1.0):
         raise usage_error(
             f"--positive makes labels -1 and +1, but the {loss.name} loss needs {loss.label_rule}: leave it out"
         )
-    learner.notes[_POSITIVE] = positive
+    return Signs(positive)
 
 
 def _same(parameter: str, wanted: Any, held: Any) -> bool:

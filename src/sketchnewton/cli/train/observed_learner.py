@@ -1,91 +1,84 @@
-"""The learner in class: its predictions written down, its labels looked at, some rows kept from it."""
+"""A learner whose predictions are recorded and whose labels are checked; some rows are held out."""
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+from typing import TextIO
 
 from sketchnewton import _native
 from sketchnewton.cli.io.console import Console
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.cli.io.predictions import PredictionFormat
-from sketchnewton.cli.train.early import Learned
-from sketchnewton.cli.train.learner import class_count, has_softmax, parameters_of, smaller_steps
-from sketchnewton.core.types import Floats, np
-from sketchnewton.evaluation import ClassScore, ProgressiveScore, SoftmaxScore
-from sketchnewton.learners import Learner
-from sketchnewton.model.target import LabelWatch
-from sketchnewton.streams import Batch
+from sketchnewton.cli.train.learner import smaller_steps
+from sketchnewton.core.batch import Batch, View
+from sketchnewton.core.types import ArrayLike, np
+from sketchnewton.evaluation import last_row
+from sketchnewton.model import LabelWatch, Model
 
-__all__ = ["Pupil", "new_score"]
+__all__ = ["ObservedLearner"]
 
 
-def new_score(learner: Learner) -> ProgressiveScore:
-    """A score of nothing yet, of the kind that fits the learner."""
-    classes = class_count(learner)
-    if classes is None:
-        return ProgressiveScore(learner.loss)
-    return (SoftmaxScore if has_softmax(learner) else ClassScore)(learner.loss, classes)
+class ObservedLearner:
+    """A model's learner for `progressive`.
 
-
-class Pupil:
-    """A learner for `progressive`. `row` is the place in the pass of the next row, `held` the score of the rows
-    that are kept from it: every `holdout`-th."""
+    `row` is the place in the pass of the next row, `held_out` the score of the rows that are not learned: every
+    `holdout`-th.
+    """
 
     def __init__(
-        self, learner: Learner, console: Console, form: PredictionFormat, holdout: int | None = None
+        self, model: Model, console: Console, form: PredictionFormat, holdout: int | None = None
     ) -> None:
-        self.learner = learner
-        self.loss = learner.loss
+        self.learner = model.learner
+        self.loss = model.learner.loss
         self.rows = 0
         self.row = 0
-        self.held = new_score(learner)
-        self.last: tuple[float, Any] = (0.0, 0.0)  # label and prediction
+        self.held_out = model.new_score()
+        self.last: tuple[float, ArrayLike] = (0.0, 0.0)  # label and prediction
         self.output: TextIO | None = None
         self.labels = LabelWatch()
         self._console = console
         self._form = form
         self._holdout = holdout
         # Other losses have labels of their own kind, which no bound on predictions has to reach.
-        regression = learner.loss.shift_invariant and class_count(learner) is None
-        clip = parameters_of(learner).get("clip")
+        regression = self.loss.takes_all_numbers and model.classes is None
+        clip = model.learner.base_params.get("clip")
         self._clip = clip if regression and isinstance(clip, float | int) else None
 
-    def learn(self, batch: Batch | Learned, labels: Floats, weights: Floats | None = None, /) -> Floats:
-        """Learn a batch, unless it is learned already; return the prediction made before each update."""
-        self._look_at(labels)
-        if isinstance(batch, Learned):
-            self._finish(batch, batch.predictions)
-            return batch.predictions
-        held = None
-        learned_weights = weights
-        if self._holdout is not None:
-            held = (self.row + 1 + np.arange(len(labels))) % self._holdout == 0
-            # A row of no weight is predicted and leaves no trace.
-            learned_weights = np.where(held, 0.0, 1.0 if weights is None else weights)
-        try:
-            predictions = self.learner.learn(batch, labels, learned_weights)
-        except MemoryError as error:
-            raise _too_large(self.learner, batch.shape[1] - 1, error) from None
-        if held is not None:
-            self.held.update(predictions[held], labels[held], None if weights is None else weights[held])
-        self._finish(batch, predictions)
+    def learn_batch(self, batch: Batch, /) -> View:
+        """Learn the rows that are not held out; return the prediction made before each update."""
+        self._watch(batch.views.labels)
+        holdout = self._holdout
+        predictions: View = (
+            self.learner.learn_batch(batch) if holdout is None else self._learn_but_held_out(batch, holdout)
+        )
+        self._record(batch, predictions)
         return predictions
 
-    def _finish(self, batch: Batch | Learned, predictions: Floats) -> None:
+    def _learn_but_held_out(self, batch: Batch, holdout: int) -> View:
+        held = (self.row + 1 + np.arange(len(batch))) % holdout == 0
+        # A row of no weight is predicted and leaves no trace.
+        weights = batch.weights
+        learned = np.where(held, 0.0, 1.0 if weights is None else weights)
+        predictions = np.asarray(self.learner.learn_batch(batch.replace(weights=learned)))
+        self.held_out.update(
+            predictions[held], batch.labels[held], None if weights is None else weights[held]
+        )
+        return predictions
+
+    def _record(self, batch: Batch, predictions: View) -> None:
         # Of several classes, the largest in size: NaN and infinity stay what they are.
-        each = predictions if predictions.ndim == 1 else np.abs(predictions).max(axis=1)
+        each = predictions if predictions.ndim == 1 else np.abs(np.asarray(predictions)).max(axis=1)
         if (at := _native.not_finite(each)) >= 0:
             raise CommandError(
                 f"the learner diverged: its prediction for row {self.row + at + 1} is {predictions[at]}: "
                 f"try {smaller_steps(self.learner)}"
             )
-        self.rows += len(predictions)
-        self.row += len(predictions)
-        self.last = (float(batch.labels[-1]), predictions[-1])
+        self.rows += len(batch)
+        self.row += len(batch)
+        self.last = (batch.views.labels[-1], last_row(predictions))
         if self.output is not None:
-            self._form.write(self.output, predictions, batch)
+            self._form.write(self.output, np.asarray(predictions), batch)
 
-    def _look_at(self, labels: Floats) -> None:
+    def _watch(self, labels: View) -> None:
         values, least, largest, _ = _native.look(labels)
         self.labels.see(values)
         if self._clip is not None and (reach := max(-least, largest)) > self._clip:
@@ -94,16 +87,3 @@ class Pupil:
                 f"consider --clip {reach:g}"
             )
             self._clip = None
-
-
-def _too_large(learner: Learner, largest: int, error: MemoryError) -> MemoryError:
-    """The error for a feature index beyond this machine."""
-    from sketchnewton.learners import FullNewton  # only for this error
-
-    if not isinstance(learner, FullNewton):
-        return error
-    size = (largest + 1) ** 2 * 8 / 1e9
-    return MemoryError(
-        f"feature index {largest} needs a table of {size:.3g} GB with --learner full: renumber or hash the "
-        "features, or use a sketch"
-    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sketchnewton import __version__
 from sketchnewton.cli.io.console import Console
-from sketchnewton.cli.io.data_source import Data, watched
+from sketchnewton.cli.io.data_source import DataSource, watched
 from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import CACHE_SUFFIX
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Passes", "cache_place"]
 
 
-def cache_place(args: argparse.Namespace, data: Data, passes: int) -> str | None:
+def cache_place(args: argparse.Namespace, data: DataSource, passes: int) -> str | None:
     """Where the parsed rows are kept for later passes, if anywhere."""
     if args.no_cache:
         if args.cache is not None:
@@ -40,7 +40,7 @@ class Passes:
     are wanted, which it does not hold.
     """
 
-    def __init__(self, data: Data, cache: str | None, console: Console, stop: GracefulStop) -> None:
+    def __init__(self, data: DataSource, cache: str | None, console: Console, stop: GracefulStop) -> None:
         self.cache = cache
         self.from_cache = False  # the last pass
         self._data = data

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from sketchnewton import __version__
 from sketchnewton.cli.io.console import amount, counted, number, percent
-from sketchnewton.cli.io.data_source import fit
 from sketchnewton.cli.train.learner import describe
 from sketchnewton.evaluation import ProgressiveScore
 
@@ -21,7 +20,7 @@ __all__ = ["dry_run", "report", "scored"]
 def report(training: Training) -> None:
     """The closing summary."""
     facts = summary(training)
-    args, rows = training.args, training.pupil.rows
+    args, rows = training.args, training.observed.rows
     if args.json:
         import json  # slow to import, and seldom asked for
 
@@ -46,7 +45,7 @@ def report(training: Training) -> None:
 def summary(training: Training) -> dict[str, Any]:
     """All that is known after a run."""
     args, learner, score, tested = training.args, training.learner, training.score, training.tested
-    rows, held = training.pupil.rows, training.held_out
+    rows, held = training.observed.rows, training.held_out
     return {
         "version": __version__,
         "data": args.data[0] if len(args.data) == 1 else args.data,
@@ -72,7 +71,7 @@ def summary(training: Training) -> dict[str, Any]:
         "learner": type(learner).__name__,
         "parameters": learner.params,
         "alpha": learner.alpha_ or None,
-        "positive": training.positive,
+        "positive": training.model.target.positive,
         "classes": learner.classes,
         "rows_seen": learner.rows_seen,
         "model": args.model if training.saved else None,
@@ -84,14 +83,14 @@ def dry_run(training: Training) -> None:
     """Say what would be done; read no more than the first rows, and of a pipe nothing."""
     line, data, args = training.console.line, training.data, training.args
     line(f"would learn {data.name}: {counted(len(data.paths), 'file')}, passes: {training.pass_count}")
-    line(f"learner: {describe(training.learner)}{training.whence()}")
+    line(f"learner: {describe(training.model)}{training.whence()}")
     for name, value in data.way().items():
         if value:
             line(f"{name.replace('_', ' ')}: {value}")
     if training.passes.cache is not None:
         line(f"cache: {training.passes.cache}")
     if data.identity() is not None:
-        rows = fit(data.read(training.console, training.stop), data, training.labels)
+        rows = data.fitted(data.read(training.console, training.stop), training.model.target)
         if (batch := next(rows, None)) is not None:
             width = len(batch.indices) / len(batch)
             line(

@@ -16,7 +16,6 @@ from sketchnewton.learners.bounded import RangedLearner
 from sketchnewton.learners.curvature.base import LearnerSketch
 from sketchnewton.learners.newton.schedule import checked_curvature, checked_eta
 from sketchnewton.learners.table import union
-from sketchnewton.losses.all import Poisson
 
 FIRST_SQUARE = 0.1  # D_1 of SON §5.2
 LEAST_SCALE, LARGEST_SCALE = 0.99 * math.sqrt(FIRST_SQUARE), 1e150
@@ -174,8 +173,8 @@ class TableNewton(RangedLearner):
         reach = C if clip is None else clip
         problem = _native.problem(loss.code, loss.parameter, reach, sigma, *schedule, project=self._project)
         bend = first_metric(loss, C, sigma + schedule.first)
-        if self._ranged and isinstance(self.loss, Poisson):
-            bend *= min(math.exp(C), 1e100)  # counts as large as the bound allows
+        if self._ranged:  # labels as large as the bound allows
+            bend *= loss.smoothness_growth(C)
         return problem, bend
 
     def _bind(self, clip: float | None = None) -> _native.SketchKernel:

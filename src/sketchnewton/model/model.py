@@ -1,0 +1,323 @@
+"""`Model`: what turns records into predictions, whole, behind every door."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from sketchnewton.core.archive import ModelFileError
+from sketchnewton.core.batch import Batch
+from sketchnewton.core.persistence import Persistent, class_named, load, prefixed, without_prefix
+from sketchnewton.core.state import Buffers
+from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, NDArray, Path, np
+from sketchnewton.evaluation import ProgressiveScore, score_for
+from sketchnewton.features.columns import Columns
+from sketchnewton.features.names import Names
+from sketchnewton.features.options import Features
+from sketchnewton.learners import Learner
+from sketchnewton.model.fitting import fit
+from sketchnewton.model.target import Target, target_of
+
+__all__ = ["Model", "open_model"]
+
+_LEARNER, _NAMES = "learner/", "names/"  # before the names of arrays in a model file
+
+
+class Model(Persistent):
+    """How a record becomes features, how a label becomes a target, a learner, and how its scores become answers.
+
+    A model trained by `skn train` is the same thing as one made here: both are saved whole, and
+    `sketchnewton.load` opens both. Records are a dict, a list of dicts, a pandas, polars or pyarrow table, lines
+    of VW text, a 2-D array or CSR matrix of numbered features, or the path of anything that
+    `streams.open_stream` reads.
+
+    * `learner`: default `NewtonBank()`, which needs no tuning.
+    * `target`: what labels mean; default: numbers as they are, or the classes of a learner of several.
+    * `features`: how features are named, hashed, joined and multiplied (`features.Features`).
+    * `columns`: which column of a table is the label, the weight, the tag, a category (`features.Columns`).
+    * `exact_names`: number the names of features in a dictionary instead of hashing them.
+
+    >>> model = Model()
+    >>> rows = [{"y": 1, "city": "Rome", "price": 2.5}, {"y": -1, "city": "Oslo", "price": 1.0}]
+    >>> for _ in range(10):
+    ...     before = model.learn(rows)
+    >>> (model.predict({"city": "Rome", "price": 2.0}) > 0).tolist()
+    [True]
+    """
+
+    learner: Learner
+    target: Target
+    features: Features
+    columns: Columns
+    names: Names | None
+    """The names of features, where the model keeps them."""
+    run: Header | None
+    """Of a checkpoint: how far the run of `skn train` that saved it had come."""
+
+    def __init__(
+        self,
+        learner: Learner | None = None,
+        *,
+        target: Target | None = None,
+        features: Features | None = None,
+        columns: Columns | None = None,
+        exact_names: bool = False,
+    ) -> None:
+        super().__init__()
+        if learner is None:
+            from sketchnewton.learners import NewtonBank
+
+            learner = NewtonBank()
+        self.learner = learner
+        self.target = target_of(learner) if target is None else target
+        self.features = Features() if features is None else features
+        self.columns = Columns() if columns is None else columns
+        self.names = Names(exact=True) if exact_names else None
+        self.run = None
+
+    # -- for users
+
+    def learn(self, records: Any, labels: Any = None, weights: ArrayLike | None = None) -> NDArray[Any]:
+        """Predict each record, then learn its label; return the predictions, as `predict` gives them.
+
+        Labels and weights are those of the records (columns `label` and `_weight`, or what `columns` names) unless
+        they are given. Records in memory are checked before anything is learned; those of files batch by batch.
+        """
+        batches = self._labelled(records, labels, weights)
+        if not isinstance(records, str | os.PathLike):
+            batches = iter(list(batches))
+        return self.answer(self._joined([np.asarray(self.learner.learn_batch(batch)) for batch in batches]))
+
+    def predict(self, records: Any) -> NDArray[Any]:
+        """The prediction for each record: a number, or the label of the most probable class."""
+        return self.answer(self.decision_function(records))
+
+    def predict_proba(self, records: Any) -> Floats:
+        """The probability of each class, a column per class in the order of `classes`."""
+        return self.probabilities(self.decision_function(records))
+
+    def decision_function(self, records: Any) -> Floats:
+        """The learner's scores: one per record, or one per record and class."""
+        # What mattered to training only need not be there.
+        columns = self.columns._replace(optional=self.columns.named)
+        batches = fit(self._read(records, columns=columns), None, _raise)
+        return self._joined([self.scores(batch) for batch in batches])
+
+    def test(self, records: Any, labels: Any = None, weights: ArrayLike | None = None) -> dict[str, float]:
+        """Mean loss and all metrics that apply to records whose labels are known; nothing is learned."""
+        from sketchnewton.evaluation.metrics import Answers, measure
+
+        score = self.new_score()
+        scores, wanted, importance = [], [], []
+        for batch in self._labelled(records, labels, weights):
+            scores.append(self.scores(batch))
+            wanted.append(batch.labels)
+            importance.append(np.ones(len(batch)) if batch.weights is None else batch.weights)
+            score.update(scores[-1], batch.labels, batch.weights)
+        predictions = self._joined(scores)
+        kind = self._kind(score.error_rate is not None)
+        known = None if kind == "numbers" else self.probabilities(predictions)
+        if kind == "numbers":
+            predictions = self.learner.loss.link(predictions)
+        answers = Answers(predictions, np.concatenate(wanted), np.concatenate(importance), kind, known)
+        return {"rows": score.rows, "loss": score.mean_loss, **measure(answers)}
+
+    def merge(self, other: Model) -> Self:
+        """Add what `other` has learned from other records. Returns the model; `other` stays as it is.
+
+        Both must turn records into features and labels into targets in the same way.
+        """
+        if not isinstance(other, Model):
+            raise ValueError(f"cannot merge a {type(other).__name__} into a Model")
+        if other.learner.rows_seen == 0:
+            return self
+        fresh = self.learner.rows_seen == 0
+        if not fresh:
+            self._check_same_records(other)
+        self.learner.merge(other.learner)
+        if fresh:
+            self.target, self.features, self.columns = other.target, other.features, other.columns
+            self.names = other.names
+        return self
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """The labels of the columns of `predict_proba`; None if the model predicts a number."""
+        return self.target.classes
+
+    # -- for doors: what a prediction is, batch by batch
+
+    def scores(self, batch: Batch) -> Floats:
+        """The learner's scores for the rows of a batch, with what the rows themselves add to them."""
+        scores = self.learner.predict(batch.rows)
+        if batch.base is not None:
+            scores = scores + (batch.base if scores.ndim == 1 else batch.base[:, None])
+        return scores
+
+    def answer(self, scores: Floats) -> NDArray[Any]:
+        """Scores as what was asked for: the label of the best class, or the number itself."""
+        return self.target.answer(scores)
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """The probability of each class."""
+        return self.target.ordered(self.learner.probabilities(scores))
+
+    def linked(self, scores: Floats) -> Floats:
+        """Scores on the scale of the answer: probabilities of the logistic loss, rates of the Poisson loss."""
+        loss = self.learner.loss
+        if self.learner.classes is None or loss.link_kind != "logistic":
+            return self.ordered(loss.link(scores))
+        return self.probabilities(scores)
+
+    def ordered(self, columns: Floats) -> Floats:
+        """Columns of the learner's classes in the order of `classes`; a single one stays."""
+        return self.target.ordered(columns)
+
+    def new_score(self) -> ProgressiveScore:
+        """A score of nothing yet, of the kind that fits the learner."""
+        return score_for(self.learner)
+
+    def facts(self, top: int = 10) -> Header:
+        """What the model is and what it has learned, as JSON can hold it; `top` of the largest weights."""
+        from sketchnewton.model.facts import facts_of
+
+        return facts_of(self, top)
+
+    def __repr__(self) -> str:
+        return f"Model({self.learner!r}, target={self.target!r})"
+
+    # -- files
+
+    def to_archive(self) -> tuple[Header, Buffers]:
+        """What a file holds: the learner's own, and beside it what surrounds the learner."""
+        inner, arrays = self.learner.to_archive()
+        header: Header = {
+            "class": type(self).__name__,
+            "learner": inner,
+            "target": self.target.to_dict(),
+            "features": self.features.to_dict(),
+            "columns": self.columns.to_dict(),
+            "exact_names": self.names is not None,
+            "run": self.run,
+        }
+        names = {} if self.names is None else self.names.state()
+        return header, {**prefixed(_LEARNER, arrays), **prefixed(_NAMES, names)}
+
+    @classmethod
+    def like(cls, header: Mapping[str, Any]) -> Self:
+        """A model as this header describes it that has learned nothing; raises what a damaged header leads to."""
+        inner = header["learner"]
+        return cls._around(class_named(inner["class"])(**inner["parameters"]), header)
+
+    @classmethod
+    def _around(cls, learner: Persistent, header: Mapping[str, Any]) -> Self:
+        """The learner with the rest that the header describes."""
+        if not isinstance(learner, Learner):
+            raise ValueError(f"a {type(learner).__name__} is no learner")
+        target = Target.from_dict(header["target"])
+        if target.outputs != learner.classes:
+            raise ValueError("its target does not go with its learner")
+        if not isinstance(header["exact_names"], bool):
+            raise ValueError("exact_names must be true or false")
+        return cls(
+            learner,
+            target=target,
+            features=Features.from_dict(header["features"]),
+            columns=Columns.from_dict(header["columns"]),
+            exact_names=header["exact_names"],
+        )
+
+    @classmethod
+    def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
+        inner = header["learner"]
+        learner = class_named(inner["class"])._rebuilt(inner, without_prefix(_LEARNER, arrays))
+        model = cls._around(learner, header)
+        if model.names is not None:
+            model.names = Names.from_state(without_prefix(_NAMES, arrays), exact=True)
+        model.run = _checked_run(header["run"])
+        return model
+
+    def _all_arrays(self) -> Buffers:
+        return self.to_archive()[1]
+
+    def _restore(self, arrays: Arrays) -> None:
+        raise AssertionError("a model is rebuilt with its parts")
+
+    # -- records
+
+    def _labelled(self, records: Any, labels: Any, weights: ArrayLike | None) -> Iterator[Batch]:
+        """The records with targets for labels; a row that cannot be learned raises ValueError."""
+        if labels is None or self.target.names is None:
+            return fit(self._read(records, labels, weights), self.target, _raise)
+        coded = self.target.code(labels)
+        for row in coded.unfit:
+            _raise(row + 1, self.target.complaint(labels[row]))
+        return fit(self._read(records, coded.labels, weights), self.target.of_codes, _raise)
+
+    def _read(
+        self,
+        records: Any,
+        labels: Any = None,
+        weights: ArrayLike | None = None,
+        columns: Columns | None = None,
+    ) -> Iterator[Batch]:
+        """The records as batches. What their columns turn out to be is remembered, unless others are given."""
+        from sketchnewton.streams.records import read_records
+
+        types: dict[str, str] = {}
+        yield from read_records(
+            records,
+            columns=columns or self.columns,
+            features=self.features,
+            names=self.names,
+            types=types,
+            labels=labels,
+            weights=weights,
+        )
+        if types and columns is None:
+            self.columns = self.columns.with_types(types)
+
+    def _joined(self, parts: list[Floats]) -> Floats:
+        if parts:
+            return np.concatenate(parts)
+        return np.zeros((0,) if self.learner.classes is None else (0, self.learner.classes))
+
+    def _kind(self, signs: bool) -> str:
+        """What labels are, for metrics."""
+        if self.learner.classes is not None:
+            return "classes"
+        return "signs" if signs else "numbers"
+
+    def _check_same_records(self, other: Model) -> None:
+        mine, theirs = self.target.description, other.target.description
+        if mine != theirs:
+            raise ValueError(f"cannot merge {theirs} into {mine}")
+        if other.features != self.features:
+            raise ValueError("cannot merge models that make features in different ways")
+        if (self.names is None) != (other.names is None):
+            raise ValueError("cannot merge exact names and hashed ones")
+        if self.names is not None and other.names is not None and not self.names.same(other.names):
+            raise ValueError("cannot merge models whose exact names are numbered differently")
+
+
+def open_model(path: Path) -> Model:
+    """The model at `path`; a learner that was saved alone predicts numbered features and numeric labels."""
+    found = load(path)
+    if isinstance(found, Model):
+        return found
+    if isinstance(found, Learner):
+        return Model(found)
+    raise ModelFileError(f"{os.fspath(path)}: holds a {type(found).__name__}, not a model")
+
+
+def _raise(row: int, why: str) -> None:
+    raise ValueError(f"row {row} {why}")
+
+
+def _checked_run(run: Any) -> Header | None:
+    if run is None:
+        return None
+    if not isinstance(run, dict) or not all(isinstance(run.get(name), int) for name in ("row", "pass")):
+        raise ValueError("its note on the run is damaged")
+    return run
