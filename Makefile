@@ -32,6 +32,15 @@ test-report: $(VENV)/.installed ## install Debian's chromium if there is none, o
 	command -v chromium > /dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends chromium)
 	$(BIN)/python -m pytest tests/browser
 
+# The fast tests of what is our own; `make test` runs everything.
+QUICK := tests/contract tests/oracles tests/streams tests/native tests/cli
+quick: $(VENV)/.installed ## lint, types, layers and the fast tests, in under two minutes: while you work
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest $(PARALLEL) -q -m "not slow" $(QUICK)
+
 check: $(VENV)/.installed ## lint, format, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -87,4 +96,4 @@ build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 
-.PHONY: help demo test test-torch test-report check format fuzz fuzz-models bench long-stream clean
+.PHONY: help demo test quick test-torch test-report check format fuzz fuzz-models bench long-stream clean
