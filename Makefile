@@ -32,8 +32,8 @@ test-report: $(VENV)/.installed ## install Debian's chromium if there is none, o
 	command -v chromium > /dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends chromium)
 	$(BIN)/python -m pytest tests/browser
 
-# The fast tests of what is our own; `make test` runs everything.
-QUICK := tests/contract tests/oracles tests/streams tests/native tests/cli
+# The fast tests of promises, formats and commands; `make test` runs everything.
+QUICK := tests/contract tests/streams tests/native tests/cli
 quick: $(VENV)/.installed ## lint, types, layers and the fast tests, in under two minutes: while you work
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -64,6 +64,7 @@ def test_second_order_methods_hardly_mind_the_condition_number() -> None:
     assert errors["sketched Newton"][1] < 0.75 * errors["AdaGrad"][1]
 
 
+@pytest.mark.slow
 def test_quick_demo_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "demo.png"
     assert main(["demo", "--quick", "--output", str(picture)]) == 0

@@ -182,6 +182,7 @@ def test_a_feature_index_too_large_for_memory(
     assert "GB" in line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["out", "/dev/full", "-"])
 def test_a_disk_that_is_full_is_named(place: str, tmp_path: Path) -> None:
     data, model = write_rows(tmp_path / "rows.svm", 20_000), tmp_path / "m.skn"

@@ -348,6 +348,7 @@ def test_converting_to_nowhere(data: Path, tmp_path: Path, capsys: pytest.Captur
     assert list(tmp_path.iterdir()) == [data]
 
 
+@pytest.mark.slow
 def test_bench_compares(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "bench.png"
     run("bench", data, "--quiet", "--output", picture, "--learners", "newton-oja,adagrad")

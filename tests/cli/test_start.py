@@ -129,6 +129,7 @@ def test_streams_that_are_not_needed_may_be_closed(streams: str, tmp_path: Path)
     assert len(scores.read_text().splitlines()) == 400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["inspect", "predict", "convert", "sketch", "--help", "train --help"])
 def test_output_that_nobody_can_receive_is_an_error(command: str, tmp_path: Path) -> None:
     data, model = write_rows(tmp_path / "rows.svm"), tmp_path / "m.skn"

@@ -44,6 +44,7 @@ def test_full(form: str, penalty: str | None, strength: float) -> None:
     close(FullAdaGrad(0.5, 5.0, **own), X, y, expected)
 
 
+@pytest.mark.slow
 def test_full_five_thousand_rounds() -> None:
     X, y = sparse_stream(5000, d=20, non_zeros=6)
     expected = adaptive(X, y, lambda k: Exact(20), eta=0.5, sigma=5.0, loss="logistic")
@@ -123,6 +124,7 @@ def test_frequent_directions_as_large_as_the_dimension_are_full() -> None:
     np.testing.assert_allclose(sketched.spectrum[:9], full.spectrum, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_hadamard_projection() -> None:
     """Orthogonal columns, full rank when m = d, features that come later change nothing, unbiased over seeds."""
     for d in (4, 16):

@@ -131,6 +131,7 @@ def adversaries(rng: np.random.Generator) -> tuple[Any, Any]:
     return X, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_regret_to_the_best_expert(part: int) -> None:
     """2 ln K + 2 ln(T + 1) for the squared loss, ln K + ln(T + 1) for the logistic: 1,000 sequences of labels."""

@@ -49,6 +49,7 @@ def bits(**environment: str) -> list[str]:
     return run.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not BASELINE, reason="one build of the core serves all processors here")
 def test_builds_agree_to_the_bit() -> None:
     *here, core = bits()

@@ -171,6 +171,7 @@ def test_numbered_features(form: str, tmp_path: Path) -> None:
     assert lines_of(loaded.learner.predict(X)) == expected
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32 - 1),
     form=st.sampled_from(sorted(WRITERS)),

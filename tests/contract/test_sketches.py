@@ -75,6 +75,7 @@ def test_every_rfd_step_is_optimal(A: Matrix, m: int, buffer: int) -> None:
     assert np.linalg.norm(M - sketch.covariance(), 2) == pytest.approx(best, abs=rounding(A))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_no_optimiser_beats_an_rfd_step(seed: int) -> None:
     """RFD Theorem 2 against a numerical optimiser, for a step that starts with a ridge."""

@@ -95,6 +95,7 @@ FORMS = ["mirror_descent", "dual_averaging"]
 KINDS = ["rp", "fd", "rfd"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("of", ["gradients", "data"])
 @pytest.mark.parametrize("form", FORMS)
@@ -202,6 +203,7 @@ def test_frequent_directions_as_large_as_the_rank(form: str, penalty: str | None
         np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_random_projections_are_unbiased() -> None:
     """E[SᵀS] = Σ ggᵀ over seeds. Gradients of the squared hinge far from its kink do not depend on the weights.
 

@@ -214,6 +214,7 @@ def test_sparse_frequent_directions_equal_dense(kind: str, m: int, loss: str, di
     compare_frequent(kind, m, ALPHA[loss, diagonal], loss, diagonal, rows, clip=0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("m", [2, 5, 10, 20])
@@ -229,6 +230,7 @@ def test_a_sketch_of_one_row(kind: str, diagonal: bool) -> None:
     compare_frequent(kind, 1, ALPHA["squared", diagonal], "squared", diagonal, rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [2, 5, 10, 20])
 def test_robust_frequent_directions_without_a_parameter(m: int) -> None:
     compare_frequent("rfd", m, 0.0, "squared", False, sparse_stream(ROUNDS))
@@ -306,6 +308,7 @@ def test_few_features_and_a_small_ridge(rows: str, d: int, m: int, kind: str, se
     np.testing.assert_allclose(learner.learn(csr_array(X), y), expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [2, 5, 20])
 @pytest.mark.parametrize("alpha", [0.0, 3.0])
 def test_all_rows_identical(alpha: float, m: int) -> None:
@@ -324,6 +327,7 @@ def test_a_sketch_as_large_as_the_rank_is_full_newton(kind: str) -> None:
     np.testing.assert_allclose(sketched.weights, exact.weights, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_features_that_sleep_through_thousands_of_epochs() -> None:
     """The deepest level of postponed maps: one block of features is seen at the start and at the end only."""
     X, y = sparse_stream(40_000, d=12, non_zeros=4)

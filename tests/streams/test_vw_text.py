@@ -97,6 +97,7 @@ lines = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lines)
 @example("1 | 3:0.5 abc 007")
@@ -142,6 +143,7 @@ def random_line(source: random.Random) -> str:
     return text
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.integers(0, 1 << 62))
 def test_ten_thousand_lines_are_read_as_by_vowpal_wabbit(seed: int) -> None:
@@ -174,6 +176,7 @@ def test_documented_lines(line: str, bits: int) -> None:
     assert_same(ours, Judge(bits=bits).row(line))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.from_regex(r"[a-zA-Zü][a-z0-9|:ü]{0,6}", fullmatch=True), words)
 def test_string_values_are_those_of_vowpal_wabbit(value: str, name: str) -> None:
@@ -361,6 +364,7 @@ def drain(path: Path, **options: object) -> tuple[list[tuple[object, ...]], str]
 bad_ends = st.sampled_from([b"", b"5 | e", b"1 |a x:y\n9 | z\n", b"abc", b"1 | a:1 b:\n"])
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(lines, max_size=5), bad_ends, st.integers(1, 60), st.booleans(), st.booleans())
 def test_batch_size_changes_no_row(
@@ -386,6 +390,7 @@ def test_batch_size_changes_no_row(
 # --- names
 
 
+@pytest.mark.slow
 def test_exact_names_never_share_an_index(tmp_path: Path) -> None:
     random_names = random.Random(0)
     path = tmp_path / "names.vw"
