@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sketchnewton.core import archive
+from sketchnewton.core.names import persistent_classes
 from sketchnewton.core.types import Array, Arrays, DTypeLike, Header, Path, np
 
 if TYPE_CHECKING:
@@ -18,37 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HOMES", "Persistent", "class_named", "expect", "load", "prefixed", "without_prefix"]
 
-HOMES: dict[str, str] = {
-    "AdaGrad": "learners.adagrad.diagonal",
-    "AdaLR": "learners.adagrad.low_rank",
-    "CompositeAdaGrad": "learners.adagrad.composite",
-    "FullAdaGrad": "learners.adagrad.full",
-    "FullNewton": "learners.newton.full",
-    "InvariantNewton": "learners.newton.invariant",
-    "NewtonBank": "learners.newton.bank",
-    "OneVsAll": "learners.multiclass",
-    "OnlineGradient": "learners.newton.online_gradient",
-    "RadaGrad": "learners.adagrad.low_rank",
-    "SharedNewton": "learners.newton.shared",
-    "SketchedAdaGrad": "learners.adagrad.sketched",
-    "SketchedNewton": "learners.newton.sketched",
-    "Model": "model.model",
-    "CompensativeFrequentDirections": "sketches.frequent_directions",
-    "ExactCovariance": "sketches.exact",
-    "FrequentDirections": "sketches.frequent_directions",
-    "GreedyDirections": "sketches.frequent_directions",
-    "OjaSketch": "sketches.oja",
-    "ParameterizedFrequentDirections": "sketches.frequent_directions",
-    "RandomProjection": "sketches.random_projection",
-    "RobustFrequentDirections": "sketches.frequent_directions",
-    "AsymmetricLearner": "eigen.asymmetric",
-    "EpochPowerMethod": "eigen.power",
-    "FollowPerturbedLeader": "eigen.perturbed_leader",
-    "FollowTheLeader": "eigen.perturbed_leader",
-    "MatrixMultiplicativeWeights": "eigen.multiplicative_weights",
-    "OjaLearner": "eigen.power",
-    "OnlineFrankWolfe": "eigen.frank_wolfe",
-}
+HOMES = persistent_classes()
 """Every class that has a file, and its module. Names only: nothing is imported before a file asks for it."""
 
 # What rebuilding from a file with a valid checksum but impossible content may raise.

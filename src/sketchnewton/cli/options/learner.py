@@ -1,4 +1,4 @@
-"""The options that describe a learner, and the table of learners: a new one is a line there.
+"""The options that describe a learner. The learners themselves are a table in `core/names.py`.
 
 An option here is a parameter of some learner's constructor, under the same name. It has no default here: the
 learner or the resumed model has one. Which learner takes which option is read from the constructors
@@ -19,26 +19,13 @@ from sketchnewton.cli.options.types import (
     finite,
     oja_rate,
 )
+from sketchnewton.core.names import DEFAULT_LOSS, command_line_learners, loss_modules
 from sketchnewton.core.sketch_kinds import SKETCHES, TABLE
 
 __all__ = ["DEFAULT_LEARNERS", "LEARNERS", "LEARNER_OPTIONS", "ONLY_WITH_SKETCH", "add_learner_options"]
 
 # --learner NAME: the classes in sketchnewton.learners, the last of which takes the most options, and what it is.
-LEARNERS = {
-    "bank": (("NewtonBank",), "sketched Newton with nothing to tune"),
-    "newton": (("SketchedNewton",), "sketched online Newton"),
-    "full": (("FullNewton",), "online Newton with the full matrix"),
-    "invariant": (
-        ("InvariantNewton",),
-        "the same without --alpha, invariant to the units and correlations of features",
-    ),
-    "gradient": (("OnlineGradient",), "online gradient descent"),
-    "adagrad": (("AdaGrad", "CompositeAdaGrad"), "diagonal AdaGrad"),
-    "sketched-adagrad": (("SketchedAdaGrad",), "AdaGrad with a sketched full matrix"),
-    "full-adagrad": (("FullAdaGrad",), "AdaGrad with the full matrix"),
-    "ada-lr": (("AdaLR",), "AdaGrad with a randomised low-rank matrix"),
-    "radagrad": (("RadaGrad",), "the same in linear time"),
-}
+LEARNERS = command_line_learners()
 
 # Without --learner: the first of these that takes all the options given.
 DEFAULT_LEARNERS: tuple[str, ...] = ("bank", "newton")
@@ -103,8 +90,8 @@ _OPTIONS: dict[str, dict[str, object]] = {
     },
     "loss": {
         "metavar": "LOSS",
-        "help": "Loss function: squared (default), logistic, hinge, squared_hinge, absolute, quantile[:TAU], "
-        "huber[:DELTA] or poisson.",
+        "help": f"Loss function: {', '.join(loss_modules())} (default {DEFAULT_LOSS}). A parameter follows a "
+        "colon: quantile:0.9.",
     },
     "clip": {
         "type": clip,
