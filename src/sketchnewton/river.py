@@ -28,8 +28,9 @@ from sketchnewton.learners import Learner
 from sketchnewton.learners.default_learner import newton_learner
 from sketchnewton.learners.probabilities import class_probabilities_of_row
 from sketchnewton.learners.rows import checked_scan
+from sketchnewton.model import Model
 
-__all__ = ["SketchedNewtonClassifier", "SketchedNewtonRegressor"]
+__all__ = ["ModelClassifier", "ModelRegressor", "SketchedNewtonClassifier", "SketchedNewtonRegressor"]
 
 
 class _Names:
@@ -292,3 +293,82 @@ class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):
 
     def _predict(self, rows: _native.Rows) -> Floats:
         return self._learner.loss.link(self._learner.predict(rows))
+
+
+class ModelRegressor(base.Regressor):
+    """A `sketchnewton.Model` as a River regressor: the same records, labels and predictions as everywhere else.
+
+    `learn_one` learns as `skn train` does, `predict_one` predicts what `skn predict` prints.
+
+    Parameters
+    ----------
+    model
+        The model, new or opened by `sketchnewton.load`.
+
+    Examples
+    --------
+    >>> from sketchnewton import Model
+    >>> from sketchnewton.river import ModelRegressor
+    >>> model = ModelRegressor(Model())
+    >>> for _ in range(50):
+    ...     model.learn_one({"city": "Rome"}, 20.0)
+    ...     model.learn_one({"city": "Oslo"}, 5.0)
+    >>> model.predict_one({"city": "Rome"}) > model.predict_one({"city": "Oslo"})
+    True
+    """
+
+    def __init__(self, model: Model) -> None:
+        if model.classes is not None:
+            raise ValueError("the model predicts classes: use ModelClassifier")
+        self.model = model
+
+    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
+        """Learn one example of weight `w`."""
+        self.model.learn(x, [y], [w])
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """The prediction."""
+        return float(self.model.predict(x)[0])
+
+
+class ModelClassifier(base.Classifier):
+    """A `sketchnewton.Model` of two or more classes as a River classifier.
+
+    Parameters
+    ----------
+    model
+        The model, new or opened by `sketchnewton.load`; its target has classes.
+
+    Examples
+    --------
+    >>> from sketchnewton import Model
+    >>> from sketchnewton.model import Signs
+    >>> from sketchnewton.river import ModelClassifier
+    >>> model = ModelClassifier(Model(target=Signs(names=["ham", "spam"])))
+    >>> for _ in range(20):
+    ...     model.learn_one({"words": ["win", "money"]}, "spam")
+    ...     model.learn_one({"words": ["see", "you"]}, "ham")
+    >>> model.predict_one({"words": ["money"]})
+    'spam'
+    """
+
+    def __init__(self, model: Model) -> None:
+        if model.classes is None:
+            raise ValueError("the model predicts a number: use ModelRegressor, or give the model classes")
+        self.model = model
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one example of weight `w`."""
+        self.model.learn(x, [y], [w])
+
+    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+        """The label of the best class."""
+        return self.model.predict(x)[0].item()
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """The probability of each class."""
+        return dict(zip(self.model.classes or (), self.model.predict_proba(x)[0].tolist(), strict=True))

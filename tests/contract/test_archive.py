@@ -20,6 +20,7 @@ from hypothesis.extra import numpy as hnp
 
 import sketchnewton
 from sketchnewton.cli.io.files import open_output
+from sketchnewton.core import archive
 from sketchnewton.core.archive import ModelFileError, read, temporary_beside, write
 from sketchnewton.streams import open_writer
 from sketchnewton.streams.cache import CacheWriter
@@ -113,7 +114,7 @@ def test_it_is_a_safetensors_file(path):
     with safetensors.safe_open(path, "np") as file:
         metadata = file.metadata()
     assert metadata["format"] == "sketchnewton"
-    assert metadata["format_version"] == "1"
+    assert metadata["format_version"] == "2"
     assert metadata["package_version"] == sketchnewton.__version__
     assert json.loads(metadata["header"]) == HEADER
 
@@ -172,10 +173,10 @@ def test_other_safetensors_files_are_refused(path):
 def test_a_newer_format_asks_for_an_upgrade(path):
     write(path, {}, {})
     start = text_of(path.read_bytes())
-    start["__metadata__"] |= {"format_version": "2", "package_version": "9.9"}
+    start["__metadata__"] |= {"format_version": "3", "package_version": "9.9"}
     path.write_bytes(rechecked(start))
     message = refusal(path)
-    assert "'2'" in message
+    assert "'3'" in message
     assert "'9.9'" in message
     assert "upgrade sketchnewton" in message
 
@@ -468,3 +469,13 @@ with archive.replacement_of(sys.argv[1]):
     assert [other.suffix for other in path.parent.iterdir()] == [".tmp"]
     write(path, HEADER, ARRAYS)
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_file_of_an_earlier_version_is_refused(tmp_path, monkeypatch):
+    """Its learner would load, but what turned records into features would be lost."""
+    path = tmp_path / "m.skn"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(archive, "FORMAT_VERSION", 1)
+        sketchnewton.AdaGrad().save(path)
+    with pytest.raises(ModelFileError, match=r"format version '1'.*train the model again$"):
+        sketchnewton.load(path)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from river import checks, datasets, evaluate, linear_model, metrics, optim, preprocessing
 
+import sketchnewton
 from sketchnewton import _native
-from sketchnewton.river import SketchedNewtonClassifier, SketchedNewtonRegressor
+from sketchnewton.cli.main import main
+from sketchnewton.model import Signs
+from sketchnewton.river import (
+    ModelClassifier,
+    ModelRegressor,
+    SketchedNewtonClassifier,
+    SketchedNewtonRegressor,
+)
 
 MODELS: dict[str, Any] = {
     "classifier": SketchedNewtonClassifier(),
@@ -250,3 +260,38 @@ def test_a_key_may_change_the_dictionary_that_is_learned() -> None:
     index.row(x, names, True)
     assert len(names) == 22
     assert not x
+
+
+def test_a_model_of_the_command_line_in_river(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"city": str(rng.choice(["Rome", "Oslo"])), "price": float(rng.normal())} for _ in range(60)]
+    data, model = tmp_path / "d.jsonl", tmp_path / "m.skn"
+    data.write_text(
+        "".join(json.dumps({"label": 1 if r["city"] == "Rome" else -1, **r}) + "\n" for r in rows)
+    )
+    assert main(["train", str(data), "--model", str(model), "--quiet"]) == 0
+    opened = ModelRegressor(sketchnewton.load(model))
+    assert [opened.predict_one(row) for row in rows] == sketchnewton.load(model).predict(data).tolist()
+
+    fresh = ModelRegressor(sketchnewton.Model())
+    for row in rows:
+        fresh.learn_one(row, 1.0 if row["city"] == "Rome" else -1.0)
+    assert fresh.model.to_bytes() == model.read_bytes()  # row by row as the command in one go
+    with pytest.raises(ValueError, match="use ModelRegressor"):
+        ModelClassifier(sketchnewton.Model())
+
+
+def test_a_model_of_classes_in_river() -> None:
+    classifier = ModelClassifier(sketchnewton.Model(target=Signs(names=["no", "yes"])))
+    for _ in range(30):
+        classifier.learn_one({"x": 1.0}, "yes")
+        classifier.learn_one({"x": -1.0}, "no", w=2.0)
+    assert classifier.predict_one({"x": 1.0}) == "yes"
+    proba = classifier.predict_proba_one({"x": -1.0})
+    assert proba.keys() == {"no", "yes"}
+    assert proba["no"] > 0.5
+    with pytest.raises(ValueError, match="'maybe'"):
+        classifier.learn_one({"x": 1.0}, "maybe")
+    with pytest.raises(ValueError, match="use ModelClassifier"):
+        ModelRegressor(classifier.model)
+    assert classifier.clone().model.learner.rows_seen == classifier.model.learner.rows_seen

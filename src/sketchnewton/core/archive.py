@@ -34,7 +34,7 @@ from sketchnewton.core.types import Array, ArrayLike, Arrays, Path, np
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "decode", "encode", "read", "write"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _DTYPES = {
     **{"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "|b1"},
@@ -241,7 +241,8 @@ def _own_metadata(text: dict[str, Any]) -> dict[str, str]:
     if ours.get("format_version") != str(FORMAT_VERSION):
         raise ModelFileError(
             f"format version {ours.get('format_version')!r}, written by sketchnewton "
-            f"{ours.get('package_version')!r}, is not the {FORMAT_VERSION} known here; upgrade sketchnewton"
+            f"{ours.get('package_version')!r}, is not the {FORMAT_VERSION} known here; "
+            + ("train the model again" if ours.get("format_version") == "1" else "upgrade sketchnewton")
         )
     checksum, header = ours.get("checksum"), ours.get("header")
     if not isinstance(checksum, str) or not isinstance(header, str):

@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.core.formats import FORMATS, WRITABLE
 from sketchnewton.features.columns import Columns
@@ -24,9 +26,11 @@ from sketchnewton.streams.opening import (
     read_vw,
 )
 from sketchnewton.streams.reader import BatchReader
-from sketchnewton.streams.records import read_records
 from sketchnewton.streams.source import Source, open_source
-from sketchnewton.streams.writer import BatchWriter, open_writer
+
+if TYPE_CHECKING:
+    from sketchnewton.streams.records import read_records
+    from sketchnewton.streams.writer import BatchWriter, open_writer
 
 __all__ = [
     "FORMATS",
@@ -50,3 +54,14 @@ __all__ = [
     "read_svmlight",
     "read_vw",
 ]
+
+# Imported when they are asked for: a plain `skn train` neither writes rows nor has records in memory.
+_HOME = {"BatchWriter": "writer", "open_writer": "writer", "read_records": "records"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'sketchnewton.streams' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"sketchnewton.streams.{_HOME[name]}"), name)
