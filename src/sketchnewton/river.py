@@ -10,7 +10,8 @@ True
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from sketchnewton.learners.probabilities import class_probabilities_of_row
 from sketchnewton.learners.rows import checked_scan
 from sketchnewton.model import Model
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 __all__ = ["ModelClassifier", "ModelRegressor", "SketchedNewtonClassifier", "SketchedNewtonRegressor"]
 
 
@@ -40,7 +44,7 @@ class _Names:
         if hashing is not None and not 1 <= hashing <= 30:
             raise ValueError(f"hashing={hashing!r} is invalid: must be None or a number of bits from 1 to 30")
         self.bits = hashing
-        self.names: list[Any] = []  # the name of each number
+        self.names: list[Hashable] = []  # the name of each number
         self._index = _native.NameIndex()
 
     def row(self, x: dict[Any, Any], *, learn: bool) -> _native.Rows:
@@ -49,7 +53,7 @@ class _Names:
             return _native.hashed_row(x, self.bits)
         return self._index.row(x, self.names, learn)
 
-    def rows(self, frame: Any, *, learn: bool) -> _native.Rows:
+    def rows(self, frame: pd.DataFrame, *, learn: bool) -> _native.Rows:
         """A DataFrame as rows."""
         names, values = list(frame.columns), dataframe.to_numpy(frame)
         if self.bits is not None:
@@ -64,10 +68,10 @@ class _Names:
             ends, np.tile(indices[order], n), np.ascontiguousarray(values[:, order]).ravel()
         )
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"bits": self.bits, "names": self.names}  # the index is made from the names again
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state, _index=_native.NameIndex())
 
 
@@ -165,14 +169,14 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
     def _multiclass(self) -> bool:
         return True
 
-    def learn_one(self, x: dict[Any, Any], y: object) -> None:
+    def learn_one(self, x: dict[Any, Any], y: base.typing.ClfTarget) -> None:
         """Learn one example."""
         row = self._names.row(x, learn=True)
         self._enter(y)
         for label, learner in self._learners.items():
             learner.learn_row(row, 1.0 if y == label else -1.0)
 
-    def learn_many(self, X: Any, y: Any) -> None:
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn the rows of a DataFrame, in order."""
         rows = self._names.rows(dataframe.into_frame(X), learn=True)
         checked_scan(rows)
@@ -187,7 +191,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
             signs = np.array([1.0 if other == label else -1.0 for other in labels[begin:]])
             learner.learn(rows.part(begin, end), signs)
 
-    def predict_proba_one(self, x: dict[Any, Any], **kwargs: object) -> dict[Any, float]:
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: object) -> dict[base.typing.ClfTarget, float]:
         """The probability of each label seen so far."""
         if not self._learners:
             return {}
@@ -198,7 +202,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
         proba = class_probabilities_of_row(next(iter(self._learners.values())).loss, scores)
         return dict(zip(self._labels, proba, strict=True))
 
-    def predict_proba_many(self, X: Any) -> Any:
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """The probability of each label seen so far, one column each."""
         frame = dataframe.into_frame(X)
         if not self._learners:
@@ -206,7 +210,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
         proba = self._probabilities(self._names.rows(frame, learn=False))
         return dataframe.to_native_frame(dict(zip(self._labels, proba.T, strict=True)), like=frame)
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """The most probable label of each row."""
         frame = dataframe.into_frame(X)
         if not self._learners:
@@ -215,16 +219,16 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
         return dataframe.to_native_series([self._labels[k] for k in best], name=None, like=frame)
 
     def _start(self) -> None:
-        self._learners: dict[Any, Learner] = {}
+        self._learners: dict[base.typing.ClfTarget, Learner] = {}
         self._boolean: bool | None = (
             None  # are labels True and False? Then one learner, of True, serves both.
         )
 
     @property
-    def _labels(self) -> list[Any]:
+    def _labels(self) -> list[base.typing.ClfTarget]:
         return [False, True] if self._boolean else list(self._learners)
 
-    def _enter(self, label: object) -> None:
+    def _enter(self, label: base.typing.ClfTarget) -> None:
         """Make sure that there is a learner for this label."""
         boolean = isinstance(label, bool | np.bool_)
         if self._boolean is None:
@@ -272,11 +276,11 @@ class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):
     def _start(self) -> None:
         self._learner = self._new_learner()
 
-    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+    def learn_one(self, x: dict[Any, Any], y: float) -> None:
         """Learn one example."""
         self._learner.learn_row(self._names.row(x, learn=True), float(y))
 
-    def learn_many(self, X: Any, y: Any) -> None:
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn the rows of a DataFrame, in order."""
         rows = self._names.rows(dataframe.into_frame(X), learn=True)
         self._learner.learn(rows, np.asarray(y, np.float64))
@@ -285,7 +289,7 @@ class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):
         """The prediction."""
         return float(self._predict(self._names.row(x, learn=False))[0])
 
-    def predict_many(self, X: Any) -> Any:
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
         """A prediction for each row."""
         frame = dataframe.into_frame(X)
         values = self._predict(self._names.rows(frame, learn=False))
@@ -361,14 +365,14 @@ class ModelClassifier(base.Classifier):
     def _multiclass(self) -> bool:
         return True
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Any, Any], y: base.typing.ClfTarget, w: float = 1.0) -> None:
         """Learn one example of weight `w`."""
         self.model.learn(x, [y], [w])
 
-    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+    def predict_one(self, x: dict[Any, Any], **kwargs: object) -> Any:
         """The label of the best class."""
         return self.model.predict(x)[0].item()
 
-    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: object) -> dict[base.typing.ClfTarget, float]:
         """The probability of each class."""
         return dict(zip(self.model.classes or (), self.model.predict_proba(x)[0].tolist(), strict=True))

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Mapping
 from io import BufferedReader, BufferedWriter, BytesIO
 from typing import Any
 
-from sketchnewton.core.types import Array, ArrayLike, Arrays, Path, np
+from sketchnewton.core.types import Array, ArrayLike, Arrays, Header, Path, np
 
 __all__ = ["FORMAT_VERSION", "ModelFileError", "decode", "encode", "read", "write"]
 
@@ -81,7 +81,7 @@ def encode(header: Mapping[str, object], arrays: Mapping[str, ArrayLike]) -> byt
     return file.getvalue()
 
 
-def read(path: Path) -> tuple[dict[str, Any], Arrays]:
+def read(path: Path) -> tuple[Header, Arrays]:
     """The header and arrays of the file `path`; the arrays are writable and own their memory.
 
     Raises FileNotFoundError where there is no file and ModelFileError where it is damaged, edited or foreign.
@@ -100,7 +100,7 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
             raise ModelFileError(f"{os.fspath(path)}: {error}") from None
 
 
-def decode(data: bytes) -> tuple[dict[str, Any], Arrays]:
+def decode(data: bytes) -> tuple[Header, Arrays]:
     """What `read` returns for a file of these bytes."""
     return _read(BytesIO(data), len(data))
 
@@ -109,7 +109,7 @@ class _Content:
     """The start of a file and the arrays that follow it, ready to be written."""
 
     def __init__(self, header: Mapping[str, object], arrays: Mapping[str, ArrayLike]) -> None:
-        content: dict[str, Any] = {
+        content: Header = {
             name: array if _is_plain(array) else np.asarray(array) for name, array in arrays.items()
         }
         # Wide types first keeps every array aligned.
@@ -136,7 +136,7 @@ def _start_of_file(header: Mapping[str, object], arrays: Arrays) -> bytes:
     import json
 
     # The version is taken from the running package: importing it here would tie this layer to those above.
-    text: dict[str, Any] = {
+    text: Header = {
         "__metadata__": {
             "format": "sketchnewton",  # first: `_START` recognises a file by it
             "format_version": str(FORMAT_VERSION),
@@ -186,7 +186,7 @@ def _bytes_of(array: Array | memoryview) -> memoryview:
     return little.reshape(-1).view(np.uint8).data
 
 
-def _read(file: BufferedReader | BytesIO, size: int) -> tuple[dict[str, Any], Arrays]:
+def _read(file: BufferedReader | BytesIO, size: int) -> tuple[Header, Arrays]:
     import hashlib
 
     start, text = _read_text(file, size)
@@ -209,7 +209,7 @@ def _read(file: BufferedReader | BytesIO, size: int) -> tuple[dict[str, Any], Ar
     return _parsed_header(ours["header"]), arrays
 
 
-def _read_text(file: BufferedReader | BytesIO, size: int) -> tuple[bytes, dict[str, Any]]:
+def _read_text(file: BufferedReader | BytesIO, size: int) -> tuple[bytes, Header]:
     """The bytes before the arrays, and the JSON in them."""
     import json
 
@@ -232,7 +232,7 @@ def _read_text(file: BufferedReader | BytesIO, size: int) -> tuple[bytes, dict[s
     return prefix + encoded, text
 
 
-def _own_metadata(text: dict[str, Any]) -> dict[str, str]:
+def _own_metadata(text: Header) -> dict[str, str]:
     ours = text.get("__metadata__")
     if not isinstance(ours, dict) or ours.get("format") != "sketchnewton":
         raise ModelFileError(
@@ -252,7 +252,7 @@ def _own_metadata(text: dict[str, Any]) -> dict[str, str]:
     return {"checksum": checksum, "header": header}
 
 
-def _parsed_header(encoded: str) -> dict[str, Any]:
+def _parsed_header(encoded: str) -> Header:
     import json
 
     try:
@@ -264,7 +264,7 @@ def _parsed_header(encoded: str) -> dict[str, Any]:
     return header
 
 
-def _layout(text: dict[str, Any], available: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+def _layout(text: Header, available: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
     """Dtype and shape of every array, once it is sure that they fill the rest of the file exactly."""
     layout = {}
     position = 0

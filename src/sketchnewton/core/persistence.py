@@ -90,7 +90,7 @@ class Persistent(ABC):
         return header, self._all_arrays()
 
     @classmethod
-    def from_archive(cls, header: Mapping[str, Any], arrays: Arrays, path: Path = "model") -> Self:
+    def from_archive(cls, header: Mapping[str, object], arrays: Arrays, path: Path = "model") -> Self:
         """Rebuild what `to_archive` gave. The arrays are taken over; `path` is what errors call the source."""
         name = header.get("class")
         try:

@@ -136,7 +136,7 @@ class AsymmetricLearner(Persistent):
             raise ValueError(f"the matrix has shape {rows.shape}, expected {self.shape}")
         return Sparse(sp.csr_array(sp.block_array([[None, rows], [rows.T, None]])))
 
-    def _embedded_factor(self, factor: tuple[Any, ...]) -> Factor:
+    def _embedded_factor(self, factor: tuple[object, ...]) -> Factor:
         """s·uvᵀ, embedded, is s/2 times the difference of the squares of (u, v) and (u, −v)."""
         if len(factor) != 3:
             raise ValueError(f"a factor is a triple (U, s, V), got a tuple of {len(factor)}")

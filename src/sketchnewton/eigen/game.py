@@ -64,7 +64,7 @@ class Game:
 
 
 def play(
-    learner: Player, matrices: Iterable[Any], *, checkpoints: int = 50, progress: bool | None = None
+    learner: Player, matrices: Iterable[object], *, checkpoints: int = 50, progress: bool | None = None
 ) -> Game:
     """Let the learner predict and observe every matrix in turn.
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch, View
-from sketchnewton.core.types import ArrayLike, Floats, NDArray, np
+from sketchnewton.core.types import ArrayLike, Floats, Header, NDArray, np
 from sketchnewton.losses import Loss, get_loss
 
 __all__ = [
@@ -139,7 +139,7 @@ class ProgressiveScore:
         return report
 
     @property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Header:
         """All sums, as JSON can hold them without losing a bit; `state = …` takes them back."""
         return {name.lstrip("_"): getattr(self, name) for name in _STATE}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from sketchnewton.core.types import Header
+
 LABELS = ("label", "y", "target", "_label")
 """The column of the label, if none is named, is the first of these that is there."""
 WEIGHT, TAG = "_weight", "_tag"
@@ -38,15 +40,15 @@ class Columns(NamedTuple):
         """These columns, with the types that a reader found: ``reader.types``."""
         return self._replace(types=tuple(sorted(types.items())))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Header:
         """What differs from the defaults, as JSON has it."""
         defaults = self._field_defaults
         return {name: _lists(value) for name, value in self._asdict().items() if value != defaults[name]}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Columns:
+    def from_dict(cls, values: Mapping[str, object]) -> Columns:
         """What ``to_dict`` gave."""
-        options: dict[str, Any] = {k: _tuples(v) for k, v in values.items()}
+        options: Header = {k: _tuples(v) for k, v in values.items()}
         return cls(**options)
 
     @property
@@ -82,9 +84,9 @@ def _among(names: Collection[str], given: str | None, usual: str) -> str | None:
     return name if name in names else None
 
 
-def _lists(value: Any) -> Any:
+def _lists(value: object) -> Any:
     return [_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: object) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.core.types import Integers, NDArray, np
+from sketchnewton.core.types import Header, Integers, NDArray, np
 from sketchnewton.features.names import DEFAULT_BITS, MAX_BITS, Names, mask_of
 
 MAX_NGRAM = 16
@@ -81,7 +81,7 @@ class Features(_Options):
         """Whether there are n-grams or interactions."""
         return bool(self.interactions or self.ngram)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Header:
         """What differs from the defaults, as JSON has it."""
         return {
             name: list(value) if isinstance(value, tuple) else value
@@ -90,9 +90,9 @@ class Features(_Options):
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Features:
+    def from_dict(cls, values: Mapping[str, object]) -> Features:
         """What ``to_dict`` gave."""
-        options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        options: Header = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         return cls(**options)
 
     def expanded(

@@ -46,7 +46,7 @@ class Learner(Persistent):
         self._state = State()
 
     @classmethod
-    def simplest(cls, **parameters: Any) -> Learner:
+    def simplest(cls, **parameters: object) -> Learner:
         """A learner of this class, or of a simpler one that does the same with these parameters."""
         return cls(**parameters)
 

@@ -32,7 +32,7 @@ class OneVsAll(ClassLearner):
     """
 
     def __init__(
-        self, make: type[Learner] | str, classes: int, parameters: Mapping[str, Any] | None = None
+        self, make: type[Learner] | str, classes: int, parameters: Mapping[str, object] | None = None
     ) -> None:
         kind = _learner_class(make) if isinstance(make, str) else make
         count = self.classes = checked_class_count(classes)

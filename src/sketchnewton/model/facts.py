@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sketchnewton.core.types import Header, np
 from sketchnewton.learners import Learner
@@ -75,7 +75,7 @@ def _scales(learner: Learner, names: dict[int, str]) -> Header:
     }
 
 
-def _unfinished(run: dict[str, Any] | None) -> str | None:
+def _unfinished(run: Header | None) -> str | None:
     """Of a checkpoint: where the run was."""
     if run is None:
         return None

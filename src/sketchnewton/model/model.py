@@ -78,7 +78,7 @@ class Model(Persistent):
 
     # -- for users
 
-    def learn(self, records: Any, labels: Any = None, weights: ArrayLike | None = None) -> NDArray[Any]:
+    def learn(self, records: object, labels: object = None, weights: ArrayLike | None = None) -> NDArray[Any]:
         """Predict each record, then learn its label; return the predictions, as `predict` gives them.
 
         Labels and weights are those of the records (columns `label` and `_weight`, or what `columns` names) unless
@@ -89,22 +89,24 @@ class Model(Persistent):
             batches = iter(list(batches))
         return self.answer(self._joined([np.asarray(self.learner.learn_batch(batch)) for batch in batches]))
 
-    def predict(self, records: Any) -> NDArray[Any]:
+    def predict(self, records: object) -> NDArray[Any]:
         """The prediction for each record: a number, or the label of the most probable class."""
         return self.answer(self.decision_function(records))
 
-    def predict_proba(self, records: Any) -> Floats:
+    def predict_proba(self, records: object) -> Floats:
         """The probability of each class, a column per class in the order of `classes`."""
         return self.probabilities(self.decision_function(records))
 
-    def decision_function(self, records: Any) -> Floats:
+    def decision_function(self, records: object) -> Floats:
         """The learner's scores: one per record, or one per record and class."""
         # What mattered to training only need not be there.
         columns = self.columns._replace(optional=self.columns.named)
         batches = fit(self._read(records, columns=columns), None, _raise)
         return self._joined([self.scores(batch) for batch in batches])
 
-    def test(self, records: Any, labels: Any = None, weights: ArrayLike | None = None) -> dict[str, float]:
+    def test(
+        self, records: object, labels: object = None, weights: ArrayLike | None = None
+    ) -> dict[str, float]:
         """Mean loss and all metrics that apply to records whose labels are known; nothing is learned."""
         from sketchnewton.evaluation.metrics import Answers, measure
 
@@ -315,7 +317,7 @@ def _raise(row: int, why: str) -> None:
     raise ValueError(f"row {row} {why}")
 
 
-def _checked_run(run: Any) -> Header | None:
+def _checked_run(run: object) -> Header | None:
     if run is None:
         return None
     if not isinstance(run, dict) or not all(isinstance(run.get(name), int) for name in ("row", "pass")):

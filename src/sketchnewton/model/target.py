@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 from sketchnewton import _native
 from sketchnewton.core.batch import contiguous
-from sketchnewton.core.types import ArrayLike, Floats, NDArray, np
+from sketchnewton.core.types import ArrayLike, Floats, Header, NDArray, np
 from sketchnewton.learners import Learner
 from sketchnewton.losses import Loss, get_loss
 
@@ -63,7 +63,7 @@ class Target(ABC):
         return Coded(*self._rule.code(labels))
 
     @abstractmethod
-    def complaint(self, label: Any) -> str:
+    def complaint(self, label: object) -> str:
         """What is wrong with an unfit label, to follow the name of its row."""
 
     @property
@@ -72,7 +72,7 @@ class Target(ABC):
         """What becomes of labels, in words."""
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Header:
         """All that there is to know of it, as JSON can hold it."""
 
     @staticmethod
@@ -149,7 +149,7 @@ class Target(ABC):
             coded[row] = math.nan if code is None else code
         return Coded(coded, unfit)
 
-    def _complaint_about_name(self, label: Any) -> str:
+    def _complaint_about_name(self, label: object) -> str:
         if _missing(label):
             return NO_LABEL
         return f"has the label {_plain(label)!r}, but the classes are {_listed(self.names or ())}"
@@ -186,7 +186,7 @@ class Numbers(Target):
         """Two labels that are not −1 and +1 may be classes."""
         return watch.two_classes() if self.loss.name == "squared" else None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Header:
         """The loss."""
         return {"kind": self.kind, "loss": self.loss.spec}
 
@@ -208,7 +208,7 @@ class Signs(Target):
                 raise ValueError(f"classes {_listed(known)} are invalid: must be two")
             self._set_names(known, (-1.0, 1.0))
 
-    def complaint(self, label: Any) -> str:
+    def complaint(self, label: object) -> str:
         """What is wrong with an unfit label, to follow the name of its row."""
         return NO_LABEL if self.names is None else self._complaint_about_name(label)
 
@@ -228,7 +228,7 @@ class Signs(Target):
         """Labels that are all −1 may mean a positive label that was mistyped."""
         return None if self.positive is None else watch.no_positive(self.positive)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Header:
         """The label that is +1, or both names."""
         if self.names is None:
             return {"kind": self.kind, "positive": self.positive}
@@ -313,7 +313,7 @@ class Classes(Target):
         """What becomes of labels, in words."""
         return f"labels as {self.count} classes"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Header:
         """How many classes there are and how they are counted, or their names."""
         if self.names is None:
             return {"kind": self.kind, "count": self.count, "zero": self.zero}
@@ -354,7 +354,7 @@ class LabelWatch:
         return f"skn: warning: no row has the label {positive:.12g}, so all of them were learned as -1"
 
 
-def _number(name: str, value: Any) -> float:
+def _number(name: str, value: object) -> float:
     if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
         raise ValueError(f"{name}={value!r} is invalid: must be a number")
     try:
@@ -366,7 +366,7 @@ def _number(name: str, value: Any) -> float:
     return number
 
 
-def _missing(label: Any) -> bool:
+def _missing(label: object) -> bool:
     plain = _plain(label)
     return plain is None or (isinstance(plain, float) and math.isnan(plain))
 
@@ -380,7 +380,7 @@ def _checked_names(names: Any) -> Sequence[Hashable]:
     return cast("Sequence[Hashable]", names)
 
 
-def _plain(name: Any) -> Hashable:
+def _plain(name: object) -> Hashable:
     """A NumPy scalar as Python's own, which compares and hashes alike."""
     return cast("Hashable", name.item() if hasattr(name, "item") else name)
 

@@ -7,7 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class Sketch(Persistent):
         self._update(as_rows(rows, self.n_features or None, self.dtype))
         return self
 
-    def _update_all(self, items: Iterator[Any]) -> Self:
+    def _update_all(self, items: Iterator[object]) -> Self:
         before = self.__getstate__()
         try:
             for at, item in enumerate(items):

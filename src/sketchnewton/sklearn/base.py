@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,6 +14,13 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from sketchnewton.core.parameters import checked_size
 from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners import Learner
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from onnx import ModelProto
+    from sklearn.utils import Tags
+
+    from sketchnewton.sklearn.export import Linear
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -196,28 +203,28 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learners")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
     # -- export
 
-    def to_sklearn(self) -> Any:
+    def to_sklearn(self) -> Linear:
         """A plain scikit-learn linear model with the same weights, for places without this package."""
         from sketchnewton.sklearn import export  # few programs need it
 
         check_is_fitted(self)
         return export.to_sklearn(self)
 
-    def to_onnx(self) -> Any:
+    def to_onnx(self) -> ModelProto:
         """An ONNX model (extra `onnx`) of the same predictions; its input `X` is float64, n × features."""
         from sketchnewton.sklearn import export  # few programs need it
 
         check_is_fitted(self)
         return export.to_onnx(self)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """The weights as a pandas DataFrame: a row per feature, by name where names are known."""
         from sketchnewton.sklearn import export  # few programs need it
 

@@ -27,7 +27,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     class_weight: Any
     classes_: Array
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn `X` in `max_iter` passes, forgetting what was learned before unless `warm_start`.
 
         One pass without `shuffle` gives the same model, bit for bit, as `partial_fit` in batches of any size.
@@ -52,7 +52,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         return self._passes(X, codes, self._weighted(codes, weights, by_class), y)
 
     def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn from more rows, in order. `classes`, all there will ever be, is needed at the first call."""
         if (
@@ -72,7 +72,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                 pass  # scikit-learn says what is wrong, in its own words
         return self._validate_and_learn(X, y, classes, sample_weight)
 
-    def _validate_and_learn(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: Any) -> Self:
+    def _validate_and_learn(
+        self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> Self:
         if isinstance(self.class_weight, str):
             raise ValueError(_BALANCED)
         first = not hasattr(self, "_learners")

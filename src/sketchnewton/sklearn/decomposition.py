@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -21,6 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchnewton.core.types import Array
 from sketchnewton.sketches import CenteredSketch, ParameterizedFrequentDirections
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 __all__ = ["SketchedPCA"]
 
@@ -120,7 +123,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _n_features_out(self) -> int:
         return int(self.n_components_)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, SGDClassifier, SGDRegressor
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from onnx import ModelProto
+
+    from sketchnewton.sklearn.base import OnlineEstimator
 
 # scikit-learn's loss by the kind of link: what SGDClassifier's predict_proba and a later partial_fit go by.
 # Where the score is the answer, probabilities of two classes are (1 + score)/2 within [0, 1], as ours.
 _LOSS = {"logistic": "log_loss", "identity": "modified_huber"}
 
+Linear: TypeAlias = LogisticRegression | PoissonRegressor | SGDClassifier | SGDRegressor
 
-def to_sklearn(estimator: Any) -> Any:
+
+def to_sklearn(estimator: OnlineEstimator) -> Linear:
     """A fitted `SGDClassifier` or `SGDRegressor` with the same coefficients.
 
     `LogisticRegression` where classes are learned by softmax, `PoissonRegressor` for that loss.
@@ -41,7 +49,7 @@ def to_sklearn(estimator: Any) -> Any:
     return plain
 
 
-def to_frame(estimator: Any) -> Any:
+def to_frame(estimator: OnlineEstimator) -> pd.DataFrame:
     """A pandas DataFrame with a row per feature and a column `weight`, or one per class."""
     try:
         import pandas  # optional
@@ -53,7 +61,7 @@ def to_frame(estimator: Any) -> Any:
     return pandas.DataFrame(weights.T, index=pandas.Index(names, name="feature"), columns=columns)
 
 
-def to_onnx(estimator: Any) -> Any:
+def to_onnx(estimator: OnlineEstimator) -> ModelProto:
     """An `onnx.ModelProto` in float64: outputs `label` and `probabilities`, or `variable` for a regressor."""
     try:
         from onnx import TensorProto, checker, helper  # optional
@@ -77,7 +85,7 @@ def to_onnx(estimator: Any) -> Any:
 class _Graph:
     """Nodes in the order of computation."""
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: OnlineEstimator) -> None:
         from onnx import TensorProto, helper  # optional
 
         self._helper, self._types = helper, TensorProto
@@ -106,7 +114,7 @@ class _Graph:
         )
         self.constants.append(self._helper.make_tensor(name, kinds[array.dtype.kind], array.shape, flat))
 
-    def _numbers(self, estimator: Any) -> None:
+    def _numbers(self, estimator: OnlineEstimator) -> None:
         low, high = estimator._learners[0].prediction_bounds
         loss = estimator._learners[0].loss
         log = loss.link_kind == "log"
@@ -119,7 +127,7 @@ class _Graph:
             self.node("Exp", ["logarithms"], "variable")
         self.outputs = [self._helper.make_tensor_value_info("variable", self._types.DOUBLE, [None, 1])]
 
-    def _classes(self, estimator: Any) -> None:
+    def _classes(self, estimator: OnlineEstimator) -> None:
         classes = estimator.classes_
         labels = classes if classes.dtype.kind == "U" else None
         if labels is None:

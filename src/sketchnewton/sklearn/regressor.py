@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchnewton.core.types import Array, Floats
+from sketchnewton.core.types import Array, ArrayLike, Floats
 from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
 
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     """One learner."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn `X` in `max_iter` passes, forgetting what was learned before unless `warm_start`.
 
         One pass without `shuffle` gives the same model, bit for bit, as `partial_fit` in batches of any size.
@@ -26,7 +26,7 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
             self._start()
         return self._passes(X, self._targets(y), weights, y)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from more rows, in order."""
         if (
             hasattr(self, "_learners")

@@ -35,7 +35,7 @@ from typing import Any, BinaryIO
 from sketchnewton import _native
 from sketchnewton.core import archive
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.core.types import np
+from sketchnewton.core.types import Header, np
 from sketchnewton.streams.reader import BatchReader
 from sketchnewton.streams.source import Source
 
@@ -84,7 +84,7 @@ class CacheWriter:
         self._file.write(tags)
         self._rows += len(batch)
 
-    def commit(self, facts: Mapping[str, Any] | None = None) -> None:
+    def commit(self, facts: Mapping[str, object] | None = None) -> None:
         """The cache is whole: give it its name. `facts` come back from `open_cache`."""
         if self._file is None:
             raise ValueError("the cache is closed")
@@ -112,7 +112,7 @@ class CacheWriter:
         self.close()
 
 
-def open_cache(path: str, key: Key, *, prefetch: bool = True) -> tuple[BatchReader, dict[str, Any]] | None:
+def open_cache(path: str, key: Key, *, prefetch: bool = True) -> tuple[BatchReader, Header] | None:
     """The batches and the facts of the cache at `path`, if it is whole and has this key.
 
     None where there is none, or one to build anew. A file that is no cache at all is a `ParseError`: nobody asked
@@ -199,7 +199,7 @@ class _Blocks:
         )
 
 
-def _ending(path: str, file: BinaryIO, key: bytes) -> tuple[int, int, dict[str, Any]] | None:
+def _ending(path: str, file: BinaryIO, key: bytes) -> tuple[int, int, Header] | None:
     """Where the blocks begin and end, and the facts; None for a cache to build anew."""
     mark = file.read(len(_MARK))
     if mark != _MARK:
@@ -281,7 +281,7 @@ def _cast(view: memoryview, kind: Any) -> memoryview:
     return view.cast(kind) if len(view) else memoryview(array(kind))  # nothing cannot be cast
 
 
-def _numbers(values: Any, kind: str) -> memoryview:
+def _numbers(values: object, kind: str) -> memoryview:
     """The array's numbers, one after the other, as those of this kind."""
     if isinstance(values, memoryview):  # of a stream's own making
         return values

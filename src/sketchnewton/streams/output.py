@@ -13,7 +13,7 @@ from sketchnewton.core.formats import COMPRESSED
 
 
 @contextmanager
-def open_output(path: str) -> Iterator[Any]:
+def open_output(path: str) -> Iterator[BinaryIO]:
     """A file that appears at ``path`` when the block ends, and does not if it fails; ``-`` is standard output."""
     if path == "-":
         try:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.core.types import ArrayLike, Integers, np
@@ -22,6 +23,13 @@ from sketchnewton.streams.answers import Answers
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.opening import open_stream
 from sketchnewton.streams.reader import ReadOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    from scipy.sparse import csr_array
+
+    from sketchnewton.streams.reader import BatchReader
 
 __all__ = ["read_records"]
 
@@ -35,7 +43,7 @@ _KINDS = (
 
 
 def read_records(
-    records: Any,
+    records: object,
     *,
     columns: Columns | None = None,
     features: Features | None = None,
@@ -74,7 +82,7 @@ def read_records(
 # --- records of each kind
 
 
-def _batches(records: Any, options: ReadOptions, answers: Answers) -> Iterator[Batch]:
+def _batches(records: object, options: ReadOptions, answers: Answers) -> Iterator[Batch]:
     """Batches of whatever the records are; what cannot be any is refused at once."""
     if isinstance(records, str | bytes | os.PathLike | Batch | Mapping):
         return _items(iter([records]), options, answers, alone=True)
@@ -88,12 +96,12 @@ def _batches(records: Any, options: ReadOptions, answers: Answers) -> Iterator[B
     raise _unknown(records)
 
 
-def _unknown(records: Any) -> TypeError:
+def _unknown(records: object) -> TypeError:
     return TypeError(f"expected records as {_KINDS}; got {type(records).__name__}")
 
 
 def _items(
-    items: Iterator[Any], options: ReadOptions, answers: Answers, *, alone: bool = False
+    items: Iterator[object], options: ReadOptions, answers: Answers, *, alone: bool = False
 ) -> Iterator[Batch]:
     """Batches of items that are all of the kind of the first."""
     try:
@@ -137,7 +145,7 @@ def _path_batches(paths: list[str | os.PathLike[str]], options: ReadOptions) -> 
     return _read(reader, options)
 
 
-def _read(reader: Any, options: ReadOptions) -> Iterator[Batch]:
+def _read(reader: BatchReader, options: ReadOptions) -> Iterator[Batch]:
     with reader:
         for batch in reader:
             options.types.update(reader.types)
@@ -193,7 +201,7 @@ def _line_batches(lines: Iterator[bytes], options: ReadOptions) -> Iterator[Batc
 
 
 def _object_batches(
-    records: Iterator[Mapping[Any, Any]], options: ReadOptions, answers: Answers
+    records: Iterator[Mapping[object, object]], options: ReadOptions, answers: Answers
 ) -> Iterator[Batch]:
     from sketchnewton.streams.formats.jsonl import BadValue, ObjectRows
     from sketchnewton.streams.lines import explain
@@ -225,7 +233,9 @@ def _without(columns: Columns, name: str | None) -> Columns:
     return columns if name is None else columns._replace(optional=(*columns.optional, name))
 
 
-def _answered(pairs: list[tuple[str, Any]], columns: Columns, answers: Answers) -> list[tuple[str, Any]]:
+def _answered(
+    pairs: list[tuple[str, object]], columns: Columns, answers: Answers
+) -> list[tuple[str, object]]:
     """The pairs without the values of what is given beside them."""
     keys = {key for key, _ in pairs}
     label = None if answers.labels is None else columns.label_among(keys)
@@ -246,7 +256,7 @@ def _key(key: object) -> str:
     raise BadValue("expected a text or a whole number as a name", "", key)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """The value as a decoder of JSON gives it: an object as pairs, NumPy's numbers and arrays as Python's."""
     if isinstance(value, Mapping):
         return [(_key(key), _plain(inner)) for key, inner in value.items()]
@@ -258,7 +268,7 @@ def _plain(value: Any) -> Any:
 # --- tables
 
 
-def _tables(records: Any) -> Iterator[Any] | None:
+def _tables(records: object) -> Iterator[pa.RecordBatch] | None:
     """Record batches of pyarrow, if the records are a table."""
     if type(records).__module__.partition(".")[0] == "pandas" and hasattr(records, "columns"):
         return _pandas_pieces(records)
@@ -269,13 +279,13 @@ def _tables(records: Any) -> Iterator[Any] | None:
     return None
 
 
-def _pyarrow() -> Any:
+def _pyarrow() -> ModuleType:
     from sketchnewton.streams.formats.arrow import import_arrow
 
     return import_arrow()
 
 
-def _exported_pieces(records: Any) -> Iterator[Any]:
+def _exported_pieces(records: object) -> Iterator[pa.RecordBatch]:
     arrow = _pyarrow()
     try:
         return iter(arrow.RecordBatchReader.from_stream(records))
@@ -283,7 +293,7 @@ def _exported_pieces(records: Any) -> Iterator[Any]:
         raise _unknown(records) from None
 
 
-def _pandas_pieces(frame: Any) -> Iterator[Any]:
+def _pandas_pieces(frame: pd.DataFrame) -> Iterator[pa.RecordBatch]:
     arrow = _pyarrow()
     try:
         table = arrow.Table.from_pandas(frame.rename(columns=str), preserve_index=False)
@@ -293,7 +303,9 @@ def _pandas_pieces(frame: Any) -> Iterator[Any]:
     return iter(table.to_batches())
 
 
-def _table_batches(pieces: Iterator[Any], options: ReadOptions, answers: Answers) -> Iterator[Batch]:
+def _table_batches(
+    pieces: Iterator[pa.RecordBatch], options: ReadOptions, answers: Answers
+) -> Iterator[Batch]:
     from sketchnewton.streams.formats.arrow import Frame
 
     try:
@@ -310,7 +322,7 @@ def _table_batches(pieces: Iterator[Any], options: ReadOptions, answers: Answers
         columns = _without(columns, columns.weight)
         replaced[columns.weight_among(known)] = lambda rows: arrow.array(np.ones(rows))
 
-    def answered(piece: Any) -> Any:
+    def answered(piece: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
             replaced[name](piece.num_rows) if name in replaced else array
             for name, array in zip(known, piece.columns, strict=True)
@@ -333,7 +345,7 @@ def _array_batches(X: Any, options: ReadOptions) -> Iterator[Batch]:
     return _numbered(X, options)
 
 
-def _numbered(X: Any, options: ReadOptions) -> Iterator[Batch]:
+def _numbered(X: object, options: ReadOptions) -> Iterator[Batch]:
     done = 0
     for batch in _csr_batches(X):
         wrong = np.flatnonzero(~np.isfinite(batch.data))
@@ -348,7 +360,7 @@ def _numbered(X: Any, options: ReadOptions) -> Iterator[Batch]:
         done += len(batch)
 
 
-def _csr_batches(X: Any) -> Iterator[Batch]:
+def _csr_batches(X: csr_array) -> Iterator[Batch]:
     from sketchnewton.streams.formats.npz import rows_at_a_time, sparse_rows
 
     rows = X.shape[0]

@@ -8,7 +8,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from types import TracebackType
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
@@ -88,7 +88,12 @@ class BatchWriter(ABC):
     def __enter__(self) -> BatchWriter:
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             if kind is None:
                 self._end()

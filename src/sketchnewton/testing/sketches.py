@@ -58,7 +58,7 @@ class Trial:
         """Has the sketch a parameter of that name?"""
         return name in type(self.make(self.size)).defaults()
 
-    def choice(self, *values: Any) -> Any:
+    def choice(self, *values: object) -> Any:
         """One of these."""
         return values[int(self.random.integers(len(values)))]
 

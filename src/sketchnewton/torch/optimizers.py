@@ -39,7 +39,7 @@ class _Adaptive(torch.optim.Optimizer, ABC):
         super().add_param_group(param_group)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    def step(self, closure: Callable[[], object] | None = None) -> Any:
         """Move every parameter that has a gradient; return the loss of `closure`, if there is one.
 
         All gradients are checked before anything changes, so an error leaves parameters and state as they were.
@@ -186,7 +186,7 @@ class AdaGP(_Adaptive):
 
     def __init__(
         self,
-        params: Any,
+        params: object,
         lr: float = 0.01,
         sigma: float = 0.1,
         sketch_size: int = 20,
@@ -234,7 +234,7 @@ class AdaFD(_Adaptive):
 
     def __init__(
         self,
-        params: Any,
+        params: object,
         lr: float = 0.01,
         sigma: float = 0.1,
         sketch_size: int = 20,
@@ -280,7 +280,7 @@ class AdaFull(_Adaptive):
 
     def __init__(
         self,
-        params: Any,
+        params: object,
         lr: float = 0.01,
         sigma: float = 0.1,
         *,
@@ -327,7 +327,7 @@ class RadaGrad(_Adaptive):
 
     def __init__(
         self,
-        params: Any,
+        params: object,
         lr: float = 0.01,
         sigma: float = 0.1,
         sketch_size: int = 20,

@@ -7,7 +7,7 @@ import math
 import os
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sketchnewton.cli.io.console import Console, amount, counted, number, percent, print_page
@@ -18,6 +18,7 @@ from sketchnewton.cli.options.learner import add_learner_options
 from sketchnewton.cli.options.parser import Parser, nearest
 from sketchnewton.cli.options.types import at_least_one, finite, names
 from sketchnewton.core.names import DEFAULT_LOSS
+from sketchnewton.core.types import Header
 
 if TYPE_CHECKING:
     from sketchnewton.cli.io.data_source import DataSource
@@ -155,7 +156,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check(contenders: list[Contender], given: Mapping[str, Any], *, all_asked_for: bool) -> None:
+def _check(contenders: list[Contender], given: Mapping[str, object], *, all_asked_for: bool) -> None:
     """Refuse wrong options before any work is done; a learner that was not asked for is skipped instead."""
     errors = []
     for contender in contenders:
@@ -169,7 +170,7 @@ def _check(contenders: list[Contender], given: Mapping[str, Any], *, all_asked_f
         raise errors[0]
 
 
-def _drawing() -> Any:
+def _drawing() -> Callable[[str, str, int, list[Contender]], None]:
     try:
         from sketchnewton.cli.pictures.bench import draw  # matplotlib is optional
     except ImportError as error:
@@ -188,10 +189,10 @@ def _chosen(names: list[str] | None) -> list[Contender]:
     return [known[name] for name in names or known]
 
 
-def _learner(contender: Contender, value: float | None, given: Mapping[str, Any]) -> Learner:
+def _learner(contender: Contender, value: float | None, given: Mapping[str, object]) -> Learner:
     from sketchnewton.cli.train.learner import build
 
-    options: dict[str, Any] = {**contender.options, **given}
+    options: Header = {**contender.options, **given}
     if not contender.takes_size:
         options.pop("sketch_size", None)
     if value is not None and contender.tried is not None:
@@ -263,7 +264,7 @@ def _finite_loss(score: ProgressiveScore) -> float:
     return score.mean_loss if math.isfinite(score.mean_loss) else math.inf
 
 
-def _facts(contender: Contender) -> dict[str, Any]:
+def _facts(contender: Contender) -> Header:
     if contender.skipped is not None:
         return {"learner": contender.name, "skipped": contender.skipped}
     best = contender.best

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from sketchnewton.cli.io.console import Console, print_page
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_one
+from sketchnewton.core.types import Header
 
 if TYPE_CHECKING:
     from sketchnewton.cli.pictures.eigen_games import Growth, Score
@@ -74,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _drawing(path: str) -> Any:
+def _drawing(path: str) -> ModuleType:
     from sketchnewton.cli.io.files import check_writable
 
     check_writable(path)
@@ -89,7 +91,7 @@ def _drawing(path: str) -> Any:
     return eigen_picture
 
 
-def _one_sequence(args: argparse.Namespace, console: Console, draw: Any) -> None:
+def _one_sequence(args: argparse.Namespace, console: Console, draw: ModuleType | None) -> None:
     from sketchnewton.cli.pictures.eigen_games import METHODS, compare
 
     n, rounds, seeds = args.n or 10, args.rounds or 1000, args.seeds or 3
@@ -122,7 +124,7 @@ def _one_sequence(args: argparse.Namespace, console: Console, draw: Any) -> None
         draw.curves(args.output, f"Regret on the {args.comparison} sequence, n = {n}", scores)
 
 
-def _facts(scores: list[Score], n: int) -> list[dict[str, Any]]:
+def _facts(scores: list[Score], n: int) -> list[Header]:
     return [
         {
             "name": score.method.name,
@@ -135,7 +137,7 @@ def _facts(scores: list[Score], n: int) -> list[dict[str, Any]]:
     ]
 
 
-def _table_1(args: argparse.Namespace, console: Console, draw: Any) -> None:
+def _table_1(args: argparse.Namespace, console: Console, draw: ModuleType | None) -> None:
     from sketchnewton.cli.pictures.eigen_games import growths_of_table_1
 
     last = args.rounds or (2000 if args.quick else 16_000)
@@ -162,7 +164,7 @@ def _table_1(args: argparse.Namespace, console: Console, draw: Any) -> None:
         draw.table_1(args.output, in_rounds, in_n)
 
 
-def _growth_facts(growth: Growth) -> dict[str, Any]:
+def _growth_facts(growth: Growth) -> Header:
     return {
         "name": growth.method.name,
         "sequence": growth.sequence,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from typing import Any
 
 from sketchnewton.cli.io.console import amount, number, print_page
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_zero
-from sketchnewton.core.types import np
+from sketchnewton.core.types import Header, np
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _page(path: str, facts: dict[str, Any]) -> list[str]:
+def _page(path: str, facts: Header) -> list[str]:
     lines = [
         f"{path}: {facts['class']}",
         f"  learned        {facts['labels']}",
@@ -89,7 +88,7 @@ def _page(path: str, facts: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _scale_lines(scales: dict[str, Any]) -> list[str]:
+def _scale_lines(scales: Header) -> list[str]:
     quantiles = scales["quantiles"]
     lines = [
         "  " + "".join(f"{name:>12}" for name in quantiles),
@@ -101,14 +100,14 @@ def _scale_lines(scales: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _features(facts: dict[str, Any]) -> str:
+def _features(facts: Header) -> str:
     if facts["largest_index"] is None:
         return "0"
     used = amount(facts["nonzero_weights"])
     return f"{amount(facts['features'])}, {used} with a weight, largest index {facts['largest_index']}"
 
 
-def _absent(name: str, facts: dict[str, Any]) -> str:
+def _absent(name: str, facts: Header) -> str:
     """What a parameter that was not given means."""
     if name == "clip":
         return "none"

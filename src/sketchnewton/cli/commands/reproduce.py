@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from sketchnewton.cli.io.console import print_page
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(outcome.failed for _, outcome in outcomes) else 0
 
 
-def _part(name: str) -> Any:
+def _part(name: str) -> ModuleType:
     return importlib.import_module(f"experiments.{name}")
 
 

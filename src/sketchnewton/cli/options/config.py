@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.cli.options.parser import Parser, nearest
@@ -93,7 +92,7 @@ def _key(name: str) -> str:
     return name.lstrip("-").replace("-", "_")
 
 
-def _option(path: str, key: str, value: Any, action: argparse.Action) -> list[str]:
+def _option(path: str, key: str, value: object, action: argparse.Action) -> list[str]:
     spelling = next(name for name in action.option_strings if name.startswith("--"))
     given = "--" + key.replace("_", "-")
     if action.nargs == 0:  # switches
@@ -110,7 +109,7 @@ def _option(path: str, key: str, value: Any, action: argparse.Action) -> list[st
     return [f"{spelling}={_text(path, key, value)}"]
 
 
-def _text(path: str, key: str, value: Any) -> str:
+def _text(path: str, key: str, value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise CommandError(f"{path}: {key} = {value!r} is invalid: must be text or a number", code=2)
     if "\0" in (text := str(value)):
@@ -118,7 +117,7 @@ def _text(path: str, key: str, value: Any) -> str:
     return text
 
 
-def _operand(path: str, key: str, value: Any) -> str:
+def _operand(path: str, key: str, value: object) -> str:
     text = _text(path, key, value)
     if text.startswith("-") and text != "-":  # it would be taken for an option
         raise CommandError(f"{path}: {key} = {value!r} is invalid: write ./{text}", code=2)

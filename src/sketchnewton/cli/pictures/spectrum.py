@@ -7,11 +7,12 @@ import json
 import math
 import os
 import sys
-from typing import Any
+from types import ModuleType
 
 from sketchnewton.cli.io.console import Console, amount, number, print_page
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.cli.io.files import check_writable
+from sketchnewton.core.types import Header
 from sketchnewton.sketches import Sketch
 
 __all__ = ["check_plot", "deliver", "show"]
@@ -67,7 +68,7 @@ def _draw(path: str, name: str, sketch: Sketch) -> None:
     plt.close(figure)
 
 
-def _pyplot() -> Any:
+def _pyplot() -> ModuleType:
     try:
         import matplotlib as mpl  # optional
 
@@ -78,7 +79,7 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def _facts(sketch: Sketch) -> dict[str, Any]:
+def _facts(sketch: Sketch) -> Header:
     return {
         "class": type(sketch).__name__,
         "parameters": sketch.params,

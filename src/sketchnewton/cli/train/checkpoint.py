@@ -15,11 +15,12 @@ from typing import Any
 from sketchnewton.cli.io.console import amount
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.files import open_output
+from sketchnewton.core.types import Header
 from sketchnewton.model import Model, open_model
 
 __all__ = ["Checkpoints", "Run", "forget", "resumed"]
 
-Run = dict[str, Any]
+Run = Header
 """What is known of a run: data and options, `pass` and `row` reached, the scores so far."""
 
 _FIXED = {"passes": "--passes", "holdout": "--holdout"}
@@ -78,7 +79,7 @@ def resumed(path: str, files: list[list[Any]] | None) -> tuple[Model, Run | None
     return model, None, False
 
 
-def _rebuilt(path: str, header: dict[str, Any]) -> Model:
+def _rebuilt(path: str, header: Header) -> Model:
     """The model that a run began with."""
     try:
         return Model.like(header)
@@ -86,7 +87,7 @@ def _rebuilt(path: str, header: dict[str, Any]) -> Model:
         raise CommandError(f"{_place(path)}: not the mark of a run of skn train: delete it") from None
 
 
-def agree(path: str, run: Run, given: dict[str, Any]) -> None:
+def agree(path: str, run: Run, given: Header) -> None:
     """Refuse options that differ from those with which the run began."""
     for name, option in _FIXED.items():
         if given[name] is not None and given[name] != run[name]:
@@ -119,7 +120,7 @@ def _stamp(path: str) -> list[int] | None:
     return [status.st_ino, status.st_size, status.st_mtime_ns]
 
 
-def _marker(path: str) -> dict[str, Any] | None:
+def _marker(path: str) -> Header | None:
     try:
         with open(_place(path), encoding="utf-8") as file:
             marker = json.load(file)

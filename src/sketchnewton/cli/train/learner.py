@@ -115,7 +115,7 @@ def smaller_steps(learner: Learner) -> str:
     return f"{advice} or a tighter --clip" if "clip" in learner.base_params else advice
 
 
-def automatic_alpha(alpha: float | None, parameters: Mapping[str, Any]) -> str:
+def automatic_alpha(alpha: float | None, parameters: Mapping[str, object]) -> str:
     """The α in force of a learner to which none was given, in words."""
     if alpha is None:
         return "to be chosen from the data"
@@ -135,7 +135,7 @@ def _class(kind: str) -> type[Learner]:
     return found
 
 
-def _default(given: Mapping[str, Any], classes: int | None) -> Learner:
+def _default(given: Mapping[str, object], classes: int | None) -> Learner:
     """The first of the default learners that takes all options given; if none does, the last complains."""
     for kind in DEFAULT_LEARNERS[:-1]:
         with contextlib.suppress(CommandError):
@@ -143,7 +143,7 @@ def _default(given: Mapping[str, Any], classes: int | None) -> Learner:
     return build(DEFAULT_LEARNERS[-1], given, classes)
 
 
-def _check_sketch(given: Mapping[str, Any], sketch: str) -> None:
+def _check_sketch(given: Mapping[str, object], sketch: str) -> None:
     """Refuse options that the sketch has no use for."""
     for name in given:
         if name in ONLY_WITH_SKETCH and sketch not in ONLY_WITH_SKETCH[name]:
@@ -198,5 +198,5 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)

@@ -10,6 +10,7 @@ import os
 from typing import Any, NamedTuple
 
 from sketchnewton.cli.options.data import CACHE_SUFFIX, COLUMN_OPTIONS, FEATURE_OPTIONS
+from sketchnewton.core.types import Header
 from sketchnewton.streams import BatchReader, Columns, Features, format_of_name, open_stream
 
 __all__ = ["Ahead", "Identity", "begin", "given", "identity_of"]
@@ -79,6 +80,6 @@ def identity_of(paths: list[str]) -> Identity | None:
     return found
 
 
-def given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
+def given(args: argparse.Namespace, names: tuple[str, ...]) -> Header:
     """Those options that were typed."""
     return {name: getattr(args, name) for name in names if hasattr(args, name)}

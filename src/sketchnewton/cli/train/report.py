@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sketchnewton import __version__
 from sketchnewton.cli.io.console import amount, counted, number, percent
 from sketchnewton.cli.train.learner import describe
+from sketchnewton.core.types import Header
 from sketchnewton.evaluation import ProgressiveScore
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def report(training: Training) -> None:
         line(f"model saved to {args.model}" if training.saved else f"{args.model} was not written")
 
 
-def summary(training: Training) -> dict[str, Any]:
+def summary(training: Training) -> Header:
     """All that is known after a run."""
     args, learner, score, tested = training.args, training.learner, training.score, training.tested
     rows, held = training.observed.rows, training.held_out

@@ -8,7 +8,7 @@ import copy
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sketchnewton.cli.io.console import Console, amount
 from sketchnewton.cli.io.data_source import DataSource
@@ -29,6 +29,7 @@ from sketchnewton.cli.train.passes import Passes, cache_place
 from sketchnewton.cli.train.report import dry_run, report, scored
 from sketchnewton.core import archive
 from sketchnewton.core.batch import Batch
+from sketchnewton.core.types import Header
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
 from sketchnewton.learners import Learner
 
@@ -278,7 +279,7 @@ class Training:
             self.data.remember(self.model)
             self._checkpoints.save(self.model, self._run_note(at))
 
-    def _run_note(self, at: int = 0) -> dict[str, Any]:
+    def _run_note(self, at: int = 0) -> Header:
         """How far the run has come, for a checkpoint."""
         return {
             "files": self.data.identity(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked
@@ -73,7 +72,7 @@ class CompositeLearner(ClassLearner):
 
     _composite: Composite
 
-    def __init__(self, *args: Any, classes: int | None, **parameters: Any) -> None:
+    def __init__(self, *args: object, classes: int | None, **parameters: object) -> None:
         self.classes = classes
         self.softmax = classes is not None
         super().__init__(*args, classes=classes, **parameters)
@@ -90,7 +89,7 @@ class CompositeLearner(ClassLearner):
         values: Floats = self._state["intercept"][:, 0].copy()
         return values
 
-    def score(self, X: Any) -> Floats:
+    def score(self, X: object) -> Floats:
         """wᵀx + b for each row and class: what `predict` gives before it is clipped."""
         rows = as_rows(X)
         checked_scan(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked_dtype, checked_size
@@ -204,7 +204,7 @@ class NewtonBank(TableLearner):
         """The least and the largest prediction that can be made now."""
         return (-math.inf, math.inf) if self.loss.link_kind == "logistic" else self.label_range
 
-    def predict_experts(self, X: Any) -> Floats:
+    def predict_experts(self, X: object) -> Floats:
         """What each expert predicts for each row: an array of rows × experts."""
         rows = as_rows(X)
         checked_scan(rows)

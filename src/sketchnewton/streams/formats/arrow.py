@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,9 @@ from sketchnewton.streams.seekable import SourceFile, seekable
 from sketchnewton.streams.source import Source
 from sketchnewton.streams.writer import BatchWriter
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 ROWS = 8192
 """Rows of a batch, at most."""
 SPARSE = ("indices", "values")
@@ -28,7 +32,7 @@ SPARSE = ("indices", "values")
 _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 
 
-def import_arrow(*modules: str) -> Any:
+def import_arrow(*modules: str) -> ModuleType:
     """The package ``pyarrow``, with some of its modules; says what to install where it is missing."""
     try:
         import pyarrow  # optional, and slow to import
@@ -39,7 +43,8 @@ def import_arrow(*modules: str) -> Any:
         raise ModuleNotFoundError(
             "CSV, Parquet, Arrow and data frames need the package pyarrow: pip install 'sketchnewton[arrow]'"
         ) from None
-    return pyarrow
+    found: ModuleType = pyarrow
+    return found
 
 
 def parquet_parser(options: ReadOptions) -> Parse:
@@ -86,7 +91,7 @@ def _start(source: Source) -> bytes:
         return file.read(8)
 
 
-def _counted(pieces: Iterable[Any], source: Source, rows: int) -> Iterator[Any]:
+def _counted(pieces: Iterable[pa.RecordBatch], source: Source, rows: int) -> Iterator[pa.RecordBatch]:
     """The same; the source of so many rows knows how far the reader is, if it is read where it lies."""
     plain = source.plain_file is not None
     done = 0
@@ -97,7 +102,7 @@ def _counted(pieces: Iterable[Any], source: Source, rows: int) -> Iterator[Any]:
             source.advance(source.size * done // rows)
 
 
-def _whole(piece: Any) -> Any:
+def _whole(piece: pa.RecordBatch) -> pa.RecordBatch:
     """The record batch, looked over: what a damaged file says of its own layout, pyarrow would follow anywhere."""
     piece.validate(full=True)
     return piece
@@ -110,7 +115,7 @@ def _damaged(source: Source, kind: str, error: Exception) -> Exception:
     return ParseError(source.name, None, None, f"expected {kind} data: {reason}")
 
 
-def text_column(column: Any) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+def text_column(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[bytes]]:
     """Each cell's number among the distinct ones, −1 where there is none; and those."""
     encoded = column.dictionary_encode()
     if hasattr(encoded, "num_chunks"):
@@ -122,7 +127,9 @@ def text_column(column: Any) -> tuple[npt.NDArray[np.int64], list[bytes]]:
 class Frame:
     """One table: what its columns are, then its rows. A table in memory has no path; its rows are records."""
 
-    def __init__(self, path: str | None, schema: Any, options: ReadOptions, policy: ErrorPolicy) -> None:
+    def __init__(
+        self, path: str | None, schema: pa.Schema, options: ReadOptions, policy: ErrorPolicy
+    ) -> None:
         self._path = path
         self._arrow = import_arrow()
         self._maker = RowMaker(options.features, options.names, options.types)
@@ -169,7 +176,7 @@ class Frame:
                 )
             types[name] = TEXT if text else NUMBER
 
-    def batches(self, pieces: Iterable[Any]) -> Iterator[Batch]:
+    def batches(self, pieces: Iterable[pa.RecordBatch]) -> Iterator[Batch]:
         """The rows of record batches, some thousands at a time."""
         for piece in pieces:
             for start in range(0, piece.num_rows, ROWS):
@@ -177,7 +184,7 @@ class Frame:
                 yield from self._good_rows(part)
                 self._row += part.num_rows
 
-    def _good_rows(self, piece: Any) -> Iterator[Batch]:
+    def _good_rows(self, piece: pa.RecordBatch) -> Iterator[Batch]:
         numbers = {name: self._numbers(piece, name) for name in self._numeric()}
         bad = np.zeros(piece.num_rows, bool)
         for name, (values, null) in numbers.items():
@@ -199,7 +206,7 @@ class Frame:
         features = [] if self._sparse else [n for n in roles.features if self._maker.types[n] == NUMBER]
         return [name for name in (roles.label, roles.weight, *features) if name is not None]
 
-    def _numbers(self, piece: Any, name: str) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    def _numbers(self, piece: pa.RecordBatch, name: str) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """A column's values, and where there is none."""
         column = _decoded(piece.column(name))
         null = column.is_null().to_numpy(zero_copy_only=False)
@@ -211,7 +218,7 @@ class Frame:
             raise self._wrong(f"expected numbers in column '{name}', got {column.type}") from None
         return floats.fill_null(np.nan).to_numpy(zero_copy_only=False), null
 
-    def _bad_lists(self, piece: Any) -> npt.NDArray[np.bool_]:
+    def _bad_lists(self, piece: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         """Rows whose lists do not fit each other, or have a number that is not allowed."""
         (starts, indices), (others, data) = self._lists(piece, "indices"), self._lists(piece, "values")
         bad: npt.NDArray[np.bool_] = np.diff(starts) != np.diff(others)
@@ -220,13 +227,13 @@ class Frame:
                 bad[row] = True
         return bad
 
-    def _lists(self, piece: Any, name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    def _lists(self, piece: pa.RecordBatch, name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         column = piece.column(name).fill_null([])
         offsets = column.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
         return offsets - offsets[0], column.flatten().to_numpy(zero_copy_only=False)
 
     def _batch(
-        self, piece: Any, numbers: dict[str, tuple[Floats, npt.NDArray[np.bool_]]], part: slice
+        self, piece: pa.RecordBatch, numbers: dict[str, tuple[Floats, npt.NDArray[np.bool_]]], part: slice
     ) -> Batch:
         roles = self._roles
         labels = numbers[roles.label][0][part] if roles.label else np.full(piece.num_rows, np.nan)
@@ -251,13 +258,13 @@ class Frame:
                 cells[name] = Texts(*self._texts(piece, name))
         return self._maker.batch(cells, labels, weights, tags)
 
-    def _texts(self, piece: Any, name: str) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+    def _texts(self, piece: pa.RecordBatch, name: str) -> tuple[npt.NDArray[np.int64], list[bytes]]:
         column = _decoded(piece.column(name))
         bytes_already = "binary" in str(column.type)
         return text_column(column.cast(self._arrow.binary() if bytes_already else self._arrow.string()))
 
     def _mistake(
-        self, piece: Any, numbers: dict[str, tuple[Floats, npt.NDArray[np.bool_]]], row: int
+        self, piece: pa.RecordBatch, numbers: dict[str, tuple[Floats, npt.NDArray[np.bool_]]], row: int
     ) -> ParseError:
         number = self._row + row + 1
         for name, (values, null) in numbers.items():
@@ -282,7 +289,7 @@ class Frame:
         return ParseError("table" if self._path is None else self._path, None, None, message)
 
 
-def _decoded(column: Any) -> Any:
+def _decoded(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if str(column.type).startswith("dictionary") else column
 
 

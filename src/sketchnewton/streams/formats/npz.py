@@ -235,7 +235,7 @@ class NpzWriter(BatchWriter):
         self._count = 0
         self._weighted = False
         self._longest_tag = 0
-        self._tag_texts: BinaryIO = self._stack.enter_context(_temporary())
+        self._tag_texts: IO[bytes] = self._stack.enter_context(_temporary())
 
     def _write(self, batch: Batch) -> None:
         if batch.base is not None:
@@ -285,7 +285,7 @@ class NpzWriter(BatchWriter):
                 with archive.open("tags.npy", "w", force_zip64=True) as member:
                     self._write_tags(member)
 
-    def _write_tags(self, member: Any) -> None:
+    def _write_tags(self, member: IO[bytes]) -> None:
         _write_header(member, (self.rows,), np.dtype(f"S{self._longest_tag}"))
         self._tag_texts.seek(0)
         for _ in range(self.rows):
@@ -296,12 +296,12 @@ class NpzWriter(BatchWriter):
 class _Forward:
     """A file to write to from beginning to end, since a compressed one can do no more."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         self.write = file.write
         self.flush = file.flush
 
 
-def _temporary() -> Any:
+def _temporary() -> IO[bytes]:
     return tempfile.TemporaryFile(prefix="skn-")
 
 
@@ -314,12 +314,12 @@ _DTYPES = {
 }
 
 
-def _write_header(member: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def _write_header(member: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(member, header)
 
 
-def _copy(source: BinaryIO, target: Any) -> None:
+def _copy(source: IO[bytes], target: IO[bytes]) -> None:
     source.seek(0)
     while piece := source.read(_PIECE):
         target.write(piece)
