@@ -98,6 +98,12 @@ std::int64_t first_where(const ConstDoubles& values, Wrong wrong) {
   return -1;
 }
 
+template <class T>
+bool all_finite(const Array<const T, kAnyDimensions>& values) {
+  const T* const begin = values.data();
+  return std::all_of(begin, begin + values.size(), [](T x) { return std::isfinite(x); });
+}
+
 std::int64_t not_finite(const ConstDoubles& values) {
   return first_where(values, [](double x) { return !std::isfinite(x); });
 }
@@ -148,8 +154,7 @@ void bind_labels(nb::module_& m) {
   using Rule = LabelRule;
   nb::class_<Rule>(m, "LabelRule")
       .def_static(
-          "numbers", [](double low, double high) { return Rule(NumberLabels{low, high}); }, "low"_a,
-          "high"_a)
+          "numbers", [](double low, double high) { return Rule(NumberLabels{low, high}); }, "low"_a, "high"_a)
       .def_static("signs", [] { return Rule(SignLabels{}); })
       .def_static(
           "positive", [](double label) { return Rule(PositiveLabels{label}); }, "label"_a)
@@ -203,6 +208,8 @@ void bind_arrays(nb::module_& m) {
   m.def("zeros", &zeros, "shape"_a, "dtype"_a);
   m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
+  m.def("all_finite", &all_finite<float>, "values"_a);
+  m.def("all_finite", &all_finite<double>, "values"_a, "Is every number finite? Of any shape.");
   m.def("not_finite", &not_finite, "values"_a, "Where the first one is; -1 if there is none.");
   m.def("negative", &negative, "values"_a, "Where the first one is, or the first NaN; -1 if there is none.");
   m.def("look", &look, "values"_a, "(the first three that differ, least, largest, all finite)");

@@ -201,3 +201,29 @@ def test_a_damaged_model_is_refused(model: Path, capsys: pytest.CaptureFixture[s
     assert main(["inspect", str(model)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"skn: {model}: damaged")
+
+
+@pytest.mark.parametrize("weight", ["1e40", "1e300"])
+@pytest.mark.parametrize("learner", ["bank", "newton", "adagrad"])
+def test_no_weight_replaces_a_good_model_by_one_that_cannot_be_loaded(
+    learner: str, weight: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, model = write_rows(tmp_path / "good.svm"), tmp_path / "m.skn"
+    assert main(["train", str(good), "--learner", learner, "--model", str(model), "--quiet"]) == 0
+    before = model.read_bytes()
+    heavy = tmp_path / "heavy.vw"
+    heavy.write_text(f"1 {weight} | 1:1 2:0.5\n")
+    assert main(["train", str(heavy), "--resume", str(model), "--model", str(model), "--quiet"]) == 1
+    assert f"row 1 has the weight {float(weight):g}" in capsys.readouterr().err
+    assert model.read_bytes() == before
+
+
+def test_what_is_not_finite_is_not_saved(tmp_path: Path) -> None:
+    learner = sketchnewton.AdaGrad()
+    learner.learn([[1.0, 2.0]], [1.0])
+    learner.save(tmp_path / "m.skn")
+    before = (tmp_path / "m.skn").read_bytes()
+    learner._state["intercept"][0] = np.inf
+    with pytest.raises(ValueError, match="cannot save a AdaGrad whose 'intercept' is not finite"):
+        learner.save(tmp_path / "m.skn")
+    assert (tmp_path / "m.skn").read_bytes() == before

@@ -10,7 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from sketchnewton import _native
 from sketchnewton.core import archive
+from sketchnewton.core.batch import View
 from sketchnewton.core.names import persistent_classes
 from sketchnewton.core.types import Array, Arrays, DTypeLike, Header, Path, np
 
@@ -64,12 +66,23 @@ class Persistent(ABC):
     def save(self, path: Path) -> None:
         """Write it to a `.skn` file, whole or not at all."""
         with self._exclusive():
-            archive.write(path, *self.to_archive())
+            archive.write(path, *self._savable())
 
     def to_bytes(self) -> bytes:
         """The bytes of the file that `save` writes."""
         with self._exclusive():
-            return archive.encode(*self.to_archive())
+            return archive.encode(*self._savable())
+
+    def _savable(self) -> tuple[Header, Buffers]:
+        """`to_archive`, unless no loader would take it: it must not replace a file that is good."""
+        header, arrays = self.to_archive()
+        for name, array in arrays.items():
+            if not _finite(array):
+                raise ValueError(
+                    f"cannot save a {type(self).__name__} whose {name!r} is not finite: weights of rows, labels "
+                    "or values were too large for it"
+                )
+        return header, arrays
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -199,6 +212,13 @@ def prefixed(prefix: str, arrays: Buffers) -> Buffers:
 def without_prefix(prefix: str, arrays: Arrays) -> Arrays:
     """What `prefixed` was given, of all arrays of a file."""
     return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+
+
+def _finite(array: View) -> bool:
+    """Whether all of its numbers are; native memory is looked at without NumPy."""
+    if isinstance(array, memoryview):
+        return array.format not in ("f", "d") or _native.all_finite(array)
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def _in_one_line(error: BaseException) -> str:

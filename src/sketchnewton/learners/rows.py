@@ -65,12 +65,13 @@ def check_class_labels(labels: Floats, classes: int) -> None:
 
 
 def as_weights(values: ArrayLike | None, length: int) -> Floats | None:
-    """View `values` as importance weights: finite and not negative; None stands for all ones."""
+    """View `values` as importance weights: from 0 to what learners take; None stands for all ones."""
     if values is None:
         return None
     weights = as_vector(values, "sample_weight", length)
-    bad = ~(np.isfinite(weights) & (weights >= 0))
+    bad = ~((weights >= 0) & (weights <= LARGEST_VALUE))
     if bad.any():
         row = int(bad.argmax())
-        raise ValueError(f"sample_weight={weights[row]:g} at row {row} is invalid: must be finite and >= 0")
+        must = "finite and >= 0" if not 0 <= weights[row] < math.inf else f"at most {LARGEST_VALUE:g}"
+        raise ValueError(f"sample_weight={weights[row]:g} at row {row} is invalid: must be {must}")
     return weights

@@ -66,8 +66,8 @@ def _without_faults(batch: Batch, target: Target | None, refuse: Refuse, rows: i
 def _not_learnable(batch: Batch, unfit: list[int], target: Target) -> Iterator[Fault]:
     yield np.isin(np.arange(len(batch)), unfit), lambda row: target.complaint(float(batch.labels[row]))
     if (weights := batch.weights) is not None:
-        sound = np.isfinite(weights) & (weights >= 0.0)
-        yield ~sound, lambda row: f"has the weight {weights[row]:g}: weights must be finite and >= 0"
+        sound = (weights >= 0.0) & (weights <= LARGEST_VALUE)
+        yield ~sound, lambda row: f"has the weight {weights[row]:g}: weights are from 0 to {LARGEST_VALUE:g}"
     if (base := batch.base) is not None:
         yield base != 0, lambda _: "has an initial prediction (base), which no learner can start from"
 
@@ -91,5 +91,5 @@ def _far(batch: Batch) -> Iterator[Fault]:
 
 
 def _sound(weights: View) -> bool:
-    _, least, _, finite = _native.look(weights)
-    return finite and least >= 0.0
+    _, least, largest, finite = _native.look(weights)
+    return finite and least >= 0.0 and largest <= LARGEST_VALUE
