@@ -77,20 +77,20 @@ class _ScaledNewton(SketchedNewton):
 
 
 REGRESSION: dict[str, Make] = {
-    "ADA-DIAG": lambda eta, sigma: AdaGrad(eta, sigma, "absolute", dtype="float64"),
-    "RADAGRAD": lambda eta, sigma: RadaGrad(10, eta, sigma, loss="absolute"),
+    "ADA-DIAG": lambda eta, sigma: AdaGrad(eta=eta, sigma=sigma, loss="absolute", dtype="float64"),
+    "RADAGRAD": lambda eta, sigma: RadaGrad(10, eta=eta, sigma=sigma, loss="absolute"),
     "RP-SON": rp_son,
     "ADA-FD": lambda eta, sigma: SketchedAdaGrad(
-        "fd", 10, "gradients", eta, sigma, loss="absolute", dtype="float64"
+        "fd", 10, of="gradients", eta=eta, sigma=sigma, loss="absolute", dtype="float64"
     ),
     "ADA-RFD": lambda eta, sigma: SketchedAdaGrad(
-        "rfd", 10, "gradients", eta, sigma, loss="absolute", dtype="float64"
+        "rfd", 10, of="gradients", eta=eta, sigma=sigma, loss="absolute", dtype="float64"
     ),
     "ADA-GP": lambda eta, sigma: SketchedAdaGrad(
-        "rp", 10, "gradients", eta, sigma, loss="absolute", dtype="float64"
+        "rp", 10, of="gradients", eta=eta, sigma=sigma, loss="absolute", dtype="float64"
     ),
     "ADA-DP": lambda eta, sigma: SketchedAdaGrad(
-        "rp", 10, "data", eta, sigma, loss="absolute", dtype="float64"
+        "rp", 10, of="data", eta=eta, sigma=sigma, loss="absolute", dtype="float64"
     ),
 }
 
@@ -152,14 +152,21 @@ def regression(args: argparse.Namespace) -> int:
 # -- Table 3
 
 CLASSES: dict[str, tuple[float, Make]] = {
-    "ADA-DIAG": (89.30, lambda eta, sigma: CompositeAdaGrad(eta, sigma, "logistic", classes=10)),
+    "ADA-DIAG": (
+        89.30,
+        lambda eta, sigma: CompositeAdaGrad(eta=eta, sigma=sigma, loss="logistic", classes=10),
+    ),
     "ADA-GP": (
         91.11,
-        lambda eta, sigma: SketchedAdaGrad("rp", 15, "gradients", eta, sigma, loss="logistic", classes=10),
+        lambda eta, sigma: SketchedAdaGrad(
+            "rp", 15, of="gradients", eta=eta, sigma=sigma, loss="logistic", classes=10
+        ),
     ),
     "ADA-DP": (
         90.99,
-        lambda eta, sigma: SketchedAdaGrad("rp", 15, "data", eta, sigma, loss="logistic", classes=10),
+        lambda eta, sigma: SketchedAdaGrad(
+            "rp", 15, of="data", eta=eta, sigma=sigma, loss="logistic", classes=10
+        ),
     ),
 }
 
@@ -217,7 +224,7 @@ def cost(args: argparse.Namespace) -> int:
     makers: dict[str, Callable[[], Learner]] = {
         "AdaGrad": lambda: AdaGrad(loss="logistic"),
         "ADA-GP": lambda: SketchedAdaGrad("rp", 10, loss="logistic"),
-        "ADA-DP": lambda: SketchedAdaGrad("rp", 10, "data", loss="logistic"),
+        "ADA-DP": lambda: SketchedAdaGrad("rp", 10, of="data", loss="logistic"),
         "ADA-FD": lambda: SketchedAdaGrad("fd", 10, loss="logistic"),
     }
     dimensions = (10**4, 10**5, 10**6)

@@ -110,7 +110,7 @@ def shared_speed() -> None:
     y = (X @ rng.standard_normal((50, 10))).argmax(axis=1)
 
     def prepare(kind: str) -> Callable[[], object]:
-        model = SketchedNewtonClassifier("oja", multi_class_sketch=kind)
+        model = SketchedNewtonClassifier(sketch="oja", multi_class_sketch=kind)
         return lambda: model.partial_fit(X, y, classes=range(10))
 
     costs = in_turn({kind: partial(prepare, kind) for kind in ("separate", "shared")})

@@ -95,7 +95,7 @@ def sparse(path: Path, m: int) -> None:
         "the same, buffer of 2m": lambda: FrequentDirections(m, buffer_size=2 * m, dtype="float32").update(X),
         "the same, buffer of 4m": lambda: FrequentDirections(m, buffer_size=4 * m, dtype="float32").update(X),
         "FrequentDirections float64": lambda: FrequentDirections(m).update(X),
-        "SketchedPCA(20)": lambda: SketchedPCA(20).partial_fit(X),
+        "SketchedPCA(20)": lambda: SketchedPCA(n_components=20).partial_fit(X),
     }.items():
         seconds, _, result = best({name: work}, 1)[name]
         note = ""

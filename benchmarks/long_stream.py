@@ -53,7 +53,7 @@ def drifting_stream(rows: int, seed: int = 0) -> Iterator[tuple[csr_array, Float
 
 
 def survive(sketch: str, rows: int) -> dict[str, float | str | bool]:
-    learner = SketchedNewton(sketch, SIZE, ALPHA)
+    learner = SketchedNewton(sketch, SIZE, alpha=ALPHA)
     curvature = learner.loss.curvature(1.0)
     total, finite, mistakes, seconds = np.zeros((FEATURES, FEATURES)), True, 0, 0.0
     for X, y in drifting_stream(rows):

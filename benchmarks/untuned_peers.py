@@ -30,7 +30,7 @@ VW = {"default": [], "--coin": ["--coin"]} | {f"-l {rate:g}": ["-l", str(rate)] 
 def ours() -> Iterator[tuple[str, Callable[[], Learner]]]:
     """Our own learners over ladders of their parameters."""
     for eta in (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0):
-        yield f"adagrad {eta:g}", lambda eta=eta: AdaGrad(eta, clip=1.0, intercept=True)
+        yield f"adagrad {eta:g}", lambda eta=eta: AdaGrad(eta=eta, clip=1.0, intercept=True)
     for sketch in ("oja", "rfd"):
         for diagonal in (False, True):
             for alpha in (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0):
@@ -38,7 +38,7 @@ def ours() -> Iterator[tuple[str, Callable[[], Learner]]]:
                 yield (
                     name,
                     lambda s=sketch, d=diagonal, a=alpha: SketchedNewton(
-                        s, 10, a, diagonal=d, intercept=True
+                        s, 10, alpha=a, diagonal=d, intercept=True
                     ),
                 )
 

@@ -22,16 +22,18 @@ def learner_of(method: str, tau: int, eta: float, sigma: float, loss: str, class
     """A method of the paper."""
     if method == "RP-SON":  # its η_t is 1/√t; η and σ of the grid make one parameter, α
         newton = {"sketch": "rp", "sketch_size": tau, "alpha": sigma / eta, "loss": loss, "clip": None}
-        newton |= {"curvature": 0.0, "eta": "1/sqrt(t)", "dtype": "float64"}
+        newton |= {"curvature": 0.0, "curvature_weight": "1/sqrt(t)", "dtype": "float64"}
         return OneVsAll(SketchedNewton, classes, newton) if classes else SketchedNewton(**newton)
     if method == "ADA-FULL":
-        return FullAdaGrad(eta, sigma, loss=loss, classes=classes)
+        return FullAdaGrad(eta=eta, sigma=sigma, loss=loss, classes=classes)
     if method == "RADAGRAD":
-        return RadaGrad(tau, eta, sigma, loss=loss, classes=classes)
+        return RadaGrad(tau, eta=eta, sigma=sigma, loss=loss, classes=classes)
     if method == "ADA-DIAG":
         return CompositeAdaGrad.simplest(eta=eta, sigma=sigma, loss=loss, classes=classes, dtype="float64")
     sketch, of = SKETCHES[method]
-    return SketchedAdaGrad(sketch, tau, of, eta, sigma, loss=loss, classes=classes, dtype="float64")
+    return SketchedAdaGrad(
+        sketch, tau, of=of, eta=eta, sigma=sigma, loss=loss, classes=classes, dtype="float64"
+    )
 
 
 def pairs(method: str, grid: list[float]) -> list[tuple[float, float]]:

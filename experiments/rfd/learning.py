@@ -72,7 +72,7 @@ def _methods(name: str, m: int, reading: str) -> list[Method]:
     """One for every α₀."""
     if name == "ADAGRAD":
         return [{"kind": "adagrad", "eta": 1.0 / alpha, "clip": 1.0, "dtype": "float64"} for alpha in ALPHAS]
-    common: Method = {"eta": "1/t", "curvature": "local" if reading == "local" else None}
+    common: Method = {"curvature_weight": "1/t", "curvature": "local" if reading == "local" else None}
     if name == "FULL-ON":
         return [{"kind": "full", "alpha": alpha, **common} for alpha in ALPHAS]
     common |= {"kind": "newton", "sketch": name.lower().strip("₀"), "sketch_size": m, "dtype": "float64"}

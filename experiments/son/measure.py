@@ -56,7 +56,7 @@ def eigenvalue_curve(
 ) -> tuple[list[float], list[float]]:
     """Along one pass of Oja-SON: rows, and how far off the top ten eigenvalues of Σĝĝᵀ are."""
     X, y = ill_conditioned([kappa], rows, seed=seed)[kappa]
-    learner = SketchedNewton("oja", 10, 1.0, dtype="float64", oja_rate=rate)
+    learner = SketchedNewton("oja", 10, alpha=1.0, dtype="float64", oja_rate=rate)
     places = np.unique(np.geomspace(20, rows, 40).astype(int))
     exact, errors, begin = np.zeros((X.shape[1],) * 2), [], 0
     for end in places:
@@ -70,7 +70,7 @@ def eigenvalue_curve(
 def eigenvalue_error(folder: str, data: str, rate: float | str, rows: int | None) -> float:
     """How far off the top ten eigenvalues of Σĝĝᵀ are after one pass with diagonal adaptation off."""
     X, y = (part[:rows] for part in load(data, Path(folder)))
-    learner = SketchedNewton("oja", 10, 1.0, dtype="float64", oja_rate=rate)
+    learner = SketchedNewton("oja", 10, alpha=1.0, dtype="float64", oja_rate=rate)
     exact = _metric(X, learner.learn(X, y) - y)
     return _largest_error(exact, learner.spectrum)
 
@@ -110,7 +110,7 @@ def news_split(folder: str, positive: list[int], shuffled: bool) -> list[float]:
 
     def error(step: float, diagonal: bool) -> float:
         learner = SketchedNewton(
-            "none", 0, alpha_of(step, diagonal), diagonal=diagonal, project=False, dtype="float64"
+            "none", 0, alpha=alpha_of(step, diagonal), diagonal=diagonal, project=False, dtype="float64"
         )
         return float(mistakes(learner.learn(X, y), y).mean())
 

@@ -82,13 +82,14 @@ class _Model(base.Base, ABC):
 
     def __init__(
         self,
+        *,
         sketch: str | None = None,
         sketch_size: int | None = None,
         alpha: float | None = None,
         loss: str = "squared",
         clip: float | str | None = "auto",
         curvature: float | None = None,
-        eta: float | str | None = None,
+        curvature_weight: float | str | None = None,
         diagonal: bool | None = None,
         intercept: bool = True,
         hashing: int | None = None,
@@ -101,7 +102,7 @@ class _Model(base.Base, ABC):
         self.loss = loss
         self.clip = clip
         self.curvature = curvature
-        self.eta = eta
+        self.curvature_weight = curvature_weight
         self.diagonal = diagonal
         self.intercept = intercept
         self.hashing = hashing
@@ -124,7 +125,7 @@ class _Model(base.Base, ABC):
             loss=self.loss,
             clip=self.clip,
             curvature=self.curvature,
-            eta=self.eta,
+            curvature_weight=self.curvature_weight,
             diagonal=self.diagonal,
             intercept=self.intercept,
             dtype=self.dtype,
@@ -141,7 +142,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
 
     Parameters
     ----------
-    sketch, sketch_size, alpha, loss, clip, curvature, eta, diagonal, dtype
+    sketch, sketch_size, alpha, loss, clip, curvature, curvature_weight, diagonal, dtype
         As those of `sketchnewton.SketchedNewtonClassifier`.
     intercept
         Learn a constant for each class.
@@ -196,7 +197,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
         if not self._learners:
             return {}
         row = self._names.row(x, learn=False)
-        scores = [float(learner.score(row)[0]) for learner in self._learners.values()]
+        scores = [float(learner.decision_function(row)[0]) for learner in self._learners.values()]
         if not self._boolean and len(scores) == 1:
             return dict.fromkeys(self._learners, 1.0)
         proba = class_probabilities_of_row(next(iter(self._learners.values())).loss, scores)
@@ -243,7 +244,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
             self._learners[label] = self._new_learner()
 
     def _probabilities(self, rows: _native.Rows) -> Floats:
-        scores = np.column_stack([learner.score(rows) for learner in self._learners.values()])
+        scores = np.column_stack([learner.decision_function(rows) for learner in self._learners.values()])
         if not self._boolean and len(self._learners) == 1:
             return np.ones_like(scores)
         return next(iter(self._learners.values())).probabilities(scores)
@@ -257,7 +258,7 @@ class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):
 
     Parameters
     ----------
-    sketch, sketch_size, alpha, loss, clip, curvature, eta, diagonal, dtype
+    sketch, sketch_size, alpha, loss, clip, curvature, curvature_weight, diagonal, dtype
         As those of `sketchnewton.SketchedNewtonRegressor`.
     intercept, hashing, seed
         As those of the classifier.

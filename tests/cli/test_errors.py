@@ -111,8 +111,19 @@ def test_a_bad_test_file_leaves_the_trained_model(tmp_path: Path, capsys: pytest
         (["train", "DATA", "--alpha", "x"], "--alpha: 'x' is invalid: must be a number"),
         (["train", "DATA", "--alpha", "nan"], "--alpha: 'nan' is invalid: must be a number"),
         (["train", "DATA", "--alpha", "-1"], "alpha=-1"),
-        (["train", "DATA", "--eta", "1/x"], "--eta: '1/x' is invalid: must be a number, 1/t, 1/sqrt(t)"),
-        (["train", "DATA", "--learner", "adagrad", "--eta", "1/t"], "eta='1/t' is invalid: must be a number"),
+        (
+            ["train", "DATA", "--curvature-weight", "1/x"],
+            "--curvature-weight: '1/x' is invalid: must be a number, 1/t, 1/sqrt(t)",
+        ),
+        (["train", "DATA", "--eta", "0.1"], "--eta does not apply to --learner newton"),
+        (
+            ["train", "DATA", "--learner", "adagrad", "--curvature-weight", "0.1"],
+            "--curvature-weight does not apply to --learner adagrad",
+        ),
+        (
+            ["train", "DATA", "--learner", "adagrad", "--eta", "1/t"],
+            "--eta: '1/t' is invalid: must be a number",
+        ),
         (["train", "DATA", "--passes", "0"], "--passes: '0' is invalid: must be a whole number >= 1"),
         (["train", "DATA", "--ngram", "1"], "ngram='1' is invalid: must be a number from 2 to 16"),
         (["train", "-", "--passes", "2"], "--passes 2 needs a file"),

@@ -19,13 +19,13 @@ LEARNERS = {
     "default": [],
     "oja": ["--sketch", "oja"],
     "fd": ["--sketch", "fd", "--sketch-size", "4"],
-    "rfd": ["--sketch", "rfd", "--eta", "1/t"],
+    "rfd": ["--sketch", "rfd", "--curvature-weight", "1/t"],
     "pfd": ["--sketch", "pfd", "--beta", "0.5", "--diagonal"],
     "rp": ["--sketch", "rp", "--seed", "5"],
     "gradient": ["--sketch", "none"],
     "adagrad": ["--learner", "adagrad"],
     "full": ["--learner", "full"],
-    "invariant": ["--learner", "invariant", "--eta", "sqrt(d/(C^2 L^2 t))"],
+    "invariant": ["--learner", "invariant", "--curvature-weight", "sqrt(d/(C^2 L^2 t))"],
 }
 
 
@@ -233,7 +233,7 @@ def test_learner_options_reach_the_learner(data: Path, capsys: pytest.CaptureFix
     options = [
         "--sketch-size",
         "3",
-        "--eta",
+        "--curvature-weight",
         "0.5",
         "--clip",
         "none",
@@ -247,7 +247,7 @@ def test_learner_options_reach_the_learner(data: Path, capsys: pytest.CaptureFix
     told = summary(capsys, data, *options, "--dtype", "float64", "--seed", "9", "--loss", "quantile:0.9")
     expected = {
         "sketch_size": 3,
-        "eta": 0.5,
+        "curvature_weight": 0.5,
         "clip": None,
         "diagonal": True,
         "intercept": False,
@@ -260,10 +260,12 @@ def test_learner_options_reach_the_learner(data: Path, capsys: pytest.CaptureFix
     assert expected.items() <= told["parameters"].items()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("eta", ["0.5", "1/t", "1/sqrt(t)"])
-def test_eta_is_a_number_or_a_schedule(eta: str, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told = summary(capsys, data, "--eta", eta)
-    assert str(told["parameters"]["eta"]) == eta  # type: ignore[index]
+@pytest.mark.parametrize("weight", ["0.5", "1/t", "1/sqrt(t)"])
+def test_the_curvature_weight_is_a_number_or_a_schedule(
+    weight: str, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = summary(capsys, data, "--curvature-weight", weight)
+    assert str(told["parameters"]["curvature_weight"]) == weight  # type: ignore[index]
 
 
 def test_the_full_matrix_has_the_default_alpha_of_its_class(
@@ -288,6 +290,7 @@ def test_counts_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     [
         (["--learner", "newton"], "a larger --alpha or a tighter --clip"),
         (["--learner", "full"], "a larger --alpha or a tighter --clip"),
+        (["--learner", "invariant"], "a larger --curvature-weight or a tighter --clip"),
         (["--learner", "adagrad"], "a smaller --eta or a tighter --clip"),
     ],
 )

@@ -36,7 +36,9 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "fd": lambda: SketchedNewton("fd", 5, alpha=20.0),
     "fd, one row": lambda: SketchedNewton("fd", 1, alpha=20.0),
     "rfd without a parameter": lambda: SketchedNewton("rfd", 6),
-    "rfd, alpha from the first row": lambda: SketchedNewton("rfd", 5, "auto", "logistic", intercept=True),
+    "rfd, alpha from the first row": lambda: SketchedNewton(
+        "rfd", 5, alpha="auto", loss="logistic", intercept=True
+    ),
     "rfd, float64, diagonal": lambda: SketchedNewton("rfd", 4, alpha=1.0, diagonal=True, dtype="float64"),
     "pfd, logistic, intercept": lambda: SketchedNewton("pfd", 8, loss="logistic", beta=0.5, intercept=True),
     "rp": lambda: SketchedNewton("rp", 6, random_state=3),
@@ -44,12 +46,12 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "none": lambda: SketchedNewton("none", alpha=30.0, intercept=True),
     "online gradient": lambda: OnlineGradient(alpha=30.0, diagonal=True),
     "bank": NewtonBank,
-    "bank, float64, logistic": lambda: NewtonBank(4, "logistic", dtype="float64"),
+    "bank, float64, logistic": lambda: NewtonBank(4, loss="logistic", dtype="float64"),
     "bank, no sketch, no intercept": lambda: NewtonBank(0, intercept=False),
-    "bank, quantile": lambda: NewtonBank(12, "quantile:0.8"),
+    "bank, quantile": lambda: NewtonBank(12, loss="quantile:0.8"),
     "full": lambda: FullNewton(alpha=5.0, intercept=True),
     "invariant": InvariantNewton,
-    "invariant, hinge, intercept": lambda: InvariantNewton("hinge", intercept=True),
+    "invariant, hinge, intercept": lambda: InvariantNewton(loss="hinge", intercept=True),
     "adagrad": lambda: AdaGrad(eta=0.3, intercept=True),
     "adagrad, clipped": lambda: AdaGrad(eta=0.3, clip=1.0, dtype="float64"),
     "adagrad, elastic net": lambda: CompositeAdaGrad(
@@ -62,12 +64,12 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "ada-gp, averaging, float64": lambda: SketchedAdaGrad(
         "rp", 4, loss="logistic", form="dual_averaging", dtype="float64"
     ),
-    "ada-dp, decay": lambda: SketchedAdaGrad("rp", 5, "data", loss="logistic", penalty="l2", sigma=10.0),
+    "ada-dp, decay": lambda: SketchedAdaGrad("rp", 5, of="data", loss="logistic", penalty="l2", sigma=10.0),
     "ada-fd": lambda: SketchedAdaGrad("fd", 5, loss="logistic", sigma=10.0, intercept=True),
     "ada-fd, clipped": lambda: SketchedAdaGrad("fd", 4, clip=1.0, sigma=10.0, dtype="float64"),
     "ada-rfd, averaging": lambda: SketchedAdaGrad("rfd", 4, loss="logistic", form="dual_averaging"),
     "ada-fd of data, l1": lambda: SketchedAdaGrad(
-        "fd", 3, "data", loss="logistic", penalty="l1", penalty_strength=1e-7, dtype="float64"
+        "fd", 3, of="data", loss="logistic", penalty="l1", penalty_strength=1e-7, dtype="float64"
     ),
     "ada-full": lambda: FullAdaGrad(loss="logistic", intercept=True),
     "ada-lr": lambda: AdaLR(4, loss="logistic", clip=2.0),

@@ -41,14 +41,14 @@ def test_full(form: str, penalty: str | None, strength: float) -> None:
     X, y = sparse_stream(400, d=12, non_zeros=5)
     own, oracle = options(form, penalty, strength)
     expected = adaptive(X, y, lambda k: Exact(12), eta=0.5, sigma=5.0, **oracle)
-    close(FullAdaGrad(0.5, 5.0, **own), X, y, expected)
+    close(FullAdaGrad(eta=0.5, sigma=5.0, **own), X, y, expected)
 
 
 @pytest.mark.slow
 def test_full_five_thousand_rounds() -> None:
     X, y = sparse_stream(5000, d=20, non_zeros=6)
     expected = adaptive(X, y, lambda k: Exact(20), eta=0.5, sigma=5.0, loss="logistic")
-    close(FullAdaGrad(0.5, 5.0, loss="logistic"), X, y, expected)
+    close(FullAdaGrad(eta=0.5, sigma=5.0, loss="logistic"), X, y, expected)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -58,14 +58,14 @@ def test_full_with_classes(form: str, penalty: str | None) -> None:
     y = np.argmax(X[:, :3], axis=1).astype(float)
     own, oracle = options(form, penalty, 0.01)
     expected = adaptive(X, y, lambda k: Exact(10), eta=0.5, sigma=5.0, classes=3, **oracle)
-    close(FullAdaGrad(0.5, 5.0, classes=3, loss="logistic", **own), X, y, expected)
+    close(FullAdaGrad(eta=0.5, sigma=5.0, classes=3, loss="logistic", **own), X, y, expected)
 
 
 def test_full_projected_and_weighted() -> None:
     X, y = sparse_stream(500, d=12, non_zeros=5)
     h = np.random.default_rng(3).choice([0.5, 1.0, 2.0], len(y))
     expected = adaptive(X, y, lambda k: Exact(12), eta=0.5, sigma=5.0, C=0.4, importance=h)
-    close(FullAdaGrad(0.5, 5.0, clip=0.4), X, y, expected, h)
+    close(FullAdaGrad(eta=0.5, sigma=5.0, clip=0.4), X, y, expected, h)
 
 
 @pytest.mark.parametrize("classes", [None, 3])
@@ -80,13 +80,20 @@ def test_diagonal(form: str, penalty: str | None, strength: float, classes: int 
         y, loss = np.argmax(X[:, :3] + X[:, 3:6], axis=1).astype(float), "logistic"
     own, oracle = options(form, penalty, strength)
     expected = adaptive(X, y, lambda k: Diagonal(30), eta=0.3, sigma=1.0, classes=classes, **oracle)
-    close(CompositeAdaGrad(0.3, 1.0, loss=loss, classes=classes, dtype="float64", **own), X, y, expected)
+    close(
+        CompositeAdaGrad(eta=0.3, sigma=1.0, loss=loss, classes=classes, dtype="float64", **own),
+        X,
+        y,
+        expected,
+    )
 
 
 def test_diagonal_projected_with_a_penalty() -> None:
     X, y = sparse_stream(500, d=30, non_zeros=5)
     expected = adaptive(X, y, lambda k: Diagonal(30), eta=0.3, sigma=1.0, C=0.4, l1=0.01)
-    learner = CompositeAdaGrad(0.3, 1.0, clip=0.4, penalty="l1", penalty_strength=0.01, dtype="float64")
+    learner = CompositeAdaGrad(
+        eta=0.3, sigma=1.0, clip=0.4, penalty="l1", penalty_strength=0.01, dtype="float64"
+    )
     close(learner, X, y, expected)
 
 
@@ -95,7 +102,7 @@ def test_ada_lr(m: int) -> None:
     X, y = sparse_stream(500, d=16, non_zeros=5)
     Pi = hadamard_projection(np.arange(16), m, 5)
     expected = ada_lr(X, y, Pi, eta=0.5, sigma=5.0)
-    learner = AdaLR(m, 0.5, 5.0, random_state=5)
+    learner = AdaLR(m, eta=0.5, sigma=5.0, random_state=5)
     close(learner, X, y, expected)
 
 
@@ -105,19 +112,19 @@ def test_radagrad(m: int, d: int) -> None:
     X, y = sparse_stream(1500, d=d, non_zeros=5)
     Pi = hadamard_projection(np.arange(d), m, 5)
     expected = radagrad(X / 10, y, Pi, eta=0.5, sigma=1.0)
-    close(RadaGrad(m, 0.5, 1.0, random_state=5), X / 10, y, expected)
+    close(RadaGrad(m, eta=0.5, sigma=1.0, random_state=5), X / 10, y, expected)
 
 
 def test_range_finders_as_large_as_the_dimension_find_the_whole_range() -> None:
     """τ ≥ d: ADA-LR is ADA-FULL."""
     X, y = sparse_stream(400, d=8, non_zeros=4)
-    expected = FullAdaGrad(0.5, 5.0).learn(X, y)
-    np.testing.assert_allclose(AdaLR(8, 0.5, 5.0).learn(X, y), expected, rtol=0, atol=1e-6)
+    expected = FullAdaGrad(eta=0.5, sigma=5.0).learn(X, y)
+    np.testing.assert_allclose(AdaLR(8, eta=0.5, sigma=5.0).learn(X, y), expected, rtol=0, atol=1e-6)
 
 
 def test_frequent_directions_as_large_as_the_dimension_are_full() -> None:
     X, y = sparse_stream(800, d=9, non_zeros=4)
-    full = FullAdaGrad(0.3, 2.0)
+    full = FullAdaGrad(eta=0.3, sigma=2.0)
     sketched = SketchedAdaGrad("fd", 10, eta=0.3, sigma=2.0, dtype="float64")
     np.testing.assert_allclose(sketched.learn(X, y), full.learn(X, y), rtol=0, atol=1e-6)
     np.testing.assert_allclose(sketched.weights, full.weights, rtol=0, atol=1e-6)
@@ -144,9 +151,9 @@ def test_hadamard_projection() -> None:
 def test_range_finders_with_decay_and_averaging_stay_sane(make: Any, form: str) -> None:
     """A huge penalty keeps the weights at zero, a tiny one changes nothing to speak of."""
     X, y = sparse_stream(200, d=12, non_zeros=5)
-    plain = make(4, 0.1, 5.0, form=form).learn(X, y)
-    tiny = make(4, 0.1, 5.0, form=form, penalty="l2", penalty_strength=1e-12).learn(X, y)
+    plain = make(4, eta=0.1, sigma=5.0, form=form).learn(X, y)
+    tiny = make(4, eta=0.1, sigma=5.0, form=form, penalty="l2", penalty_strength=1e-12).learn(X, y)
     np.testing.assert_allclose(tiny, plain, atol=1e-6)
-    huge = make(4, 0.1, 5.0, form=form, penalty="l2", penalty_strength=1e9)
+    huge = make(4, eta=0.1, sigma=5.0, form=form, penalty="l2", penalty_strength=1e9)
     huge.learn(X, y)
     assert np.abs(huge.weights).max() < 1e-6

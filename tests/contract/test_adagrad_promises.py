@@ -28,12 +28,16 @@ from tests.contract.learners import Floats, assert_same_state, batches, sparse_s
 DATA = Path(os.environ.get("SKETCHNEWTON_DATA", "../shared/data"))
 
 CLASSES: dict[str, Callable[[], Learner]] = {
-    "adagrad": lambda: CompositeAdaGrad(0.3, 1.0, "logistic", classes=4, intercept=True, penalty="l1"),
+    "adagrad": lambda: CompositeAdaGrad(
+        eta=0.3, sigma=1.0, loss="logistic", classes=4, intercept=True, penalty="l1"
+    ),
     "ada-gp": lambda: SketchedAdaGrad("rp", 4, sigma=5.0, loss="logistic", classes=4, intercept=True),
-    "ada-dp": lambda: SketchedAdaGrad("rp", 4, "data", sigma=5.0, loss="logistic", classes=4, penalty="l2"),
+    "ada-dp": lambda: SketchedAdaGrad(
+        "rp", 4, of="data", sigma=5.0, loss="logistic", classes=4, penalty="l2"
+    ),
     "ada-fd": lambda: SketchedAdaGrad("fd", 3, sigma=5.0, loss="logistic", classes=4),
     "ada-rfd of data": lambda: SketchedAdaGrad(
-        "rfd", 3, "data", sigma=5.0, loss="logistic", classes=4, form="dual_averaging"
+        "rfd", 3, of="data", sigma=5.0, loss="logistic", classes=4, form="dual_averaging"
     ),
     "ada-full": lambda: FullAdaGrad(loss="logistic", classes=4, intercept=True),
     "ada-lr": lambda: AdaLR(8, eta=0.5, loss="logistic", classes=4),
@@ -194,9 +198,13 @@ def test_usps() -> None:
         parts += [X.toarray(), y - 1]
     X, y, X_test, y_test = parts
     makers = {
-        "diagonal": lambda: CompositeAdaGrad(0.1, 10.0, "logistic", classes=10),
-        "gradients": lambda: SketchedAdaGrad("rp", 15, "gradients", 0.1, 10.0, loss="logistic", classes=10),
-        "data": lambda: SketchedAdaGrad("rp", 15, "data", 0.1, 10.0, loss="logistic", classes=10),
+        "diagonal": lambda: CompositeAdaGrad(eta=0.1, sigma=10.0, loss="logistic", classes=10),
+        "gradients": lambda: SketchedAdaGrad(
+            "rp", 15, of="gradients", eta=0.1, sigma=10.0, loss="logistic", classes=10
+        ),
+        "data": lambda: SketchedAdaGrad(
+            "rp", 15, of="data", eta=0.1, sigma=10.0, loss="logistic", classes=10
+        ),
     }
     accuracy = dict.fromkeys(makers, 0.0)
     for seed in range(5):

@@ -26,6 +26,6 @@ def test_scores_are_predictions_without_a_bound(kind: str) -> None:
     X, y = sparse_stream(120, d=30, non_zeros=6)
     learner = LEARNERS[kind]()
     learner.learn(X, y)
-    scores = learner.score(5 * X)
+    scores = learner.decision_function(5 * X)
     np.testing.assert_allclose(scores, 5 * X @ learner.weights + learner.intercept_, rtol=0, atol=1e-4)
     np.testing.assert_array_equal(np.clip(scores, *learner.prediction_bounds), learner.predict(5 * X))

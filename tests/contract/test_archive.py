@@ -25,7 +25,7 @@ from sketchnewton.core.archive import ModelFileError, read, temporary_beside, wr
 from sketchnewton.streams import open_writer
 from sketchnewton.streams.cache import CacheWriter
 
-HEADER = {"class": "SketchedNewton", "parameters": {"alpha": 1.5, "eta": None}, "name": 'ü\n"'}
+HEADER = {"class": "SketchedNewton", "parameters": {"alpha": 1.5, "curvature_weight": None}, "name": 'ü\n"'}
 ARRAYS = {
     "weights": np.array([[1.5, -0.0, np.nan], [np.inf, 5e-324, 2.0]]),
     "table": np.arange(5, dtype=np.float32),

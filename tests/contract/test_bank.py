@@ -31,7 +31,7 @@ def compare(X: Any, y: Any, tolerance: dict[str, float], **options: Any) -> Newt
     unit = 1.0 if loss == "logistic" else max(1.0, float(np.ptp(y)))
     name = f"quantile:{options['tau']}" if loss == "quantile" else loss
     for dtype, close in tolerance.items():
-        learner = NewtonBank(m, name, options.get("intercept", True), dtype)
+        learner = NewtonBank(m, loss=name, intercept=options.get("intercept", True), dtype=dtype)
         learned = learner.learn(csr_array(X), y, importance)
         np.testing.assert_allclose(learned, trace.played, rtol=0, atol=close * unit)
         np.testing.assert_allclose(learner.expert_shares, trace.shares[-1], rtol=0, atol=10 * close)

@@ -17,7 +17,7 @@ Y = np.where(X @ RNG.standard_normal(8) + RNG.standard_normal(300) > 0, 1.0, -1.
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("alpha", [0.1, 4.0, 300.0])
 def test_without_a_sketch_it_is_clipped_gradient_descent(diagonal: bool, alpha: float) -> None:
-    learner = SketchedNewton("none", 0, alpha, diagonal=diagonal, dtype="float64", project=False)
+    learner = SketchedNewton("none", 0, alpha=alpha, diagonal=diagonal, dtype="float64", project=False)
     found, expected = learner.learn(X, Y), clipped_gradient(X, Y, alpha, 1.0, diagonal)
     np.testing.assert_allclose(found, expected, atol=1e-9)
     if alpha < 1:  # where steps are long, predictions reach the bound
@@ -25,7 +25,7 @@ def test_without_a_sketch_it_is_clipped_gradient_descent(diagonal: bool, alpha: 
 
 
 def test_a_sketch_as_large_as_the_space_is_the_full_matrix() -> None:
-    learner = SketchedNewton("fd", 10, 2.0, dtype="float64", project=False)
+    learner = SketchedNewton("fd", 10, alpha=2.0, dtype="float64", project=False)
     found, w, A = learner.learn(X, Y), np.zeros(8), 2.0 * np.eye(8)
     for x, y, p in zip(X, Y, found, strict=True):
         assert p == pytest.approx(np.clip(w @ x, -1, 1), abs=1e-6)
@@ -35,9 +35,11 @@ def test_a_sketch_as_large_as_the_space_is_the_full_matrix() -> None:
 
 
 def test_without_a_bound_nothing_changes(tmp_path) -> None:
-    pair = [SketchedNewton("oja", 3, 50.0, clip=None, curvature=0.1, project=flag) for flag in (True, False)]
+    pair = [
+        SketchedNewton("oja", 3, alpha=50.0, clip=None, curvature=0.1, project=flag) for flag in (True, False)
+    ]
     np.testing.assert_array_equal(*(learner.learn(X, Y) for learner in pair))
-    bounded = SketchedNewton("oja", 3, 50.0, project=False)
+    bounded = SketchedNewton("oja", 3, alpha=50.0, project=False)
     bounded.learn(X[:150], Y[:150])
     bounded.save(tmp_path / "model.skn")
     resumed = load(tmp_path / "model.skn")
@@ -46,5 +48,5 @@ def test_without_a_bound_nothing_changes(tmp_path) -> None:
 
 def test_no_bound_is_promised() -> None:
     with pytest.raises(ValueError, match="no regret bound is known with project=False"):
-        regret_bound(SketchedNewton("fd", 3, 1.0, project=False), X, Y)
+        regret_bound(SketchedNewton("fd", 3, alpha=1.0, project=False), X, Y)
     assert regret_bound(FullNewton(), X, Y) > 0

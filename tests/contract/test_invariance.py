@@ -36,7 +36,7 @@ LOSSES: dict[str, dict[str, Any]] = {
     "squared": {},
     "logistic": {"clip": 2.0},
     "hinge": {},
-    "absolute": {"eta": "1/t"},
+    "absolute": {"curvature_weight": "1/t"},
 }
 
 
@@ -45,7 +45,7 @@ def test_invariant_newton_is_the_mended_algorithm(loss: str) -> None:
     X, y = dense_stream(400, 12, seed=0)
     h = np.random.default_rng(3).choice([0.5, 1.0, 2.0], len(y))
     clip = LOSSES[loss].get("clip", 1.0)
-    learner = InvariantNewton(loss, clip=clip, curvature=0.1, eta="1/sqrt(t)")
+    learner = InvariantNewton(loss=loss, clip=clip, curvature=0.1, curvature_weight="1/sqrt(t)")
     predictions, weights = invariant_newton(
         X, y, loss=loss, C=clip, sigma=0.1, eta=lambda t: 1 / np.sqrt(t), importance=h
     )
@@ -61,7 +61,7 @@ def test_invariant_newton_does_not_see_the_coordinates(condition: float, loss: s
         d = 5 + 3 * seed
         X, y = dense_stream(600, d, seed)
         M = invertible(d, condition, np.random.default_rng(100 + seed))
-        plain, mapped = (InvariantNewton(loss, **LOSSES[loss]).learn(rows, y) for rows in (X, X @ M))
+        plain, mapped = (InvariantNewton(loss=loss, **LOSSES[loss]).learn(rows, y) for rows in (X, X @ M))
         np.testing.assert_allclose(mapped, plain, rtol=0, atol=1e-6)
 
 
@@ -104,8 +104,8 @@ def test_a_row_outside_the_span_is_predicted_as_zero() -> None:
 
 
 def test_without_curvature_and_eta_there_is_nothing_to_learn_from() -> None:
-    with pytest.raises(ValueError, match="eta=0 is invalid"):
-        InvariantNewton("hinge", eta=0)
+    with pytest.raises(ValueError, match="curvature_weight=0 is invalid"):
+        InvariantNewton(loss="hinge", curvature_weight=0)
 
 
 # Robust Frequent Directions with α = 0: no parameter, so nothing that could have a unit.
@@ -161,16 +161,16 @@ DEGENERATE = {
 }
 
 
-@pytest.mark.parametrize("eta", [None, "1/t"])
+@pytest.mark.parametrize("weight", [None, "1/t"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("m", [1, 2, 8])
 @pytest.mark.parametrize("stream", DEGENERATE)
-def test_robust_directions_never_divide_by_zero(stream: str, m: int, dtype: str, eta: str | None) -> None:
+def test_robust_directions_never_divide_by_zero(stream: str, m: int, dtype: str, weight: str | None) -> None:
     rng = np.random.default_rng(0)
     X = DEGENERATE[stream](rng)
     y = rng.choice([-1.0, 1.0], len(X))
     for loss in ("squared", "logistic", "hinge"):
-        learner = SketchedNewton("rfd", m, loss=loss, eta=eta, dtype=dtype, clip=0.8)
+        learner = SketchedNewton("rfd", m, loss=loss, curvature_weight=weight, dtype=dtype, clip=0.8)
         with np.errstate(all="raise"):
             predictions = learner.learn(X, y)
         assert np.abs(predictions).max() <= 0.8

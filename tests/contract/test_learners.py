@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,17 @@ from tests.contract.learners import DENSE, LEARNERS, sparse_stream, state
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_promise(kind: str, promise: str) -> None:
     check_learner(LEARNERS[kind], dense=kind in DENSE, only=[promise])
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_parameters_are_named(kind: str) -> None:
+    """All but the sketch and its size; η is a step size or a weight of curvature, each under its own name."""
+    make = type(LEARNERS[kind]())
+    named = inspect.Parameter.KEYWORD_ONLY
+    parameters = inspect.signature(make).parameters
+    assert {name for name, p in parameters.items() if p.kind != named} <= {"sketch", "sketch_size"}
+    assert ("eta" in parameters) == ("sigma" in parameters)
+    assert not {"eta", "curvature_weight"} <= parameters.keys()
 
 
 @pytest.mark.parametrize("kind", LEARNERS)
@@ -71,7 +83,7 @@ def test_one_odd_row_among_others(odd: str, at: int, index: type) -> None:
         (lambda: SketchedNewton(alpha=-1), "alpha=-1 is invalid: must be > 0"),
         (lambda: SketchedNewton(clip=0), "clip=0 is invalid"),
         (lambda: SketchedNewton(curvature=float("nan")), "curvature=nan is invalid"),
-        (lambda: SketchedNewton(eta="1/2"), "eta='1/2' is invalid"),
+        (lambda: SketchedNewton(curvature_weight="1/2"), "curvature_weight='1/2' is invalid"),
         (lambda: SketchedNewton(oja_rate="fast"), "oja_rate='fast' is invalid"),
         (lambda: SketchedNewton(oja_rate=[1.0, 2.0]), "oja_rate=.* is invalid"),
         (lambda: SketchedNewton(block=0), "block=0 is invalid"),

@@ -129,14 +129,14 @@ def test_agreement_is_kept(kind: str) -> None:
 
 SHARDED: dict[str, Callable[[], Learner]] = {
     **{
-        sketch: lambda sketch=sketch: SketchedNewton(sketch, 10, 100.0)
+        sketch: lambda sketch=sketch: SketchedNewton(sketch, 10, alpha=100.0)
         for sketch in ("none", "oja", "fd", "pfd", "rp")
     },
     "rfd": lambda: SketchedNewton("rfd", 10),
     "diagonal": lambda: SketchedNewton("oja", 10, diagonal=True),
-    "full": lambda: FullNewton(10.0),
+    "full": lambda: FullNewton(alpha=10.0),
     "invariant": InvariantNewton,
-    "adagrad": lambda: AdaGrad(0.1),
+    "adagrad": lambda: AdaGrad(eta=0.1),
 }
 
 
@@ -182,7 +182,7 @@ def metric(learner: SketchedNewton) -> np.ndarray:
 
 
 def test_full_newton_adds_its_matrices() -> None:
-    first, second = halves(lambda: FullNewton(5.0))
+    first, second = halves(lambda: FullNewton(alpha=5.0))
     A, w = [], []
     for learner in (first, second):
         U = np.triu(learner._wide(81)["U"])[1:, 1:]
@@ -199,8 +199,8 @@ def test_full_newton_adds_its_matrices() -> None:
 @pytest.mark.parametrize("sketch", ["fd", "rfd", "pfd"])
 def test_a_sketch_with_room_for_both_merges_as_full_newton(sketch: str) -> None:
     X, y = sparse_stream(400, d=9, non_zeros=4)
-    exact, exactly = FullNewton(5.0), FullNewton(5.0)
-    sketched, others = (SketchedNewton(sketch, 10, 5.0, dtype="float64") for _ in "ab")
+    exact, exactly = FullNewton(alpha=5.0), FullNewton(alpha=5.0)
+    sketched, others = (SketchedNewton(sketch, 10, alpha=5.0, dtype="float64") for _ in "ab")
     for i, (a, b) in enumerate(((sketched, exact), (others, exactly))):
         for learner in (a, b):
             learner.learn(X[i * 150 : i * 250 + 150], y[i * 150 : i * 250 + 150])
@@ -217,7 +217,7 @@ def test_a_sketch_with_room_for_both_merges_as_full_newton(sketch: str) -> None:
 def test_the_certificate_holds_for_all_gradients(sketch: str) -> None:
     """‖Σĝĝᵀ − (SᵀS + ridge)‖ over the rows of both shards is within the merged error bound."""
     X, y = sparse_stream(600, d=40, non_zeros=8)
-    learners = [SketchedNewton(sketch, 6, 20.0, dtype="float64", beta=0.4) for _ in "ab"]
+    learners = [SketchedNewton(sketch, 6, alpha=20.0, dtype="float64", beta=0.4) for _ in "ab"]
     total = np.zeros((40, 40))
     for i, learner in enumerate(learners):
         rows, labels = X[i * 300 : i * 300 + 300], y[i * 300 : i * 300 + 300]
@@ -234,7 +234,9 @@ def test_the_certificate_holds_for_all_gradients(sketch: str) -> None:
 
 
 def test_random_projections_add_up() -> None:
-    first, second = (SketchedNewton("rp", 5, 10.0, random_state=seed, dtype="float64") for seed in (1, 2))
+    first, second = (
+        SketchedNewton("rp", 5, alpha=10.0, random_state=seed, dtype="float64") for seed in (1, 2)
+    )
     X, y = sparse_stream(200, d=20, non_zeros=6)
     first.learn(X[:100], y[:100])
     second.learn(X[100:], y[100:])
@@ -243,7 +245,7 @@ def test_random_projections_add_up() -> None:
 
 
 def test_adagrad_adds_its_squares() -> None:
-    first, second = (AdaGrad(0.3, sigma=0.5, dtype="float64") for _ in "ab")
+    first, second = (AdaGrad(eta=0.3, sigma=0.5, dtype="float64") for _ in "ab")
     first.learn([[1.0, 2.0, 0.0]] * 3, [1.0, 0.5, 1.0])
     second.learn([[1.0, 0.0, 4.0]], [1.0])
     (w1, h1), (w2, h2) = (learner._table.rows[:3, :2].T.copy() for learner in (first, second))
@@ -270,7 +272,7 @@ def test_merged_invariant_learners_are_invariant(rank: int | None) -> None:
 
 def test_more_rows_weigh_more() -> None:
     """Where neither has curvature, the mean goes by rows: 300 rows against 3."""
-    first, second = (OnlineGradient(100.0, dtype="float64") for _ in "ab")
+    first, second = (OnlineGradient(alpha=100.0, dtype="float64") for _ in "ab")
     first.learn(np.ones((300, 1)), np.ones(300))
     second.learn(np.ones((3, 1)), -np.ones(3))
     w = first.weights[0], second.weights[0]
@@ -327,7 +329,7 @@ def test_random_projections_must_be_independent() -> None:
 
 
 def test_two_merges_at_a_time_do_not_wait_for_each_other() -> None:
-    first, second = halves(lambda: SketchedNewton("fd", 5, 20.0))
+    first, second = halves(lambda: SketchedNewton("fd", 5, alpha=20.0))
     threads = [
         threading.Thread(target=lambda a=a, b=b: [a.merge(b) for _ in range(20)])
         for a, b in ((first, second), (second, first))

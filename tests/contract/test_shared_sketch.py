@@ -29,7 +29,9 @@ def stream(rounds: int, classes: int, d: int = 80) -> tuple[Floats, Floats]:
 LEARNERS: dict[str, Any] = {
     "squared": lambda: SharedNewton(4),
     "logistic, intercept": lambda: SharedNewton(3, 5, loss="logistic", clip=3.0, intercept=True),
-    "squared hinge, one direction": lambda: SharedNewton(5, 1, 50.0, loss="squared_hinge", intercept=True),
+    "squared hinge, one direction": lambda: SharedNewton(
+        5, 1, alpha=50.0, loss="squared_hinge", intercept=True
+    ),
     "diagonal, float64": lambda: SharedNewton(4, 7, diagonal=True, intercept=True, dtype="float64"),
 }
 every_learner = pytest.mark.parametrize("kind", LEARNERS)
@@ -62,7 +64,9 @@ def test_it_is_the_dense_algorithm(m: int, loss: str, diagonal: bool) -> None:
     )
     assert projected > 0.02  # the projection is part of what is compared
     for dtype, tolerance in {"float64": 1e-7, "float32": 2e-3}.items():
-        learner = SharedNewton(4, m, alpha, loss, clip, diagonal, intercept=True, dtype=dtype)
+        learner = SharedNewton(
+            4, m, alpha=alpha, loss=loss, clip=clip, diagonal=diagonal, intercept=True, dtype=dtype
+        )
         np.testing.assert_allclose(learner.learn(csr_array(X), y, h), scores, rtol=0, atol=tolerance)
         np.testing.assert_allclose(learner.weights, W, rtol=0, atol=tolerance * np.abs(W).max())
         np.testing.assert_allclose(learner.intercepts, bias, rtol=0, atol=tolerance)
@@ -178,7 +182,7 @@ def test_labels_and_losses_are_checked() -> None:
     ("options", "message"),
     [
         ({"sketch": "rfd"}, "sketch='rfd' is invalid: one sketch for all classes is 'oja'"),
-        ({"eta": 0.1}, "eta=0.1 is invalid: one sketch for all classes is of rows"),
+        ({"curvature_weight": 0.1}, "curvature_weight=0.1 is invalid: one sketch for all classes is of rows"),
         ({"loss": "hinge"}, "needs a loss without kinks"),
         ({"multi_class_sketch": "common"}, "multi_class_sketch='common' is invalid"),
     ],
@@ -192,7 +196,7 @@ def test_what_a_shared_sketch_does_not_go_with(options: dict[str, Any], message:
 def test_two_classes_have_one_sketch_anyway() -> None:
     X, y = stream(200, 2)
     models = [
-        SketchedNewtonClassifier("oja", multi_class_sketch=kind, random_state=0).fit(X, y)
+        SketchedNewtonClassifier(sketch="oja", multi_class_sketch=kind, random_state=0).fit(X, y)
         for kind in ("shared", "separate")
     ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)

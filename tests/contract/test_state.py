@@ -19,16 +19,16 @@ DTYPES = ["float32", "float64", "int64"]
 WITHOUT_NUMPY = {
     **{f"SketchedNewton('{sketch}', 3)": 1 for sketch in ("none", "oja", "fd", "rfd", "pfd", "rp")},
     "SketchedNewton('oja', 3, oja_rate=[1, 2, 3], block=4, diagonal=True, intercept=True)": 1,
-    "SketchedNewton('rfd', 3, 'auto', 'logistic', dtype='float64')": 1,
+    "SketchedNewton('rfd', 3, alpha='auto', loss='logistic', dtype='float64')": 1,
     "NewtonBank()": 1,
-    "NewtonBank(4, 'logistic', dtype='float64')": 1,
+    "NewtonBank(4, loss='logistic', dtype='float64')": 1,
     "OnlineGradient()": 1,
     "AdaGrad(clip=1.0, intercept=True)": 1,
     "CompositeAdaGrad(penalty='elasticnet', form='dual_averaging')": 1,
     "CompositeAdaGrad(loss='logistic', classes=3)": 3,
     "SketchedAdaGrad('rp', 3)": 1,
     "SketchedAdaGrad('fd', 3, intercept=True)": 1,
-    "SketchedAdaGrad('rfd', 3, 'data', loss='logistic', classes=3)": 3,
+    "SketchedAdaGrad('rfd', 3, of='data', loss='logistic', classes=3)": 3,
     "SharedNewton(3)": 3,
 }
 

@@ -69,7 +69,7 @@ def test_weights_and_scores_are_those_of_predictions(name: str) -> None:
     model = learner(name)
     model.learn(X, y)
     linear = X @ model.weights + model.intercept_
-    np.testing.assert_allclose(model.score(X), linear, rtol=1e-6, atol=1e-3)
+    np.testing.assert_allclose(model.decision_function(X), linear, rtol=1e-6, atol=1e-3)
     np.testing.assert_allclose(
         model.predict(X), np.clip(linear, *model.prediction_bounds), rtol=1e-6, atol=1e-3
     )

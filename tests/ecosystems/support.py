@@ -18,40 +18,46 @@ CLASSIFIERS: dict[str, Any] = {
     "newton": SketchedNewtonClassifier(),
     "newton, logistic": SketchedNewtonClassifier(loss="logistic"),
     "newton, float64": SketchedNewtonClassifier(dtype="float64"),
-    "oja": SketchedNewtonClassifier("oja"),
+    "oja": SketchedNewtonClassifier(sketch="oja"),
     "newton, float64, no intercept": SketchedNewtonClassifier(dtype="float64", fit_intercept=False),
-    "oja, float64, no intercept": SketchedNewtonClassifier("oja", dtype="float64", fit_intercept=False),
-    "oja, logistic": SketchedNewtonClassifier("oja", loss="logistic", sketch_size=5),
-    "fd, squared hinge": SketchedNewtonClassifier("fd", loss="squared_hinge", clip=None),
-    "rfd": SketchedNewtonClassifier("rfd"),
-    "pfd, passes": SketchedNewtonClassifier("pfd", max_iter=20, early_stopping=True, validation_fraction=0.3),
-    "rp, diagonal": SketchedNewtonClassifier("rp", diagonal=True, random_state=3),
-    "none, hinge": SketchedNewtonClassifier("none", loss="hinge"),
-    "oja, shared": SketchedNewtonClassifier("oja", multi_class_sketch="shared"),
+    "oja, float64, no intercept": SketchedNewtonClassifier(
+        sketch="oja", dtype="float64", fit_intercept=False
+    ),
+    "oja, logistic": SketchedNewtonClassifier(sketch="oja", loss="logistic", sketch_size=5),
+    "fd, squared hinge": SketchedNewtonClassifier(sketch="fd", loss="squared_hinge", clip=None),
+    "rfd": SketchedNewtonClassifier(sketch="rfd"),
+    "pfd, passes": SketchedNewtonClassifier(
+        sketch="pfd", max_iter=20, early_stopping=True, validation_fraction=0.3
+    ),
+    "rp, diagonal": SketchedNewtonClassifier(sketch="rp", diagonal=True, random_state=3),
+    "none, hinge": SketchedNewtonClassifier(sketch="none", loss="hinge"),
+    "oja, shared": SketchedNewtonClassifier(sketch="oja", multi_class_sketch="shared"),
     "oja, shared, logistic": SketchedNewtonClassifier(
         loss="logistic", multi_class_sketch="shared", diagonal=True
     ),
     "adagrad": SketchedAdaGradClassifier(),
     "adagrad, squared": SketchedAdaGradClassifier(loss="squared", eta=0.5),
-    "adagrad, fd, softmax": SketchedAdaGradClassifier("fd", multi_class="softmax"),
-    "adagrad, data, shared": SketchedAdaGradClassifier("rp", multi_class_sketch="shared", penalty="l2"),
+    "adagrad, fd, softmax": SketchedAdaGradClassifier(sketch="fd", multi_class="softmax"),
+    "adagrad, data, shared": SketchedAdaGradClassifier(
+        sketch="rp", multi_class_sketch="shared", penalty="l2"
+    ),
 }
 
 REGRESSORS: dict[str, Any] = {
     "newton": SketchedNewtonRegressor(),
-    "oja": SketchedNewtonRegressor("oja"),
-    "oja, float64": SketchedNewtonRegressor("oja", dtype="float64", diagonal=False),
-    "fd": SketchedNewtonRegressor("fd"),
-    "rfd, absolute": SketchedNewtonRegressor("rfd", loss="absolute"),
-    "rp, huber": SketchedNewtonRegressor("rp", loss="huber"),
+    "oja": SketchedNewtonRegressor(sketch="oja"),
+    "oja, float64": SketchedNewtonRegressor(sketch="oja", dtype="float64", diagonal=False),
+    "fd": SketchedNewtonRegressor(sketch="fd"),
+    "rfd, absolute": SketchedNewtonRegressor(sketch="rfd", loss="absolute"),
+    "rp, huber": SketchedNewtonRegressor(sketch="rp", loss="huber"),
     # The checks set alpha=0.01, a step size of 100: without a bound, more random directions than features.
-    "rp, huber, no clip": SketchedNewtonRegressor("rp", sketch_size=20, loss="huber", clip=None),
-    "oja, float64, no intercept": SketchedNewtonRegressor("oja", dtype="float64", fit_intercept=False),
-    "none, early stopping": SketchedNewtonRegressor("none", early_stopping=True, max_iter=20),
+    "rp, huber, no clip": SketchedNewtonRegressor(sketch="rp", sketch_size=20, loss="huber", clip=None),
+    "oja, float64, no intercept": SketchedNewtonRegressor(sketch="oja", dtype="float64", fit_intercept=False),
+    "none, early stopping": SketchedNewtonRegressor(sketch="none", early_stopping=True, max_iter=20),
     "adagrad": SketchedAdaGradRegressor(),
-    "adagrad, rp": SketchedAdaGradRegressor("rp"),
+    "adagrad, rp": SketchedAdaGradRegressor(sketch="rp"),
     "adagrad, quantile": SketchedAdaGradRegressor(loss="quantile:0.6"),
-    "adagrad, rfd, quantile": SketchedAdaGradRegressor("rfd", loss="quantile:0.6"),
+    "adagrad, rfd, quantile": SketchedAdaGradRegressor(sketch="rfd", loss="quantile:0.6"),
 }
 
 ESTIMATORS = {

@@ -149,13 +149,13 @@ def test_pandas_and_polars_and_names() -> None:
 
 def test_at_home_in_pipelines_and_searches() -> None:
     X, y = rows(200, 5, 3)
-    pipeline = make_pipeline(StandardScaler(), SketchedNewtonClassifier("oja")).set_output(
+    pipeline = make_pipeline(StandardScaler(), SketchedNewtonClassifier(sketch="oja")).set_output(
         transform="default"
     )
     search = GridSearchCV(pipeline, {"sketchednewtonclassifier__loss": ["squared", "logistic"]}, cv=3)
     assert search.fit(X, y).best_score_ > 0.5
     with config_context(enable_metadata_routing=True):
-        weighted = SketchedNewtonClassifier("oja", random_state=0).set_fit_request(sample_weight=True)
+        weighted = SketchedNewtonClassifier(sketch="oja", random_state=0).set_fit_request(sample_weight=True)
         routed = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), weighted)
         weights = np.arange(200.0)
         routed.fit(X, y, sample_weight=weights)
@@ -295,7 +295,9 @@ def test_targets_of_any_scale(name: str, scale: float) -> None:
 def test_rows_of_any_length(sketch: str | None, scale: float) -> None:
     """Pixels from 0 to 16: AdaGrad's steps, which have a length of their own, must be in the rows' unit."""
     X, y = load_digits(return_X_y=True)
-    model = SketchedAdaGradRegressor(sketch, max_iter=1, random_state=0).fit(scale * X[:1200], y[:1200])
+    model = SketchedAdaGradRegressor(sketch=sketch, max_iter=1, random_state=0).fit(
+        scale * X[:1200], y[:1200]
+    )
     assert model.score(scale * X[1200:], y[1200:]) > 0.3
     if scale != 1.0:
         plain = clone(model).fit(X[:1200], y[:1200])
@@ -309,7 +311,7 @@ def test_every_sketch_learns_digits_in_one_pass(sketch: str, loss: str) -> None:
     X, y = load_digits(return_X_y=True)
     shared = [{"multi_class_sketch": "shared"}] if sketch == "oja" else []
     for options in [{}, *shared]:
-        model = SketchedNewtonClassifier(sketch, loss=loss, max_iter=1, random_state=0, **options)
+        model = SketchedNewtonClassifier(sketch=sketch, loss=loss, max_iter=1, random_state=0, **options)
         assert model.fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) > 0.82
 
 

@@ -31,14 +31,14 @@ from sketchnewton.river import (
 
 MODELS: dict[str, Any] = {
     "classifier": SketchedNewtonClassifier(),
-    "classifier, oja, logistic": SketchedNewtonClassifier("oja", loss="logistic"),
-    "classifier, hashed": SketchedNewtonClassifier("oja", hashing=10),
-    "classifier, rfd": SketchedNewtonClassifier("rfd"),
-    "classifier, rp, hinge": SketchedNewtonClassifier("rp", diagonal=True, loss="hinge", seed=3),
+    "classifier, oja, logistic": SketchedNewtonClassifier(sketch="oja", loss="logistic"),
+    "classifier, hashed": SketchedNewtonClassifier(sketch="oja", hashing=10),
+    "classifier, rfd": SketchedNewtonClassifier(sketch="rfd"),
+    "classifier, rp, hinge": SketchedNewtonClassifier(sketch="rp", diagonal=True, loss="hinge", seed=3),
     "regressor": SketchedNewtonRegressor(),
-    "regressor, oja, absolute": SketchedNewtonRegressor("oja", loss="absolute"),
-    "regressor, fd, hashed": SketchedNewtonRegressor("fd", hashing=8),
-    "regressor, no intercept": SketchedNewtonRegressor("pfd", intercept=False, clip=None),
+    "regressor, oja, absolute": SketchedNewtonRegressor(sketch="oja", loss="absolute"),
+    "regressor, fd, hashed": SketchedNewtonRegressor(sketch="fd", hashing=8),
+    "regressor, no intercept": SketchedNewtonRegressor(sketch="pfd", intercept=False, clip=None),
 }
 
 
@@ -135,7 +135,7 @@ def test_errors_learn_nothing() -> None:
     with pytest.raises(ValueError, match="hashing=40 is invalid"):
         SketchedNewtonClassifier(hashing=40)
     with pytest.raises(ValueError, match="sketch='x' is invalid"):
-        SketchedNewtonClassifier("x")
+        SketchedNewtonClassifier(sketch="x")
 
 
 def test_hashed_names_are_vowpal_wabbits() -> None:

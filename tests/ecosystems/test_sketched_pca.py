@@ -30,7 +30,9 @@ def explained(pca: object, X: np.ndarray) -> float:
 
 def assert_close_to_incremental(X: np.ndarray, n_components: int) -> None:
     """Not 2% below IncrementalPCA, which may itself be below; and what is reported is 2% from the truth."""
-    ours, theirs, exact = (kind(n_components).fit(X) for kind in (SketchedPCA, IncrementalPCA, PCA))
+    ours, theirs, exact = (
+        kind(n_components=n_components).fit(X) for kind in (SketchedPCA, IncrementalPCA, PCA)
+    )
     assert explained(ours, X) >= 0.98 * explained(theirs, X)
     assert ours.explained_variance_.sum() >= 0.98 * theirs.explained_variance_.sum()
     assert explained(ours, X) == pytest.approx(explained(exact, X), rel=0.02)
@@ -57,7 +59,7 @@ def test_mnist(n_components: int) -> None:
 
 def test_a_sketch_with_room_is_pca() -> None:
     X = np.random.default_rng(0).standard_normal((200, 6)) * np.arange(1, 7) + 50
-    ours, exact = SketchedPCA(3, sketch_size=10).fit(X), PCA(3).fit(X)
+    ours, exact = SketchedPCA(n_components=3, sketch_size=10).fit(X), PCA(3).fit(X)
     np.testing.assert_allclose(ours.mean_, exact.mean_)
     np.testing.assert_allclose(ours.explained_variance_, exact.explained_variance_)
     np.testing.assert_allclose(ours.explained_variance_ratio_, exact.explained_variance_ratio_)
@@ -68,7 +70,7 @@ def test_a_sketch_with_room_is_pca() -> None:
 
 def test_sparse_and_partial_equal_dense_and_whole() -> None:
     X = random_array((300, 40), density=0.1, format="csr", rng=np.random.default_rng(0))
-    whole, parts = SketchedPCA(4).fit(X.toarray()), SketchedPCA(4)
+    whole, parts = SketchedPCA(n_components=4).fit(X.toarray()), SketchedPCA(n_components=4)
     for size in range(0, 300, 50):
         parts.partial_fit(csr_array(X[size : size + 50]))
     np.testing.assert_allclose(parts.explained_variance_, whole.explained_variance_)

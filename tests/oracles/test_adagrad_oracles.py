@@ -71,9 +71,9 @@ def compare(
         learner = SketchedAdaGrad(
             kind,
             m,
-            of,
-            eta,
-            sigma,
+            of=of,
+            eta=eta,
+            sigma=sigma,
             penalty=penalty,
             penalty_strength=strength,
             l1_ratio=0.3,
@@ -230,7 +230,7 @@ def test_random_projections_are_unbiased() -> None:
 @pytest.mark.parametrize("of", ["gradients", "data"])
 def test_sketches_of_data_ignore_labels(of: str) -> None:
     X, y = sparse_stream(200, d=20, non_zeros=5)
-    sketches = [SketchedAdaGrad("rp", 4, of, loss="logistic", dtype="float64") for _ in range(2)]
+    sketches = [SketchedAdaGrad("rp", 4, of=of, loss="logistic", dtype="float64") for _ in range(2)]
     sketches[0].learn(X, y)
     sketches[1].learn(X, -y[::-1])
     assert np.allclose(sketches[0].sketch, sketches[1].sketch) == (of == "data")

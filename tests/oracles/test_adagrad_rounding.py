@@ -39,7 +39,7 @@ def test_passes_over_few_directions_stay_finite(
     late = slice(len(y) // 2, None)
     errors = []
     for dtype in ("float32", "float64"):
-        learner = SketchedAdaGrad(sketch, size, of, loss=loss, clip=3.0, dtype=dtype)
+        learner = SketchedAdaGrad(sketch, size, of=of, loss=loss, clip=3.0, dtype=dtype)
         predictions = learner.learn(X, y)
         assert np.isfinite(predictions).all()
         assert np.isfinite(learner.weights).all()

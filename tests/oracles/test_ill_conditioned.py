@@ -16,17 +16,17 @@ ALPHAS = [2.0**k for k in range(6, 17)]
 SKETCHES = ("oja", "fd", "rfd")
 
 METHODS: dict[str, tuple[Callable[[float], Learner], list[float]]] = {
-    "online gradient": (lambda alpha: SketchedNewton("none", 0, alpha), ALPHAS),
-    "AdaGrad": (AdaGrad, [2.0**k for k in range(-9, 0)]),
-    "oja, m = 5": (lambda alpha: SketchedNewton("oja", 5, alpha), ALPHAS),
+    "online gradient": (lambda alpha: SketchedNewton("none", 0, alpha=alpha), ALPHAS),
+    "AdaGrad": (lambda eta: AdaGrad(eta=eta), [2.0**k for k in range(-9, 0)]),
+    "oja, m = 5": (lambda alpha: SketchedNewton("oja", 5, alpha=alpha), ALPHAS),
     **{
-        sketch: (lambda alpha, sketch=sketch: SketchedNewton(sketch, 10, alpha), ALPHAS)
+        sketch: (lambda alpha, sketch=sketch: SketchedNewton(sketch, 10, alpha=alpha), ALPHAS)
         for sketch in SKETCHES
     },
     # The same learners, but the sketch is fed gradients of next to no length.
     **{
         f"{sketch}, starved": (
-            lambda alpha, sketch=sketch: SketchedNewton(sketch, 10, alpha, curvature=1e-12),
+            lambda alpha, sketch=sketch: SketchedNewton(sketch, 10, alpha=alpha, curvature=1e-12),
             ALPHAS,
         )
         for sketch in SKETCHES

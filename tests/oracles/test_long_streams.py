@@ -48,7 +48,7 @@ def test_two_million_rounds_of_drift(options: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_float32_keeps_up_with_exact_newton() -> None:
     """m ≥ d: w̄ and Vᵀc grow against each other without bound unless they are folded together."""
-    learners = [SketchedNewton("oja", 10, 1.0), FullNewton(1.0)]
+    learners = [SketchedNewton("oja", 10, alpha=1.0), FullNewton(alpha=1.0)]
     losses = []
     for learner in learners:
         rng = np.random.default_rng(0)

@@ -79,7 +79,9 @@ def compare_oja(
         intercept_ridge=float(reference._state["intercept"][1]) or None,
     )
     for dtype, tolerance in TOLERANCE.items():
-        learner = SketchedNewton("oja", m, alpha, loss, clip=clip, diagonal=diagonal, dtype=dtype, **options)
+        learner = SketchedNewton(
+            "oja", m, alpha=alpha, loss=loss, clip=clip, diagonal=diagonal, dtype=dtype, **options
+        )
         assert_close(learner.learn(csr_array(X), y), predictions, tolerance, unit)
         assert_close(learner.weights, weights, tolerance, unit)
         V = learner.basis
@@ -114,7 +116,7 @@ def test_oja_options_equal_dense(options: dict[str, Any], diagonal: bool) -> Non
 def test_oja_when_the_sketch_has_room_to_spare() -> None:
     """m > d: the basis fills up with what there is, and rows are inside its span from then on."""
     X, y = sparse_stream(3000, d=6, non_zeros=3, spread=100.0)
-    learner = SketchedNewton("oja", 10, 50.0, dtype="float64")
+    learner = SketchedNewton("oja", 10, alpha=50.0, dtype="float64")
     predictions, weights, _ = oja_son(X, y, m=10, alpha=50.0)
     np.testing.assert_allclose(learner.learn(X, y), predictions, rtol=0, atol=1e-6)
     np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
@@ -127,7 +129,7 @@ def test_oja_rates_that_let_single_rows_take_over(scale: float) -> None:
     X, y = sparse_stream(400, d=40, non_zeros=10)
     X[::7] *= scale
     alpha = 150.0 * max(scale, 1.0) ** 2
-    learner = SketchedNewton("oja", 4, alpha, oja_rate=1.0, dtype="float64")
+    learner = SketchedNewton("oja", 4, alpha=alpha, oja_rate=1.0, dtype="float64")
     predictions, _, _ = oja_son(X, y, m=4, alpha=alpha, rate=1.0)
     np.testing.assert_allclose(learner.learn(X, y), predictions, rtol=0, atol=1e-6)
 
@@ -143,7 +145,7 @@ def test_oja_rates_on_rows_without_a_unit(m: int, block: int) -> None:
     y = np.where(scores > np.median(scores), 1.0, -1.0)
     for alpha in (0.01, 1.0, 16.0):
         single, double = (
-            SketchedNewton("oja", m, alpha, oja_rate=1.0, dtype=dtype, block=block)
+            SketchedNewton("oja", m, alpha=alpha, oja_rate=1.0, dtype=dtype, block=block)
             for dtype in ("float32", "float64")
         )
         apart = np.abs(single.learn(X, y) - double.learn(X, y)).mean()
@@ -166,13 +168,15 @@ def test_blocks_of_long_rows_leave_all_directions(m: int, block: int, dtype: str
         np.testing.assert_allclose(V @ V.T, np.eye(len(V)), rtol=0, atol=1e-3)
 
 
-def test_oja_with_importance_weights_and_eta() -> None:
+def test_oja_with_importance_weights_and_curvature_weight() -> None:
     X, y = sparse_stream(2000)
     h = np.random.default_rng(3).choice([0.25, 1.0, 3.0], len(y))
     predictions, weights, _ = oja_son(
         X, y, m=5, alpha=300.0, importance=h, eta=lambda t: 1 / np.sqrt(t), sigma=0.05
     )
-    learner = SketchedNewton("oja", 5, 300.0, curvature=0.05, eta="1/sqrt(t)", dtype="float64")
+    learner = SketchedNewton(
+        "oja", 5, alpha=300.0, curvature=0.05, curvature_weight="1/sqrt(t)", dtype="float64"
+    )
     np.testing.assert_allclose(learner.learn(X, y, h), predictions, rtol=0, atol=1e-6)
     np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
 
@@ -197,7 +201,7 @@ def compare_frequent(
         X, y, m=m, alpha=alpha, loss=loss, C=clip, sigma=sigma, diagonal=diagonal, **FREQUENT[kind]
     )
     for dtype, tolerance in TOLERANCE.items():
-        learner = SketchedNewton(kind, m, alpha, dtype=dtype, **options)
+        learner = SketchedNewton(kind, m, alpha=alpha, dtype=dtype, **options)
         assert_close(learner.learn(csr_array(X), y), predictions, tolerance)
         assert_close(learner.weights, weights, tolerance)
         assert learner.alpha_ == pytest.approx(final_alpha, rel=tolerance)
@@ -253,7 +257,7 @@ def test_all_rows_identical_but_for_their_scale(kind: str, alpha: float) -> None
     y = np.where(rng.random(400) < 0.7, 1.0, -1.0)
     expected, _, _ = frequent_son(X, y, m=10, alpha=alpha, diagonal=True, **FREQUENT[kind])
     for dtype, tolerance in TOLERANCE.items():
-        learner = SketchedNewton(kind, 10, alpha, diagonal=True, beta=0.4, dtype=dtype)
+        learner = SketchedNewton(kind, 10, alpha=alpha, diagonal=True, beta=0.4, dtype=dtype)
         assert_close(learner.learn(csr_array(X), y), expected, tolerance)
 
 
@@ -265,7 +269,7 @@ def test_a_sketch_of_copies_is_kept_orthonormal(kind: str, alpha: float, clip: f
     rng = np.random.default_rng(2)
     X = np.tile(np.where(rng.random(300) < 0.3, rng.standard_normal(300), 0.0), (400, 1))
     y = np.where(rng.random(400) < 0.7, 1.0, -1.0)
-    learner = SketchedNewton(kind, 10, alpha, clip=clip, diagonal=True, beta=0.4, dtype="float64")
+    learner = SketchedNewton(kind, 10, alpha=alpha, clip=clip, diagonal=True, beta=0.4, dtype="float64")
     expected, weights, _ = frequent_son(
         X, y, m=10, alpha=alpha, C=clip, sigma=learner.loss.curvature(clip), diagonal=True, **FREQUENT[kind]
     )
@@ -304,7 +308,7 @@ def test_few_features_and_a_small_ridge(rows: str, d: int, m: int, kind: str, se
     X, y = few_features(rows, d, seed)
     share = {"pfd": 0.2}.get(kind, 1.0)
     expected, _, _ = frequent_son(X, y, m=m, alpha=1e-3, **{**FREQUENT[kind], "share": share})
-    learner = SketchedNewton(kind, m, 1e-3, beta=0.2, dtype="float64")
+    learner = SketchedNewton(kind, m, alpha=1e-3, beta=0.2, dtype="float64")
     np.testing.assert_allclose(learner.learn(csr_array(X), y), expected, rtol=0, atol=1e-6)
 
 
@@ -321,8 +325,8 @@ def test_all_rows_identical(alpha: float, m: int) -> None:
 @pytest.mark.parametrize("kind", FREQUENT)
 def test_a_sketch_as_large_as_the_rank_is_full_newton(kind: str) -> None:
     X, y = sparse_stream(1000, d=9, non_zeros=4)
-    sketched = SketchedNewton(kind, 10, 5.0, dtype="float64")
-    exact = FullNewton(5.0)
+    sketched = SketchedNewton(kind, 10, alpha=5.0, dtype="float64")
+    exact = FullNewton(alpha=5.0)
     np.testing.assert_allclose(sketched.learn(X, y), exact.learn(X, y), rtol=0, atol=1e-6)
     np.testing.assert_allclose(sketched.weights, exact.weights, rtol=0, atol=1e-6)
 
@@ -332,7 +336,7 @@ def test_features_that_sleep_through_thousands_of_epochs() -> None:
     """The deepest level of postponed maps: one block of features is seen at the start and at the end only."""
     X, y = sparse_stream(40_000, d=12, non_zeros=4)
     X[200:-200, 6:] = 0
-    learner = SketchedNewton("fd", 2, 30.0, dtype="float64")
+    learner = SketchedNewton("fd", 2, alpha=30.0, dtype="float64")
     predictions, weights, _ = frequent_son(X, y, m=2, alpha=30.0)
     np.testing.assert_allclose(learner.learn(csr_array(X), y), predictions, rtol=0, atol=1e-6)
     np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
@@ -350,7 +354,7 @@ def test_sparse_random_projection_equals_dense(m: int, loss: str, diagonal: bool
     )
     for dtype, tolerance in TOLERANCE.items():
         learner = SketchedNewton(
-            "rp", m, alpha, loss, clip=clip, diagonal=diagonal, dtype=dtype, random_state=7
+            "rp", m, alpha=alpha, loss=loss, clip=clip, diagonal=diagonal, dtype=dtype, random_state=7
         )
         assert_close(learner.learn(csr_array(X), y), predictions, tolerance)
         assert_close(learner.weights, weights, tolerance)
@@ -362,7 +366,7 @@ def test_a_row_without_a_gradient_counts_among_random_projections() -> None:
     X, y = X.repeat(2, axis=0), y.repeat(2)
     predictions, _ = projection_son(X, y, m=5, alpha=1.0, diagonal=True)
     for dtype, tolerance in TOLERANCE.items():
-        learner = SketchedNewton("rp", 5, 1.0, diagonal=True, dtype=dtype)
+        learner = SketchedNewton("rp", 5, alpha=1.0, diagonal=True, dtype=dtype)
         assert_close(learner.learn(csr_array(X), y), predictions, tolerance)
 
 
@@ -385,9 +389,9 @@ def test_no_sketch_is_online_gradient(loss: str) -> None:
     X, y = sparse_stream(ROUNDS)
     predictions, weights = online_gradient(X, y, alpha=100.0, loss=loss, C=0.5)
     for learner in (
-        SketchedNewton("none", 10, 100.0, loss, clip=0.5, dtype="float64"),
-        SketchedNewton("oja", 0, 100.0, loss, clip=0.5, dtype="float64"),
-        OnlineGradient(100.0, loss, clip=0.5, dtype="float64"),
+        SketchedNewton("none", 10, alpha=100.0, loss=loss, clip=0.5, dtype="float64"),
+        SketchedNewton("oja", 0, alpha=100.0, loss=loss, clip=0.5, dtype="float64"),
+        OnlineGradient(alpha=100.0, loss=loss, clip=0.5, dtype="float64"),
     ):
         np.testing.assert_allclose(learner.learn(X, y), predictions, rtol=0, atol=1e-6)
         np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)
@@ -397,7 +401,7 @@ def test_no_sketch_is_online_gradient(loss: str) -> None:
 def test_full_newton(loss: str) -> None:
     X, y = sparse_stream(3000, d=40, non_zeros=10)  # several fresh inversions
     h = np.random.default_rng(3).choice([0.5, 1.0, 2.0], len(y))
-    learner = FullNewton(10.0, loss, clip=0.7, curvature=0.1, eta="1/t")
+    learner = FullNewton(alpha=10.0, loss=loss, clip=0.7, curvature=0.1, curvature_weight="1/t")
     predictions, weights = full_newton(
         X, y, alpha=10.0, loss=loss, C=0.7, sigma=0.1, eta=lambda t: 1 / t, importance=h
     )
@@ -412,8 +416,8 @@ def test_a_sketch_with_exact_eigenvectors_is_full_newton() -> None:
     X = np.zeros((2000, d))
     X[np.arange(2000), rng.integers(0, d, 2000)] = rng.standard_normal(2000) * 3
     y = np.sign(X.sum(axis=1) + rng.standard_normal(2000))
-    sketched = SketchedNewton("oja", d, 2.0, dtype="float64").learn(X, y)
-    exact = FullNewton(2.0).learn(X, y)
+    sketched = SketchedNewton("oja", d, alpha=2.0, dtype="float64").learn(X, y)
+    exact = FullNewton(alpha=2.0).learn(X, y)
     np.testing.assert_allclose(sketched, exact, rtol=0, atol=1e-9)
 
 
@@ -422,6 +426,6 @@ def test_adagrad(clip: float | None) -> None:
     X, y = sparse_stream(ROUNDS)
     C = np.inf if clip is None else clip
     predictions, weights = adagrad(X, y, eta=0.2, sigma=0.01, C=C)
-    learner = AdaGrad(0.2, 0.01, clip=clip, dtype="float64")
+    learner = AdaGrad(eta=0.2, sigma=0.01, clip=clip, dtype="float64")
     np.testing.assert_allclose(learner.learn(X, y), predictions, rtol=0, atol=1e-6)
     np.testing.assert_allclose(learner.weights, weights, rtol=0, atol=1e-6)

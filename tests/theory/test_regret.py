@@ -72,7 +72,11 @@ def test_regret_is_the_difference_and_changes_nothing() -> None:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((200, 5))
     y = np.sign(X[:, 0])
-    for learner in (FullNewton(2.0), AdaGrad(0.1, intercept=True), SketchedNewton("oja", 3, 2.0)):
+    for learner in (
+        FullNewton(alpha=2.0),
+        AdaGrad(eta=0.1, intercept=True),
+        SketchedNewton("oja", 3, alpha=2.0),
+    ):
         fresh = type(learner)(**learner.params)
         measured = regret(learner, csr_array(X), y, clip=1.0)
         assert_same_state(learner, fresh)
@@ -143,14 +147,14 @@ PROBLEMS: list[dict[str, Any]] = [
     {"loss": "squared"},
     {"loss": "logistic"},
     {"loss": "hinge"},
-    {"loss": "absolute", "eta": "sqrt(d/(C^2 L^2 t))"},
-    {"loss": "squared", "eta": "1/t"},
+    {"loss": "absolute", "curvature_weight": "sqrt(d/(C^2 L^2 t))"},
+    {"loss": "squared", "curvature_weight": "1/t"},
 ]
 
 THEOREMS: dict[str, Callable[..., Learner]] = {
-    "SON 2": FullNewton,
-    "SON 3": lambda alpha, **options: SketchedNewton("fd", 3, alpha, **options, dtype="float64"),
-    "RFD 5": lambda alpha, **options: SketchedNewton("rfd", 3, alpha, **options, dtype="float64"),
+    "SON 2": lambda alpha, **options: FullNewton(alpha=alpha, **options),
+    "SON 3": lambda alpha, **options: SketchedNewton("fd", 3, alpha=alpha, **options, dtype="float64"),
+    "RFD 5": lambda alpha, **options: SketchedNewton("rfd", 3, alpha=alpha, **options, dtype="float64"),
 }
 
 
@@ -178,12 +182,14 @@ def test_the_bounds_are_what_the_theorems_say() -> None:
     # Their Gram matrix is diagonal: nothing is lost at m = 3, where Ω_2 = 0.
     trace = ((sigma + etas) * g_squares).sum()
     third = common + 3 / (2 * s) * np.log(1 + trace / (3 * alpha))
-    assert regret_bound(FullNewton(alpha, eta="1/t"), X, y) == pytest.approx(second, rel=1e-4)
+    assert regret_bound(FullNewton(alpha=alpha, curvature_weight="1/t"), X, y) == pytest.approx(
+        second, rel=1e-4
+    )
     for kind in (
         "fd",
         "rfd",
     ):  # no shrink yet, so no ridge: Theorem 5 is Theorem 3 with d − m = 0 more logarithms
-        learner = SketchedNewton(kind, 3, alpha, eta="1/t", dtype="float64")
+        learner = SketchedNewton(kind, 3, alpha=alpha, curvature_weight="1/t", dtype="float64")
         assert regret_bound(learner, X, y) == pytest.approx(third, rel=1e-4)
 
 
@@ -216,16 +222,16 @@ def test_a_learner_that_has_begun_has_no_bound() -> None:
 
 EVERYONE: dict[str, Callable[[], Learner]] = {
     **{
-        sketch: lambda sketch=sketch: SketchedNewton(sketch, 4, 2.0, "hinge", random_state=3)
+        sketch: lambda sketch=sketch: SketchedNewton(sketch, 4, alpha=2.0, loss="hinge", random_state=3)
         for sketch in ("none", "oja", "fd", "rfd", "pfd", "rp")
     },
     "rfd without a parameter": lambda: SketchedNewton("rfd", 4, loss="hinge"),
     "diagonal": lambda: SketchedNewton("oja", 4, loss="hinge", diagonal=True),
-    "theory": lambda: FullNewton(1.0, "hinge", eta="sqrt(d/(C^2 L^2 t))"),
-    "full": lambda: FullNewton(1.0, "hinge"),
-    "invariant": lambda: InvariantNewton("hinge"),
-    "adagrad": lambda: AdaGrad(0.3, loss="hinge", clip=1.0),
-    "online gradient": lambda: OnlineGradient(3.0, "hinge"),
+    "theory": lambda: FullNewton(alpha=1.0, loss="hinge", curvature_weight="sqrt(d/(C^2 L^2 t))"),
+    "full": lambda: FullNewton(alpha=1.0, loss="hinge"),
+    "invariant": lambda: InvariantNewton(loss="hinge"),
+    "adagrad": lambda: AdaGrad(eta=0.3, loss="hinge", clip=1.0),
+    "online gradient": lambda: OnlineGradient(alpha=3.0, loss="hinge"),
 }
 
 

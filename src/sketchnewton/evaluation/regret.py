@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from sketchnewton.core.types import Floats, Integers
 from sketchnewton.learners import FullNewton, Learner, SketchedNewton
-from sketchnewton.learners.newton.schedule import checked_eta
+from sketchnewton.learners.newton.schedule import checked_curvature_weight
 from sketchnewton.losses import Loss, get_loss
 from sketchnewton.losses.base import Line
 
@@ -134,7 +134,7 @@ class _Run(NamedTuple):
         rows = _dense(X)
         w = best_fixed(loss, rows, labels, C).weights
         sigma = loss.curvature(C) if params.get("curvature") is None else float(params["curvature"])
-        schedule = checked_eta(params.get("eta"), loss, C, sigma)
+        schedule = checked_curvature_weight(params.get("curvature_weight"), loss, C, sigma)
         trained = copy.deepcopy(learner)
         predictions, rho, ridge, distance = _watched(trained, rows, labels, w)
         gradients = loss.derivative(predictions, labels)[:, None] * rows

@@ -120,7 +120,7 @@ class Learner(Persistent):
             self.reserve(row)
             return self._learn_one(row, label)
 
-    def score(self, X: object) -> Floats:
+    def decision_function(self, X: object) -> Floats:
         """wᵀx + b for each row: what `predict` gives before it is clipped."""
         return self.predict(X)
 

@@ -78,7 +78,7 @@ class RangedLearner(TableLearner):
         """The loss of targets divided by the unit."""
         return self.loss.in_unit(self._unit)
 
-    def score(self, X: object) -> Floats:
+    def decision_function(self, X: object) -> Floats:
         """wᵀx + b for each row: what `predict` gives before it is clipped."""
         rows = as_rows(X)
         checked_scan(rows)

@@ -63,13 +63,13 @@ def shared_learner(
     clip: Any,
     diagonal: bool | None,
     curvature: float | None,
-    eta: Any,
+    curvature_weight: Any,
     **parameters: Any,
 ) -> SharedNewton:
     """One learner of several classes with one sketch for all of them."""
     if sketch not in (None, "oja"):
         raise ValueError(f"sketch={sketch!r} is invalid: one sketch for all classes is 'oja'")
-    for name, value in {"curvature": curvature, "eta": eta}.items():
+    for name, value in {"curvature": curvature, "curvature_weight": curvature_weight}.items():
         if value is not None:
             raise ValueError(
                 f"{name}={value!r} is invalid: one sketch for all classes is of rows, not of gradients"

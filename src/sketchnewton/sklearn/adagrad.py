@@ -53,14 +53,15 @@ n_iter_no_change, warm_start, dtype :
     >>> from sklearn.datasets import load_iris
     >>> from sketchnewton import SketchedAdaGradClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> SketchedAdaGradClassifier("rp", multi_class_sketch="shared", random_state=0).fit(X, y).score(X, y) > 0.9
+    >>> model = SketchedAdaGradClassifier(sketch="rp", multi_class_sketch="shared", random_state=0)
+    >>> model.fit(X, y).score(X, y) > 0.9
     True
     """
 
     def __init__(
         self,
-        sketch: str | None = None,
         *,
+        sketch: str | None = None,
         sketch_size: int = 10,
         of: str = "gradients",
         eta: float = 0.1,
@@ -168,8 +169,8 @@ shuffle, random_state, early_stopping, validation_fraction, n_iter_no_change, wa
 
     def __init__(
         self,
-        sketch: str | None = None,
         *,
+        sketch: str | None = None,
         sketch_size: int = 10,
         of: str = "gradients",
         eta: float = 0.1,

@@ -53,7 +53,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """
 
     def __init__(
-        self, n_components: int | None = None, *, sketch_size: int | None = None, beta: float = 0.2
+        self, *, n_components: int | None = None, sketch_size: int | None = None, beta: float = 0.2
     ) -> None:
         self.n_components = n_components
         self.sketch_size = sketch_size

@@ -25,8 +25,8 @@ class SketchedNewtonClassifier(OnlineClassifier):
     ----------
     sketch : {"oja", "fd", "rfd", "pfd", "rp", "none"}, default=None
         How curvature is kept, see `sketchnewton.SketchedNewton`. None is the learner that needs no tuning,
-        `sketchnewton.NewtonBank`, unless one of alpha, clip, curvature, eta or diagonal is given, or a loss that
-        it does not have: then "oja".
+        `sketchnewton.NewtonBank`, unless one of alpha, clip, curvature, curvature_weight or diagonal is given,
+        or a loss that it does not have: then "oja".
     sketch_size : int, default=None
         Directions of curvature to keep; None: 10, or what suits `NewtonBank`.
     alpha : float, default=None
@@ -35,8 +35,10 @@ class SketchedNewtonClassifier(OnlineClassifier):
         "squared" (on labels ±1), "logistic", "hinge", "squared_hinge".
     clip : float or "auto" or None, default="auto"
         Bound of scores while learning. "auto" is 4 for logistic loss and 1 for the others.
-    curvature, eta : float, default=None
-        σ and η_t of the sketched online Newton paper; None: the loss decides.
+    curvature : float, default=None
+        σ of the sketched online Newton paper; None: that of the loss.
+    curvature_weight : float or str, default=None
+        η_t of that paper, the weight of curvature beyond the loss's own; None: the loss decides.
     diagonal : bool, default=None
         Rescale each feature by its own gradients first, for features of unlike units. None: True, but False for
         classes with a sketch and a curved loss (squared, logistic, squared hinge), where it gains nothing.
@@ -47,7 +49,7 @@ class SketchedNewtonClassifier(OnlineClassifier):
         of the rows, which costs little more than one class does. Every gradient is a multiple of the row, so
         αI + κ·(sketch of Σxxᵀ), where κ is the loss's largest second derivative, is a metric for every class, see
         `sketchnewton.learners.SharedNewton`. "shared" goes with `sketch` None or "oja", a loss other than "hinge",
-        and neither `curvature` nor `eta`.
+        and neither `curvature` nor `curvature_weight`.
     class_weight : dict or "balanced", default=None
         Weights of classes, multiplied with `sample_weight`. "balanced" needs `fit`.
     max_iter : int, default=5
@@ -99,14 +101,14 @@ class SketchedNewtonClassifier(OnlineClassifier):
 
     def __init__(
         self,
-        sketch: str | None = None,
         *,
+        sketch: str | None = None,
         sketch_size: int | None = None,
         alpha: float | None = None,
         loss: str = "squared",
         clip: float | str | None = "auto",
         curvature: float | None = None,
-        eta: float | str | None = None,
+        curvature_weight: float | str | None = None,
         diagonal: bool | None = None,
         fit_intercept: bool = True,
         multi_class_sketch: str = "separate",
@@ -127,7 +129,7 @@ class SketchedNewtonClassifier(OnlineClassifier):
         self.loss = loss
         self.clip = clip
         self.curvature = curvature
-        self.eta = eta
+        self.curvature_weight = curvature_weight
         self.diagonal = diagonal
         self.fit_intercept = fit_intercept
         self.multi_class_sketch = multi_class_sketch
@@ -153,7 +155,7 @@ class SketchedNewtonClassifier(OnlineClassifier):
             loss=self.loss,
             clip=self.clip,
             curvature=self.curvature,
-            eta=self.eta,
+            curvature_weight=self.curvature_weight,
             diagonal=self.diagonal,
             intercept=self.fit_intercept,
             dtype=self.dtype,
@@ -189,8 +191,8 @@ class SketchedNewtonRegressor(OnlineRegressor):
 
     Parameters
     ----------
-    sketch, sketch_size, alpha, curvature, eta, diagonal, fit_intercept, max_iter, tol, shuffle, random_state,
-    early_stopping, validation_fraction, n_iter_no_change, warm_start, dtype :
+    sketch, sketch_size, alpha, curvature, curvature_weight, diagonal, fit_intercept, max_iter, tol, shuffle,
+    random_state, early_stopping, validation_fraction, n_iter_no_change, warm_start, dtype :
         As those of SketchedNewtonClassifier.
     loss : str, default="squared"
         "squared", "absolute", "huber:1.0", "quantile:0.9" or, for counts, "poisson".
@@ -217,14 +219,14 @@ class SketchedNewtonRegressor(OnlineRegressor):
 
     def __init__(
         self,
-        sketch: str | None = None,
         *,
+        sketch: str | None = None,
         sketch_size: int | None = None,
         alpha: float | None = None,
         loss: str = "squared",
         clip: float | str | None = "auto",
         curvature: float | None = None,
-        eta: float | str | None = None,
+        curvature_weight: float | str | None = None,
         diagonal: bool | None = None,
         fit_intercept: bool = True,
         max_iter: int = 5,
@@ -243,7 +245,7 @@ class SketchedNewtonRegressor(OnlineRegressor):
         self.loss = loss
         self.clip = clip
         self.curvature = curvature
-        self.eta = eta
+        self.curvature_weight = curvature_weight
         self.diagonal = diagonal
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
@@ -269,7 +271,7 @@ def _learner(estimator: Any, seed: int, *, classes: bool) -> Learner:
         loss=estimator.loss,
         clip=estimator.clip,
         curvature=estimator.curvature,
-        eta=estimator.eta,
+        curvature_weight=estimator.curvature_weight,
         diagonal=estimator.diagonal,
         intercept=estimator.fit_intercept,
         dtype=estimator.dtype,

@@ -271,7 +271,9 @@ def scores_depend_on_the_state_alone(case: Case) -> None:
     for start in range(0, 300, 7):
         learner.learn(X[start : start + 7], y[start : start + 7])
         require_same(
-            learner.score(X[:20]), copy.deepcopy(learner).score(X[:20]), f"scores after {start + 7} rows"
+            learner.decision_function(X[:20]),
+            copy.deepcopy(learner).decision_function(X[:20]),
+            f"scores after {start + 7} rows",
         )
 
 

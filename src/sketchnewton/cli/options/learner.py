@@ -15,7 +15,7 @@ from sketchnewton.cli.options.types import (
     at_least_one,
     at_least_zero,
     clip,
-    eta,
+    curvature_weight,
     finite,
     oja_rate,
 )
@@ -58,12 +58,13 @@ _OPTIONS: dict[str, dict[str, object]] = {
         "metavar": "A",
         "help": "Initial curvature: a larger value means smaller steps.",
     },
-    "eta": {
-        "type": eta,
+    "curvature_weight": {
+        "type": curvature_weight,
         "metavar": "E",
         "help": "Newton: weight of curvature beyond the loss's own; a number, or 1/t or 1/sqrt(t), which decrease "
-        "with the row t. AdaGrad: learning rate, a number.",
+        "with the row t.",
     },
+    "eta": {"type": finite, "metavar": "E", "help": "Learning rate, for the AdaGrad family (default 0.1)."},
     "curvature": {
         "type": finite,
         "metavar": "S",

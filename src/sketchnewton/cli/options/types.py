@@ -12,7 +12,7 @@ __all__ = [
     "at_least_zero",
     "bits",
     "clip",
-    "eta",
+    "curvature_weight",
     "finite",
     "names",
     "oja_rate",
@@ -44,7 +44,7 @@ def clip(text: str) -> str | float | None:
     return None if text == "none" else text if text == "auto" else finite(text)
 
 
-def eta(text: str) -> str | float:
+def curvature_weight(text: str) -> str | float:
     """A number or a schedule."""
     if text.replace(" ", "") in ("1/t", "1/sqrt(t)", "sqrt(d/(C^2L^2t))"):
         return text

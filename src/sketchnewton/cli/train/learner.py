@@ -23,7 +23,7 @@ from sketchnewton.model import Model, Signs, Target
 __all__ = ["automatic_alpha", "build", "check_agreement", "describe", "new_model", "smaller_steps"]
 
 _WAYS_ON = "leave the option out to continue, or leave --resume out to start over"
-_DESCRIBED = ("sketch", "sketch_size", "alpha", "eta", "loss", "clip")
+_DESCRIBED = ("sketch", "sketch_size", "alpha", "curvature_weight", "eta", "loss", "clip")
 
 
 def new_model(args: argparse.Namespace) -> Model:
@@ -110,7 +110,11 @@ def describe(model: Model) -> str:
 
 def smaller_steps(learner: Learner) -> str:
     """What makes the learner's steps smaller, as advice."""
-    names = {"alpha": "a larger --alpha", "sigma": "a smaller --eta", "eta": "a larger --eta"}
+    names = {
+        "alpha": "a larger --alpha",
+        "eta": "a smaller --eta",
+        "curvature_weight": "a larger --curvature-weight",
+    }
     advice = next((words for name, words in names.items() if name in learner.base_params), "smaller features")
     return f"{advice} or a tighter --clip" if "clip" in learner.base_params else advice
 

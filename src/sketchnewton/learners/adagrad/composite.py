@@ -37,6 +37,7 @@ class CompositeAdaGrad(CompositeLearner, TableLearner):
 
     def __init__(
         self,
+        *,
         eta: float = 0.1,
         sigma: float = 1e-8,
         loss: str | Loss = "squared",

@@ -33,6 +33,7 @@ class AdaGrad(RangedLearner):
 
     def __init__(
         self,
+        *,
         eta: float = 0.1,
         sigma: float = 1e-8,
         loss: str | Loss = "squared",

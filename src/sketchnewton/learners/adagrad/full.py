@@ -239,6 +239,7 @@ class FullAdaGrad(DenseAdaGrad):
 
     def __init__(
         self,
+        *,
         eta: float = 0.1,
         sigma: float = 1.0,
         penalty: str | None = None,

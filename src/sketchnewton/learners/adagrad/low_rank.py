@@ -15,6 +15,7 @@ class _RangeFinder(DenseAdaGrad):
     def __init__(
         self,
         sketch_size: int = 10,
+        *,
         eta: float = 0.1,
         sigma: float = 1.0,
         penalty: str | None = None,

@@ -89,7 +89,7 @@ class CompositeLearner(ClassLearner):
         values: Floats = self._state["intercept"][:, 0].copy()
         return values
 
-    def score(self, X: object) -> Floats:
+    def decision_function(self, X: object) -> Floats:
         """wᵀx + b for each row and class: what `predict` gives before it is clipped."""
         rows = as_rows(X)
         checked_scan(rows)

@@ -66,6 +66,7 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         self,
         sketch: str = "rp",
         sketch_size: int = 10,
+        *,
         of: str = "gradients",
         eta: float = 0.1,
         sigma: float = 1.0,

@@ -79,6 +79,7 @@ class NewtonBank(TableLearner):
     def __init__(
         self,
         sketch_size: int = 7,
+        *,
         loss: str | Loss = "squared",
         intercept: bool = True,
         dtype: str = "float32",

@@ -11,7 +11,7 @@ from sketchnewton.core.parameters import checked, checked_clip
 from sketchnewton.core.state import Buffers, Vector, View, zeros
 from sketchnewton.core.types import Arrays, Floats, np
 from sketchnewton.learners.base import Learner, first_metric
-from sketchnewton.learners.newton.schedule import Schedule, checked_curvature, checked_eta
+from sketchnewton.learners.newton.schedule import Schedule, checked_curvature, checked_curvature_weight
 from sketchnewton.losses import Loss
 
 LARGEST = 100_000  # coordinates; beyond, not even the attempt to get the memory is sensible
@@ -30,7 +30,9 @@ class MatrixLearner(Learner):
         super().__init__(**parameters)
         C, curvature = checked_clip(parameters["clip"]), parameters["curvature"]
         self._sigma = checked_curvature(curvature, self.loss, C)
-        self._schedule: Schedule = checked_eta(parameters["eta"], self.loss, C, self._sigma)
+        self._schedule: Schedule = checked_curvature_weight(
+            parameters["curvature_weight"], self.loss, C, self._sigma
+        )
         self._problem = _native.problem(self.loss.code, self.loss.parameter, C, self._sigma, *self._schedule)
         self._clip = C
         self._state["counts"] = zeros(counters, "int64")  # rounds, dimension, …
@@ -129,15 +131,22 @@ class FullNewton(MatrixLearner):
 
     def __init__(
         self,
+        *,
         alpha: float = 1.0,
         loss: str | Loss = "squared",
         clip: float | None = 1.0,
         curvature: float | str | None = None,
-        eta: float | str | None = None,
+        curvature_weight: float | str | None = None,
         intercept: bool = False,
     ) -> None:
         super().__init__(
-            2, alpha=alpha, loss=loss, clip=clip, curvature=curvature, eta=eta, intercept=bool(intercept)
+            2,
+            alpha=alpha,
+            loss=loss,
+            clip=clip,
+            curvature=curvature,
+            curvature_weight=curvature_weight,
+            intercept=bool(intercept),
         )
         self._alpha = checked("alpha", alpha, positive=True)
         self._intercept_metric = first_metric(self.loss, self._clip, self._sigma + self._schedule.first)

@@ -59,15 +59,23 @@ class InvariantNewton(MatrixLearner):
 
     def __init__(
         self,
+        *,
         loss: str | Loss = "squared",
         clip: float | None = 1.0,
         curvature: float | None = None,
-        eta: float | str | None = None,
+        curvature_weight: float | str | None = None,
         intercept: bool = False,
     ) -> None:
-        super().__init__(3, loss=loss, clip=clip, curvature=curvature, eta=eta, intercept=bool(intercept))
+        super().__init__(
+            3,
+            loss=loss,
+            clip=clip,
+            curvature=curvature,
+            curvature_weight=curvature_weight,
+            intercept=bool(intercept),
+        )
         if self._sigma == 0 and self._schedule.first == 0:
-            raise ValueError("eta=0 is invalid: without curvature of the loss it must be > 0")
+            raise ValueError("curvature_weight=0 is invalid: without curvature of the loss it must be > 0")
         self._resize(1)
 
     @property

@@ -21,6 +21,7 @@ class OnlineGradient(TableNewton):
 
     def __init__(
         self,
+        *,
         alpha: float = 1.0,
         loss: str | Loss = "squared",
         clip: float | None = 1.0,

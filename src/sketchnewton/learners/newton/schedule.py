@@ -37,26 +37,28 @@ def checked_curvature(curvature: float | str | None, loss: Loss, clip: float) ->
     return math.inf
 
 
-def checked_eta(eta: float | str | None, loss: Loss, clip: float, curvature: float) -> Schedule:
+def checked_curvature_weight(
+    weight: float | str | None, loss: Loss, clip: float, curvature: float
+) -> Schedule:
     """The schedule of a name or number; None: 0 for a curved loss, else 1/(CL√t).
 
     `"sqrt(d/(C^2 L^2 t))"` is what SON's Theorem 2 asks for where there is no curvature.
     """
     scale = clip * loss.lipschitz(clip) if math.isfinite(clip) else math.inf
-    if eta is None:
+    if weight is None:
         return Schedule(0.0) if curvature > 0 else Schedule(1.0 / scale if math.isfinite(scale) else 1.0, 0.5)
-    if not isinstance(eta, str):
-        return Schedule(checked("eta", eta))
-    if eta == "1/t":
+    if not isinstance(weight, str):
+        return Schedule(checked("curvature_weight", weight))
+    if weight == "1/t":
         return Schedule(1.0, 1.0)
-    if eta == "1/sqrt(t)":
+    if weight == "1/sqrt(t)":
         return Schedule(1.0, 0.5)
-    if eta.replace(" ", "") != _THEORY.replace(" ", ""):
+    if weight.replace(" ", "") != _THEORY.replace(" ", ""):
         raise ValueError(
-            f"eta={eta!r} is invalid: must be a number, {', '.join(map(repr, SCHEDULES))} or None"
+            f"curvature_weight={weight!r} is invalid: must be a number, {', '.join(map(repr, SCHEDULES))} or None"
         )
     if not math.isfinite(scale):
         raise ValueError(
-            f"eta={eta!r} is invalid: needs a finite clip C and a loss with bounded slope L on it"
+            f"curvature_weight={weight!r} is invalid: needs a finite clip C and a loss with bounded slope L on it"
         )
     return Schedule(1.0 / scale, 0.5, True)

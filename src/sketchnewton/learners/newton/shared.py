@@ -45,6 +45,7 @@ class SharedNewton(ClassLearner, TableLearner):
         self,
         classes: int,
         sketch_size: int = 10,
+        *,
         alpha: float | None = None,
         loss: str | Loss = "squared",
         clip: float | None = 1.0,

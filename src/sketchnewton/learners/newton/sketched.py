@@ -33,8 +33,8 @@ class SketchedNewton(TableNewton):
     * `clip` (C): bound on predictions; None for none; `"auto"` learns the range of the targets as they come.
     * `curvature` (σ): None takes what the loss has on |p| ≤ C; `"local"` what it has at the prediction made
       (RFD's μ_t), so that the sketch is one of √ℓ''·x and a small gradient in a new direction makes no long step.
-      `eta` (η_t): a number, `"1/t"`, `"1/sqrt(t)"` or `"sqrt(d/(C^2 L^2 t))"`, d being the features seen; None
-      is 0 where the loss is curved, else 1/(CL√t).
+    * `curvature_weight` (η_t): weight of curvature beyond the loss's own: a number, `"1/t"`, `"1/sqrt(t)"` or
+      `"sqrt(d/(C^2 L^2 t))"`, d being the features seen; None is 0 where the loss is curved, else 1/(CL√t).
     * `diagonal`: feed D^-½x instead of x, with D = 0.1 + Σg² per feature (SON §5.2).
     * `intercept`: learn a constant too; it is not penalised by α.
     * `beta` (β): the share of directions that shrink in `"pfd"`.
@@ -68,11 +68,12 @@ class SketchedNewton(TableNewton):
         self,
         sketch: str = "oja",
         sketch_size: int = 10,
+        *,
         alpha: float | str | None = None,
         loss: str | Loss = "squared",
         clip: float | str | None = 1.0,
         curvature: float | str | None = None,
-        eta: float | str | None = None,
+        curvature_weight: float | str | None = None,
         diagonal: bool = False,
         intercept: bool = False,
         beta: float = 0.2,
@@ -102,7 +103,7 @@ class SketchedNewton(TableNewton):
             loss=loss,
             clip=clip,
             curvature=curvature,
-            eta=eta,
+            curvature_weight=curvature_weight,
             diagonal=bool(diagonal),
             intercept=bool(intercept),
             beta=beta,

@@ -14,7 +14,7 @@ from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.base import first_metric
 from sketchnewton.learners.bounded import RangedLearner
 from sketchnewton.learners.curvature.base import LearnerSketch
-from sketchnewton.learners.newton.schedule import checked_curvature, checked_eta
+from sketchnewton.learners.newton.schedule import checked_curvature, checked_curvature_weight
 from sketchnewton.learners.table import union
 
 FIRST_SQUARE = 0.1  # D_1 of SON §5.2
@@ -25,7 +25,7 @@ class TableNewton(RangedLearner):
     """An online Newton learner whose metric is αI + SᵀS, S being a sketch in the columns of the feature table.
 
     `parameters` are those of the learner: `alpha`, `loss`, `clip`, `diagonal`, `intercept`, `dtype`, and what else
-    it has; without `curvature`, `eta` and `project`, the loss decides, and weights are projected.
+    it has; without `curvature`, `curvature_weight` and `project`, the loss decides, and weights are projected.
     """
 
     _kernel: _native.SketchKernel
@@ -33,7 +33,8 @@ class TableNewton(RangedLearner):
     @abstractmethod
     def __init__(self, sketch: LearnerSketch, /, **parameters: Any) -> None:
         self._sketch = sketch
-        self._curvature, self._eta = parameters.get("curvature"), parameters.get("eta")
+        self._curvature = parameters.get("curvature")
+        self._curvature_weight = parameters.get("curvature_weight")
         self._project: bool = parameters.get("project", True)
         self._diagonal: bool = parameters["diagonal"]
         super().__init__(columns=2 + sketch.columns, **parameters)
@@ -169,7 +170,7 @@ class TableNewton(RangedLearner):
         """The loss with the constants that follow from the bound C, and the metric of a first step."""
         C, loss = self.bound / self._unit, self._kernel_loss
         sigma = checked_curvature(self._curvature, loss, C)
-        schedule = checked_eta(self._eta, loss, C, sigma)
+        schedule = checked_curvature_weight(self._curvature_weight, loss, C, sigma)
         reach = C if clip is None else clip
         problem = _native.problem(loss.code, loss.parameter, reach, sigma, *schedule, project=self._project)
         bend = first_metric(loss, C, sigma + schedule.first)
