@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchnewton.cli.main import main
-from sketchnewton.core.formats import TABLE
+from sketchnewton.core.formats import BY_NAME, TABLE
 from sketchnewton.streams import (
     WRITABLE,
     Batch,
@@ -65,7 +65,7 @@ def test_round_trip(
     extras: bool,
     labels: bool,
 ) -> None:
-    plain = format == "svmlight"
+    plain = BY_NAME[format].only_labels
     batch = make_rows(
         seed,
         count,

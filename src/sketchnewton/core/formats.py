@@ -24,6 +24,14 @@ class Format(NamedTuple):
     has_columns: bool = True
     """Whether `Columns` mean anything to it."""
     writable: bool = True
+    writes_names: bool = False
+    """Whether its writer has a place for the names of features."""
+    only_numbers: bool = False
+    """Whether features have numbers and never names."""
+    lists_columns: bool = False
+    """Whether the first line has all columns, which its writer must then know."""
+    only_labels: bool = False
+    """Whether a row is its label and features alone: no weight, no tag, and the label is never missing."""
 
 
 # Where a first line matches several patterns, the first of the formats is meant. A table may have columns named
@@ -35,6 +43,8 @@ TABLE = (
         (".svm", ".svmlight", ".libsvm"),
         first_line=rb"#.*|[-+.0-9][^\s|,]*(\s+qid:\S*)?(\s+\d+:\S*)*\s*(#.*)?",
         has_columns=False,
+        only_numbers=True,
+        only_labels=True,
     ),
     Format(
         "vw",
@@ -42,9 +52,14 @@ TABLE = (
         (".vw",),
         first_line=rb"(?!\{)([^|,\t]*|[-+.0-9'][^|\t]*)\|.*",
         has_columns=False,
+        writes_names=True,
     ),
-    Format("csv", "csv", (".csv",), first_line=rb"(?!\{)[^\t]*,[^\t]*"),
-    Format("tsv", "csv", (".tsv", ".tab"), first_line=rb"(?!\{).*\t.*"),
+    Format(
+        "csv", "csv", (".csv",), first_line=rb"(?!\{)[^\t]*,[^\t]*", writes_names=True, lists_columns=True
+    ),
+    Format(
+        "tsv", "csv", (".tsv", ".tab"), first_line=rb"(?!\{).*\t.*", writes_names=True, lists_columns=True
+    ),
     Format("parquet", "arrow", (".parquet", ".pq"), magic=(b"PAR1",)),
     Format(
         "arrow",
@@ -53,8 +68,8 @@ TABLE = (
         magic=(b"ARROW1", b"\xff\xff\xff\xff"),
         writable=False,
     ),
-    Format("jsonl", "jsonl", (".jsonl", ".ndjson", ".json"), first_line=rb"\{.*"),
-    Format("npz", "npz", (".npz",), magic=(b"PK\x03\x04",), has_columns=False),
+    Format("jsonl", "jsonl", (".jsonl", ".ndjson", ".json"), first_line=rb"\{.*", writes_names=True),
+    Format("npz", "npz", (".npz",), magic=(b"PK\x03\x04",), has_columns=False, only_numbers=True),
 )
 
 BY_NAME = {format.name: format for format in TABLE}

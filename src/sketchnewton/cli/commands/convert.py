@@ -12,7 +12,7 @@ from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_feature_options
 from sketchnewton.cli.options.parser import Parser
-from sketchnewton.core.formats import WRITABLE
+from sketchnewton.core.formats import BY_NAME, WRITABLE
 from sketchnewton.core.types import np
 
 if TYPE_CHECKING:
@@ -45,11 +45,6 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--quiet", action="store_true", help="Print only errors.")
 
 
-_DENSE = ("csv", "tsv")  # their first line has all columns
-_NAMED = ("vw", "jsonl", *_DENSE)  # they have names for features
-_NUMBERED = ("svmlight", "npz")  # they have only numbers
-
-
 def run(args: argparse.Namespace) -> int:
     """Convert as `args` say. A run that is stopped or fails leaves no output file."""
     from sketchnewton.cli.io.data_source import DataSource
@@ -63,15 +58,16 @@ def run(args: argparse.Namespace) -> int:
     data.check()
     check_distinct({"OUT": args.output}, {f"DATA {path}": path for path in data.paths})
     check_writable(args.output)
-    if to in _NAMED and data.names is None and not _numbered(data):
+    kind = BY_NAME[to]
+    if kind.writes_names and data.names is None and not _numbered(data):
         data.names = Names(exact=True)
     console = Console(args.quiet)
     start = time.perf_counter()
     rows = 0
     with GracefulStop() as stop, contextlib.suppress(Stopped):
-        table = _table(data, to, console, stop) if to in _DENSE else _Table()
+        table = _table(data, to, console, stop) if kind.lists_columns else _Table()
         try:
-            names = data.names if to in _NAMED else None
+            names = data.names if kind.writes_names else None
             with open_writer(args.output, format=to, columns=table.width, names=names) as writer:
                 for batch in data.read(console, stop):
                     writer.write(table.filled(batch))
@@ -92,7 +88,9 @@ def _numbered(data: DataSource) -> bool:
     from sketchnewton.streams import format_of_name
 
     formats = {data.format or format_of_name(path) for path in data.paths}
-    return formats <= set(_NUMBERED) and not data.features.expands
+    return (
+        all(name in BY_NAME and BY_NAME[name].only_numbers for name in formats) and not data.features.expands
+    )
 
 
 class _Table(NamedTuple):
