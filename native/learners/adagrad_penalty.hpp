@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/newton_problem.hpp"
+#include "core/row_loop.hpp"
 #include "core/rows.hpp"
 #include "core/table.hpp"
 #include "learners/penalty.hpp"
@@ -32,20 +33,15 @@ class PenaltyAdaGrad {
       : problem_(problem), c_(composite), s_(state), table_(table), slopes_(state.classes) {}
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
-    stream(
-        rows, 0, rows.count(), [this](const Row& next) { table_.prefetch(next.index(), next.size()); },
-        [&](const Row& row, std::int64_t i) {
-          learn_row(row, labels[i], weights == nullptr ? 1.0 : weights[i], out + i * s_.classes);
-        });
+    learn_rows(rows, table_, labels, weights, out, s_.classes,
+               [this](const Row& row, double y, double h, double* p) { learn_row(row, y, h, p); });
   }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
-    Row row;
-    for (std::int64_t i = 0; i < rows.count(); ++i) {
-      rows.load(i, row);
-      score(row, features, out + i * s_.classes);
-      if (s_.classes == 1) out[i] = problem_.clipped(out[i]);
-    }
+    predict_rows(rows, out, s_.classes, [&](const Row& row, double* p) {
+      score(row, features, p);
+      if (s_.classes == 1) *p = problem_.clipped(*p);
+    });
   }
 
   std::int64_t active() const { return s_.counts[kActive]; }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/newton_problem.hpp"
+#include "core/row_loop.hpp"
 #include "core/rows.hpp"
 #include "core/table.hpp"
 #include "learners/adagrad_basis.hpp"
@@ -187,19 +188,12 @@ class SketchedAdaGrad {
 
   // out: rows × classes; the scores before each row was learned.
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
-    stream(
-        rows, 0, rows.count(), [this](const Row& next) { table_.prefetch(next.index(), next.size()); },
-        [&](const Row& row, std::int64_t i) {
-          learn_row(row, labels[i], weights == nullptr ? 1.0 : weights[i], out + i * s_.classes);
-        });
+    learn_rows(rows, table_, labels, weights, out, s_.classes,
+               [this](const Row& row, double y, double h, double* p) { learn_row(row, y, h, p); });
   }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
-    Row row;
-    for (std::int64_t i = 0; i < rows.count(); ++i) {
-      rows.load(i, row);
-      peek(row, features, out + i * s_.classes);
-    }
+    predict_rows(rows, out, s_.classes, [&](const Row& row, double* p) { peek(row, features, p); });
   }
 
   std::int64_t active() const { return s_.counts[kActive]; }

@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/row_loop.hpp"
 #include "core/rows.hpp"
 #include "core/simd.hpp"
 #include "core/small_matrix.hpp"
@@ -51,19 +52,12 @@ class Bank {
   }
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
-    stream(
-        rows, 0, rows.count(), [this](const Row& next) { table_.prefetch(next.index(), next.size()); },
-        [&](const Row& row, std::int64_t i) {
-          out[i] = learn_row(row, labels[i], weights == nullptr ? 1.0 : weights[i]);
-        });
+    learn_rows(rows, table_, labels, weights, out, 1,
+               [this](const Row& row, double y, double h, double* p) { *p = learn_row(row, y, h); });
   }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
-    Row row;
-    for (std::int64_t i = 0; i < rows.count(); ++i) {
-      rows.load(i, row);
-      out[i] = peek(row, features);
-    }
+    predict_rows(rows, out, 1, [&](const Row& row, double* p) { *p = peek(row, features); });
   }
 
   // What each expert would predict: experts numbers per row.

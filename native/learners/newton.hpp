@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/newton_problem.hpp"
+#include "core/row_loop.hpp"
 #include "core/rows.hpp"
 #include "core/table.hpp"
 
@@ -125,19 +126,13 @@ class Newton : private NewtonRows<T> {
 
   // Learns the rows in order; out[i] is the prediction made before row i was learned.
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
-    stream(
-        rows, 0, rows.count(), [this](const Row& next) { table_.prefetch(next.index(), next.size()); },
-        [&](const Row& row, std::int64_t i) {
-          out[i] = learn_row(row, labels[i], weights == nullptr ? 1.0 : weights[i]);
-        });
+    learn_rows(rows, table_, labels, weights, out, 1,
+               [this](const Row& row, double y, double h, double* p) { *p = learn_row(row, y, h); });
   }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
-    Row row;
-    for (std::int64_t i = 0; i < rows.count(); ++i) {
-      rows.load(i, row);
-      out[i] = problem_.clipped(peek(row, features));
-    }
+    predict_rows(rows, out, 1,
+                 [&](const Row& row, double* p) { *p = problem_.clipped(peek(row, features)); });
   }
 
   std::int64_t active() const { return s_.counts[kActive]; }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/newton_problem.hpp"
+#include "core/row_loop.hpp"
 #include "core/rows.hpp"
 #include "core/table.hpp"
 #include "curvature/oja.hpp"
@@ -46,20 +47,14 @@ class SharedNewton : private NewtonRows<T> {
 
   // Learns the rows in order; labels are the numbers of classes, and out has the scores before each update.
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
-    stream(
-        rows, 0, rows.count(), [this](const Row& next) { table_.prefetch(next.index(), next.size()); },
-        [&](const Row& row, std::int64_t i) {
-          learn_row(row, static_cast<std::int64_t>(labels[i]), weights == nullptr ? 1.0 : weights[i],
-                    out + i * classes());
-        });
+    learn_rows(rows, table_, labels, weights, out, classes(),
+               [this](const Row& row, double y, double h, double* p) {
+                 learn_row(row, static_cast<std::int64_t>(y), h, p);
+               });
   }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
-    Row row;
-    for (std::int64_t i = 0; i < rows.count(); ++i) {
-      rows.load(i, row);
-      peek(row, features, out + i * classes());
-    }
+    predict_rows(rows, out, classes(), [&](const Row& row, double* p) { peek(row, features, p); });
   }
 
  private:
