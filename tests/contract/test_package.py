@@ -44,4 +44,5 @@ sketchnewton.streams.open_stream, sketchnewton.eigen.play
 print("sketchnewton.learners" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\nFalse\n"
+    tables = ["sketchnewton.core", "sketchnewton.core.names"]  # plain names, which say where everything is
+    assert done.stdout == f"{tables}\nFalse\n"
