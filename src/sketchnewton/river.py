@@ -9,9 +9,10 @@ True
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -329,11 +330,19 @@ class ModelRegressor(base.Regressor):
 
     def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
         """Learn one example of weight `w`."""
+        _check_names(self.model, x)
         self.model.learn(x, [y], [w])
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """The prediction."""
+        _check_names(self.model, x)
         return float(self.model.predict(x)[0])
+
+    def clone(
+        self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
+    ) -> ModelRegressor:
+        """A model of the same kind that has learned nothing, unless `include_attributes`."""
+        return ModelRegressor(_cloned(self.model, new_params, include_attributes))
 
 
 class ModelClassifier(base.Classifier):
@@ -368,12 +377,34 @@ class ModelClassifier(base.Classifier):
 
     def learn_one(self, x: dict[Any, Any], y: base.typing.ClfTarget, w: float = 1.0) -> None:
         """Learn one example of weight `w`."""
+        _check_names(self.model, x)
         self.model.learn(x, [y], [w])
 
     def predict_one(self, x: dict[Any, Any], **kwargs: object) -> Any:
         """The label of the best class."""
-        return self.model.predict(x)[0].item()
+        _check_names(self.model, x)
+        return self.model.predict(x).tolist()[0]
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: object) -> dict[base.typing.ClfTarget, float]:
         """The probability of each class."""
+        _check_names(self.model, x)
         return dict(zip(self.model.classes or (), self.model.predict_proba(x)[0].tolist(), strict=True))
+
+    def clone(
+        self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
+    ) -> ModelClassifier:
+        """A model of the same kind that has learned nothing, unless `include_attributes`."""
+        return ModelClassifier(_cloned(self.model, new_params, include_attributes))
+
+
+def _cloned(model: Model, new_params: dict[str, Any] | None, include_attributes: bool) -> Model:
+    if new_params and "model" in new_params:
+        return cast("Model", new_params["model"])
+    return copy.deepcopy(model) if include_attributes else Model.like(model.to_archive()[0])
+
+
+def _check_names(model: Model, x: dict[Any, Any]) -> None:
+    """A feature that the model takes for a label would be left out."""
+    taken = model.columns.label_among(x)
+    if taken is not None:
+        raise ValueError(f"the record has {taken!r}, which the model takes for the label: rename the feature")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -360,3 +361,145 @@ def test_columns_are_remembered(tmp_path: Path) -> None:
     model.save(tmp_path / "m.skn")
     again = sketchnewton.load(tmp_path / "m.skn")
     np.testing.assert_array_equal(again.predict([{"zip": 1001}]), model.predict(pd.DataFrame(rows[1:2])))
+
+
+def numbered(rows: int, classes: int, first: int) -> tuple[Any, Any]:
+    X = np.random.default_rng(3).standard_normal((rows, classes))
+    return X, X.argmax(axis=1) + first
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_metrics_of_classes_do_not_depend_on_how_they_are_counted(first: int) -> None:
+    X, y = numbered(300, 3, first)
+    model = Model(OneVsAll(SketchedNewton, 3, {"loss": "logistic"}))
+    model.learn(X, y)
+    proba = model.predict_proba(X)[np.arange(300), y - first]
+    told = model.test(X, y)
+    assert told["log_loss"] == pytest.approx(-np.log(proba).mean())
+    assert told["error"] == pytest.approx(np.mean(model.predict(X) != y))
+
+
+def test_a_model_saved_while_it_learns_can_be_loaded() -> None:
+    model = Model()
+    X = np.random.default_rng(0).standard_normal((60_000, 40))
+    thread = threading.Thread(target=model.learn, args=(X, np.sign(X[:, 0])))
+    thread.start()
+    while thread.is_alive():
+        Model.from_bytes(model.to_bytes())
+    thread.join()
+    assert model.learner.rows_seen == 60_000
+
+
+def test_classes_that_mean_different_things_are_not_merged() -> None:
+    def trained(target: Classes, labels: Any) -> Model:
+        model = Model(OneVsAll(SketchedNewton, 3, {}), target=target)
+        model.learn(np.eye(3), labels)
+        return model
+
+    named = trained(Classes(names=["a", "b", "c"]), ["a", "b", "c"])
+    zero, one, unknown = (trained(Classes(3), labels) for labels in ([0, 1, 2], [1, 2, 3], [1, 2, 1]))
+    for mine, theirs in (
+        (named, trained(Classes(names=["c", "a", "b"]), ["a", "b", "c"])),
+        (zero, one),
+        (zero, named),
+    ):
+        with pytest.raises(ValueError, match="cannot merge"):
+            mine.merge(theirs)
+    assert unknown.merge(zero).classes == [0, 1, 2]
+    fresh = Model(OneVsAll(SketchedNewton, 3, {})).merge(trained(Classes(3), [1, 2, 1]))
+    assert fresh.target is not unknown.target
+    categories = Model(columns=Columns(categorical=("zip",)), learner=SketchedNewton())
+    numbers = Model(SketchedNewton())
+    for model in (categories, numbers):
+        model.learn([{"zip": 1.0, "y": 1.0}])
+    with pytest.raises(ValueError, match="in different ways"):
+        numbers.merge(categories)
+
+
+@pytest.mark.parametrize(
+    ("learner", "target", "message"),
+    [
+        (lambda: OneVsAll(SketchedNewton, 3, {}), Signs(1.0), "do not go with OneVsAll"),
+        (NewtonBank, Classes(3), "labels as 3 classes do not go with NewtonBank"),
+        (lambda: SketchedNewton(loss="poisson"), Signs(1.0), "the poisson loss needs labels >= 0"),
+        (lambda: "squared", None, "must be a learner"),
+    ],
+)
+def test_a_target_must_go_with_its_learner(learner: Any, target: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Model(learner(), target=target)
+
+
+def test_a_learner_that_cannot_be_loaded_is_not_saved(tmp_path: Path) -> None:
+    class Mine(SketchedNewton):
+        pass
+
+    with pytest.raises(ValueError, match="unknown class 'Mine'"):
+        Model(Mine()).save(tmp_path / "m.skn")
+    assert not (tmp_path / "m.skn").exists()
+
+
+def test_predicting_and_testing_leave_no_trace() -> None:
+    model = Model(exact_names=True)
+    model.learn([{"p": 1.0, "y": 1.0}])
+    before = model.to_bytes()
+    model.predict([{f"n{i}": 1.0 for i in range(1000)}])
+    model.test([{"q": 1.0, "y": 1.0}])
+    assert model.to_bytes() == before
+    assert model.predict({"p": 1.0, "q": 5.0}).tolist() == model.predict({"p": 1.0}).tolist()
+    model.learn([{"r": 1.0, "y": 1.0}])
+    assert (
+        model.predict({"q": 9.0}).tolist() == model.predict({}).tolist()
+    )  # not taken for r, which has q's number now
+
+
+def test_what_is_refused_does_not_decide_how_classes_are_counted() -> None:
+    model = Model(OneVsAll(SketchedNewton, 3, {}))
+    with pytest.raises(ValueError, match="label 99"):
+        model.learn(np.eye(3), [0, 1, 99])
+    model.test(np.eye(3), [0, 1, 2])
+    model.learn(np.eye(3), [1, 2, 3])
+    assert model.classes == [1, 2, 3]
+
+
+def test_text_is_checked_before_it_is_learned() -> None:
+    model = Model()
+    with pytest.raises(ValueError, match="record 5001"):
+        model.learn("1 | a\n" * 5000 + "x | b")
+    assert model.learner.rows_seen == 0
+
+
+def test_learning_ends_the_run_of_a_checkpoint() -> None:
+    model, other = Model(SketchedNewton()), Model(SketchedNewton())
+    for each in (model, other):
+        each.learn("1 | a")
+    model.run = {"row": 600, "pass": 0}
+    assert Model.from_bytes(model.to_bytes()).run == model.run
+    model.merge(other)
+    assert model.run is None
+    model.run = {"row": 600, "pass": 0}
+    model.learn("1 | a")
+    assert model.run is None
+
+
+def test_labels_of_any_kind_are_told_by_their_row() -> None:
+    model = Model(target=Signs(names=["ham", "spam"]))
+    rows = [{"x": 1.0}, {"x": 2.0}]
+    for labels in (["ham", "eggs"], iter(["ham", "eggs"]), pd.Series(["ham", "eggs"], index=[7, 9])):
+        with pytest.raises(ValueError, match="row 2 has the label 'eggs'"):
+            model.learn(rows, labels)
+    model.learn(rows[0], "ham")
+    with pytest.raises(ValueError, match="labels are text: give the model classes"):
+        Model().learn(rows, ["x", "y"])
+    with pytest.raises(ValueError, match="no records to test"):
+        Model().test([])
+
+
+def test_names_of_classes_are_printed_whole(tmp_path: Path) -> None:
+    names = [1234567890, 1234567891, 5]
+    model = Model(OneVsAll(SketchedNewton, 3, {}), target=Classes(names=names))
+    for _ in range(5):
+        model.learn(np.eye(3), names)
+    model.save(tmp_path / "m.skn")
+    (tmp_path / "d.svm").write_text("0 0:1\n0 1:1\n0 2:1\n")
+    assert printed(tmp_path, tmp_path / "m.skn", tmp_path / "d.svm") == [str(name) for name in names]

@@ -294,4 +294,9 @@ def test_a_model_of_classes_in_river() -> None:
         classifier.learn_one({"x": 1.0}, "maybe")
     with pytest.raises(ValueError, match="use ModelClassifier"):
         ModelRegressor(classifier.model)
-    assert classifier.clone().model.learner.rows_seen == classifier.model.learner.rows_seen
+    assert classifier.clone().model.learner.rows_seen == 0
+    assert classifier.clone(include_attributes=True).model.learner.rows_seen == 60
+    with pytest.raises(ValueError, match="the record has 'label', which the model takes for the label"):
+        classifier.predict_one({"label": 1.0})
+    mixed = ModelClassifier(sketchnewton.Model(target=Signs(names=["a", 1])))
+    assert mixed.predict_one({"x": 1.0}) == 1

@@ -40,6 +40,12 @@ class Columns(NamedTuple):
         """These columns, with the types that a reader found: ``reader.types``."""
         return self._replace(types=tuple(sorted(types.items())))
 
+    def agree(self, other: Columns) -> bool:
+        """Do both make the same features of the same columns?"""
+        mine, theirs = dict(self.types), dict(other.types)
+        same = all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
+        return same and (self.drop, self.categorical) == (other.drop, other.categorical)
+
     def to_dict(self) -> Header:
         """What differs from the defaults, as JSON has it."""
         defaults = self._field_defaults

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 from sketchnewton.core.archive import ModelFileError
@@ -69,12 +70,16 @@ class Model(Persistent):
             from sketchnewton.learners import NewtonBank
 
             learner = NewtonBank()
+        if not isinstance(learner, Learner):
+            raise ValueError(f"learner={learner!r} is invalid: must be a learner, such as NewtonBank()")
         self.learner = learner
         self.target = target_of(learner) if target is None else target
+        self.target.check(learner)
         self.features = Features() if features is None else features
         self.columns = Columns() if columns is None else columns
         self.names = Names(exact=True) if exact_names else None
         self.run = None
+        self._reading: tuple[int, Names | None] | None = None
 
     # -- for users
 
@@ -84,10 +89,17 @@ class Model(Persistent):
         Labels and weights are those of the records (columns `label` and `_weight`, or what `columns` names) unless
         they are given. Records in memory are checked before anything is learned; those of files batch by batch.
         """
-        batches = self._labelled(records, labels, weights)
-        if not isinstance(records, str | os.PathLike):
-            batches = iter(list(batches))
-        return self.answer(self._joined([np.asarray(self.learner.learn_batch(batch)) for batch in batches]))
+        target = self.target.copy()  # which is told how classes are counted, even by rows that are refused
+        from sketchnewton.streams.records import names_files
+
+        batches: Iterable[Batch] = self._labelled(records, labels, weights, target)
+        if not names_files(records):
+            batches = list(batches)
+        learned = []
+        for batch in batches:
+            self.target, self.run = target, None
+            learned.append(np.asarray(self.learner.learn_batch(batch)))
+        return self.answer(self._joined(learned))
 
     def predict(self, records: object) -> NDArray[Any]:
         """The prediction for each record: a number, or the label of the most probable class."""
@@ -101,7 +113,7 @@ class Model(Persistent):
         """The learner's scores: one per record, or one per record and class."""
         # What mattered to training only need not be there.
         columns = self.columns._replace(optional=self.columns.named)
-        batches = fit(self._read(records, columns=columns), None, _raise)
+        batches = fit(self._read(records, columns=columns, names=self._names_for_reading()), None, _raise)
         return self._joined([self.scores(batch) for batch in batches])
 
     def test(
@@ -112,14 +124,17 @@ class Model(Persistent):
 
         score = self.new_score()
         scores, wanted, importance = [], [], []
-        for batch in self._labelled(records, labels, weights):
+        names = self._names_for_reading()
+        for batch in self._labelled(records, labels, weights, self.target.copy(), names):
             scores.append(self.scores(batch))
             wanted.append(batch.labels)
             importance.append(np.ones(len(batch)) if batch.weights is None else batch.weights)
             score.update(scores[-1], batch.labels, batch.weights)
+        if not scores:
+            raise ValueError("no records to test")
         predictions = self._joined(scores)
         kind = self._kind(score.error_rate is not None)
-        known = None if kind == "numbers" else self.probabilities(predictions)
+        known = None if kind == "numbers" else self.learner.probabilities(predictions)
         if kind == "numbers":
             predictions = self.learner.loss.link(predictions)
         answers = Answers(predictions, np.concatenate(wanted), np.concatenate(importance), kind, known)
@@ -134,13 +149,16 @@ class Model(Persistent):
             raise ValueError(f"cannot merge a {type(other).__name__} into a Model")
         if other.learner.rows_seen == 0:
             return self
-        fresh = self.learner.rows_seen == 0
-        if not fresh:
+        if self.learner.rows_seen == 0:
+            self.learner.merge(other.learner)
+            self.target, self.features, self.columns = other.target.copy(), other.features, other.columns
+            self.names = _copied(other.names)
+        else:
+            target = self.target.merged(other.target)
             self._check_same_records(other)
-        self.learner.merge(other.learner)
-        if fresh:
-            self.target, self.features, self.columns = other.target, other.features, other.columns
-            self.names = other.names
+            self.learner.merge(other.learner)
+            self.target = target
+        self.run = None
         return self
 
     @property
@@ -218,8 +236,6 @@ class Model(Persistent):
         if not isinstance(learner, Learner):
             raise ValueError(f"a {type(learner).__name__} is no learner")
         target = Target.from_dict(header["target"])
-        if target.outputs != learner.classes:
-            raise ValueError("its target does not go with its learner")
         if not isinstance(header["exact_names"], bool):
             raise ValueError("exact_names must be true or false")
         return cls(
@@ -246,16 +262,47 @@ class Model(Persistent):
     def _restore(self, arrays: Arrays) -> None:
         raise AssertionError("a model is rebuilt with its parts")
 
+    def _exclusive(self) -> AbstractContextManager[object]:
+        return self.learner._exclusive()
+
+    def _savable(self) -> tuple[Header, Buffers]:
+        """Refuse what no loader would take: it must not replace a file that is good."""
+        class_named(type(self.learner).__name__)
+        return super()._savable()
+
     # -- records
 
-    def _labelled(self, records: Any, labels: Any, weights: ArrayLike | None) -> Iterator[Batch]:
+    def _labelled(
+        self,
+        records: Any,
+        labels: Any,
+        weights: ArrayLike | None,
+        target: Target,
+        names: Names | None = None,
+    ) -> Iterator[Batch]:
         """The records with targets for labels; a row that cannot be learned raises ValueError."""
-        if labels is None or self.target.names is None:
-            return fit(self._read(records, labels, weights), self.target, _raise)
-        coded = self.target.code(labels)
+        given = _listed(labels)
+        if target.names is None:
+            if isinstance(given, list) and any(isinstance(label, str | bytes) for label in given):
+                raise ValueError("labels are text: give the model classes, such as target=Signs(names=[…])")
+            return fit(self._read(records, given, weights, names=names), target, _raise)
+        if given is None:
+            return fit(self._read(records, None, weights, names=names), target.of_codes, _raise)
+        coded = target.code(given)
         for row in coded.unfit:
-            _raise(row + 1, self.target.complaint(labels[row]))
-        return fit(self._read(records, coded.labels, weights), self.target.of_codes, _raise)
+            _raise(row + 1, target.complaint(given[row]))
+        return fit(self._read(records, coded.labels, weights, names=names), target.of_codes, _raise)
+
+    def _names_for_reading(self) -> Names | None:
+        """Names that may grow without the model's own growing: what is only predicted leaves no trace."""
+        if self.names is None:
+            return None
+        known = len(self.names)
+        of, names = self._reading or (-1, None)
+        if names is None or of != known or len(names) > 2 * known + 10_000:
+            names = _copied(self.names)
+            self._reading = (known, names)
+        return names
 
     def _read(
         self,
@@ -263,6 +310,7 @@ class Model(Persistent):
         labels: Any = None,
         weights: ArrayLike | None = None,
         columns: Columns | None = None,
+        names: Names | None = None,
     ) -> Iterator[Batch]:
         """The records as batches. What their columns turn out to be is remembered, unless others are given."""
         from sketchnewton.streams.records import read_records
@@ -272,7 +320,7 @@ class Model(Persistent):
             records,
             columns=columns or self.columns,
             features=self.features,
-            names=self.names,
+            names=self.names if names is None else names,
             types=types,
             labels=labels,
             weights=weights,
@@ -292,10 +340,7 @@ class Model(Persistent):
         return "signs" if signs else "numbers"
 
     def _check_same_records(self, other: Model) -> None:
-        mine, theirs = self.target.description, other.target.description
-        if mine != theirs:
-            raise ValueError(f"cannot merge {theirs} into {mine}")
-        if other.features != self.features:
+        if other.features != self.features or not self.columns.agree(other.columns):
             raise ValueError("cannot merge models that make features in different ways")
         if (self.names is None) != (other.names is None):
             raise ValueError("cannot merge exact names and hashed ones")
@@ -311,6 +356,21 @@ def open_model(path: Path) -> Model:
     if isinstance(found, Learner):
         return Model(found)
     raise ModelFileError(f"{os.fspath(path)}: holds a {type(found).__name__}, not a model")
+
+
+def _copied(names: Names | None) -> Names | None:
+    return None if names is None else Names.from_state(names.state(), names.exact)
+
+
+def _listed(labels: Any) -> Any:
+    """Labels as they may be asked for by position: a list of anything but arrays of numbers, which stay."""
+    if labels is None or (isinstance(labels, np.ndarray) and labels.dtype.kind in "fiub"):
+        return labels
+    if isinstance(labels, str | bytes):
+        return [labels]
+    if hasattr(labels, "tolist"):
+        return labels.tolist()
+    return list(labels) if isinstance(labels, Iterable) else [labels]
 
 
 def _raise(row: int, why: str) -> None:

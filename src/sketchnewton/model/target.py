@@ -96,6 +96,29 @@ class Target(ABC):
             raise ValueError("the target is a number and has no classes")
         return _as_array(self.names)[np.asarray(classes, np.intp)]
 
+    def copy(self) -> Target:
+        """One that may learn how classes are counted without this one's learning it."""
+        return self
+
+    def merged(self, other: Target) -> Target:
+        """The target of two models in one; ValueError if labels mean different things to them."""
+        if (self.kind, self.names, self.positive, self.outputs) != (
+            other.kind,
+            other.names,
+            other.positive,
+            other.outputs,
+        ):
+            raise ValueError(f"cannot merge {other.description} into {self.description}")
+        return self
+
+    def check(self, learner: Learner) -> None:
+        """Refuse a learner that this is no target for."""
+        if self.outputs != learner.classes:
+            raise ValueError(
+                f"{self.description} do not go with {learner.title}, which predicts {learner.outputs} number"
+                f"{'' if learner.outputs == 1 else 's'} per row"
+            )
+
     # -- scores: one per row, or one per row and class
 
     outputs: int | None = None
@@ -219,6 +242,15 @@ class Signs(Target):
             return f"label {self.positive:.12g} as +1, others as -1"
         return f"label {self.names[1]!r} as +1, {self.names[0]!r} as -1"
 
+    def check(self, learner: Learner) -> None:
+        """Refuse a learner whose loss takes no label −1."""
+        super().check(learner)
+        if not learner.loss.takes(-1.0):
+            raise ValueError(
+                f"two classes need a loss of labels -1 and +1, but the {learner.loss.name} loss needs "
+                f"{learner.loss.label_rule}"
+            )
+
     @property
     def of_codes(self) -> Target:
         """The target for labels that are −1 and +1 already."""
@@ -288,6 +320,20 @@ class Classes(Target):
     def ordered(self, columns: Floats) -> Floats:
         """Columns of the learner's classes in the order of `classes`: counted from 1, class 0 is the last."""
         return columns if self.names is not None or self.zero else np.roll(columns, -1, axis=1)
+
+    def copy(self) -> Target:
+        """One that may learn how classes are counted without this one's learning it."""
+        return self if self.names is not None else Classes(self.count, self.zero)
+
+    def merged(self, other: Target) -> Target:
+        """The target of two models in one, which counts classes as the one that knows."""
+        super().merged(other)
+        theirs = other.zero if isinstance(other, Classes) else None
+        if self.zero is None or theirs is None:
+            return self.copy() if theirs is None else other.copy()
+        if self.zero != theirs:
+            raise ValueError("cannot merge classes counted from 0 and from 1")
+        return self
 
     @property
     def of_codes(self) -> Target:

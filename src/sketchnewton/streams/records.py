@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from sketchnewton.streams.reader import BatchReader
 
-__all__ = ["read_records"]
+__all__ = ["names_files", "read_records"]
 
 ROWS = 4096
 """Records of a batch, at most."""
@@ -133,6 +133,13 @@ def _only(items: Iterator[Any], kind: Any, expected: str) -> Iterator[Any]:
 
 def _is_text(text: str) -> bool:
     return "|" in text or "\n" in text
+
+
+def names_files(records: object) -> bool:
+    """Are these records the names of files, which may be larger than memory?"""
+    if isinstance(records, list | tuple):
+        return bool(records) and all(names_files(record) for record in records)
+    return isinstance(records, os.PathLike) or (isinstance(records, str) and not _is_text(records))
 
 
 def _path_batches(paths: list[str | os.PathLike[str]], options: ReadOptions) -> Iterator[Batch]:

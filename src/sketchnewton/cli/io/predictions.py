@@ -24,6 +24,7 @@ class PredictionFormat:
     def __init__(self, model: Model, *, link: bool = False, raw: bool = False) -> None:
         if link and raw:
             raise usage_error("--link and --raw cannot be combined")
+        self._named = not (link or raw) and model.target.names is not None
         self._shown = model.linked if link else model.ordered if raw else model.answer
 
     def write(self, file: TextIO, scores: Floats, batch: Batch) -> None:
@@ -32,12 +33,17 @@ class PredictionFormat:
         if shown.ndim == 1 and batch.tags is None and shown.dtype.kind == "f":
             write_numbers(file, shown)
             return
-        lines = [" ".join(map(_cell, row)) for row in shown.reshape(len(shown), -1).tolist()]
+        cell = _name if self._named else _cell
+        lines = [" ".join(map(cell, row)) for row in shown.reshape(len(shown), -1).tolist()]
         if batch.tags is not None:
             tags = [_in_line(tag) for tag in batch.tags]
             lines = [f"{line} {tag}" if tag else line for line, tag in zip(lines, tags, strict=True)]
         file.writelines(f"{line}\n" for line in lines)
         file.flush()
+
+
+def _name(value: object) -> str:
+    return printable(str(value))  # in one line, all of it
 
 
 def _cell(value: object) -> str:
