@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -37,6 +38,8 @@ def run() -> NoReturn:
         code = main()
     except SystemExit:  # after --help and --version
         code = 0
+    for number in (signal.SIGINT, signal.SIGTERM):  # all is done: what comes now must not make it a failure
+        signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(OSError):  # `main` has reported what could not be written
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

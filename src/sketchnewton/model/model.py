@@ -22,7 +22,7 @@ from sketchnewton.model.target import Target, target_of
 
 __all__ = ["Model", "open_model"]
 
-_LEARNER, _NAMES = "learner/", "names/"  # before the names of arrays in a model file
+_LEARNER, _NAMES, _BEST = "learner/", "names/", "best/"  # before the names of arrays in a model file
 
 
 class Model(Persistent):
@@ -54,7 +54,9 @@ class Model(Persistent):
     names: Names | None
     """The names of features, where the model keeps them."""
     run: Header | None
-    """Of a checkpoint: how far the run of `skn train` that saved it had come."""
+    """Of an unfinished run of `skn train`: how far it had come."""
+    best: Learner | None
+    """Of an unfinished run: the learner after the best pass so far, where the best is to be kept."""
 
     def __init__(
         self,
@@ -79,6 +81,7 @@ class Model(Persistent):
         self.columns = Columns() if columns is None else columns
         self.names = Names(exact=True) if exact_names else None
         self.run = None
+        self.best = None
         self._reading: tuple[int, Names | None] | None = None
 
     # -- for users
@@ -97,7 +100,7 @@ class Model(Persistent):
             batches = list(batches)
         learned = []
         for batch in batches:
-            self.target, self.run = target, None
+            self.target, self.run, self.best = target, None, None
             learned.append(np.asarray(self.learner.learn_batch(batch)))
         return self.answer(self._joined(learned))
 
@@ -158,7 +161,7 @@ class Model(Persistent):
             self._check_same_records(other)
             self.learner.merge(other.learner)
             self.target = target
-        self.run = None
+        self.run = self.best = None
         return self
 
     @property
@@ -220,9 +223,15 @@ class Model(Persistent):
             "columns": self.columns.to_dict(),
             "exact_names": self.names is not None,
             "run": self.run,
+            "best": None,
         }
-        names = {} if self.names is None else self.names.state()
-        return header, {**prefixed(_LEARNER, arrays), **prefixed(_NAMES, names)}
+        held = {**prefixed(_LEARNER, arrays)}
+        if self.names is not None:
+            held.update(prefixed(_NAMES, self.names.state()))
+        if self.best is not None:
+            header["best"], arrays = self.best.to_archive()
+            held.update(prefixed(_BEST, arrays))
+        return header, held
 
     @classmethod
     def like(cls, header: Mapping[str, Any]) -> Self:
@@ -248,12 +257,15 @@ class Model(Persistent):
 
     @classmethod
     def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
-        inner = header["learner"]
+        inner, best = header["learner"], header["best"]
         learner = class_named(inner["class"])._rebuilt(inner, without_prefix(_LEARNER, arrays))
         model = cls._around(learner, header)
         if model.names is not None:
             model.names = Names.from_state(without_prefix(_NAMES, arrays), exact=True)
         model.run = _checked_run(header["run"])
+        if best is not None:
+            kept = class_named(best["class"])._rebuilt(best, without_prefix(_BEST, arrays))
+            model.best = _checked_best(kept, model.learner, model.run)
         return model
 
     def _all_arrays(self) -> Buffers:
@@ -383,3 +395,9 @@ def _checked_run(run: object) -> Header | None:
     if not isinstance(run, dict) or not all(isinstance(run.get(name), int) for name in ("row", "pass")):
         raise ValueError("its note on the run is damaged")
     return run
+
+
+def _checked_best(best: Persistent, learner: Learner, run: Header | None) -> Learner:
+    if not isinstance(best, type(learner)) or run is None or not isinstance(run.get("best"), int):
+        raise ValueError("its note on the best pass is damaged")
+    return best

@@ -27,7 +27,7 @@ examples:
   skn train prices.csv --label price --clip 500         regression with labels up to 500
 
 The progressive loss scores each prediction before its row is learned: an honest estimate from one pass.
-Ctrl-C ends the run cleanly and saves the model learned so far.
+Ctrl-C saves the model learned so far; the same command with --resume MODEL finishes the run, bit for bit.
 """
 
 
@@ -39,8 +39,8 @@ def add_options(parser: Parser) -> None:
     files.add_argument(
         "--resume",
         metavar="MODEL",
-        help="Continue from MODEL. If it is a checkpoint of an interrupted run over the same DATA, finish that "
-        "run.",
+        help="Continue from MODEL. If the run that saved it over the same DATA was interrupted, finish that run; "
+        "new DATA just continues.",
     )
     files.add_argument(
         "--checkpoint-every", type=at_least_one, metavar="N", help="Also save the model every N rows."

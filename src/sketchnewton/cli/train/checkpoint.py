@@ -1,8 +1,9 @@
-"""Checkpoints: a run that was killed goes on where it was, and ends with the very model it would have had.
+"""Unfinished runs: `--resume` continues where they stopped, and ends with the model of an undisturbed run.
 
 A checkpoint is the model itself, saved at its own place with a note (`run`) on how far the run had come; the
-finished model has no such note. Beside it, while a run with checkpoints lasts, lies a small file `MODEL.run`, so
-that a kill before the first checkpoint, or between the last save and the end, is told from a run that is over.
+finished model has no such note. Ctrl-C leaves one; `--checkpoint-every` leaves one every so many rows.
+Beside it, while a run with checkpoints lasts, lies a small file `MODEL.run`, so that a kill before the first
+checkpoint, or between the last save and the end, is told from a run that is over.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from sketchnewton.cli.io.console import amount
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.files import open_output
 from sketchnewton.core.types import Header
+from sketchnewton.learners import Learner
 from sketchnewton.model import Model, open_model
 
-__all__ = ["Checkpoints", "Run", "forget", "resumed"]
+__all__ = ["Checkpoints", "Run", "forget", "mark", "resumed", "save_unfinished"]
 
 Run = Header
 """What is known of a run: data and options, `pass` and `row` reached, the scores so far."""
@@ -36,20 +38,29 @@ class Checkpoints:
     def __init__(self, path: str, model: Model, run: Run, *, fresh: bool) -> None:
         self._path = path
         self.count = 0
-        # Also on a second start: what lies at `path` now is what a kill before the first checkpoint will leave.
-        start = model.to_archive()[0] if fresh else None
-        text = json.dumps({"run": run, "old": _stamp(path), "fresh": start})
-        with open_output(_place(path)) as file:
-            file.write(text)
+        mark(path, model, run, fresh=fresh)
 
-    def save(self, model: Model, run: Run) -> None:
+    def save(self, model: Model, run: Run, best: Learner | None) -> None:
         """Save the model with a note on how far the run has come."""
-        model.run = run
-        try:
-            model.save(self._path)
-        finally:
-            model.run = None
+        save_unfinished(self._path, model, run, best)
         self.count += 1
+
+
+def mark(path: str, model: Model, run: Run, *, fresh: bool) -> None:
+    """Leave word beside `path` that a run has begun: what lies at `path` itself is older."""
+    start = model.to_archive()[0] if fresh else None
+    text = json.dumps({"run": run, "old": _stamp(path), "fresh": start})
+    with open_output(_place(path)) as file:
+        file.write(text)
+
+
+def save_unfinished(path: str, model: Model, run: Run, best: Learner | None) -> None:
+    """Save the model with a note on how far its run has come, and the learner after its best pass."""
+    model.run, model.best = run, best
+    try:
+        model.save(path)
+    finally:
+        model.run = model.best = None
 
 
 def forget(model: str) -> None:
@@ -73,7 +84,10 @@ def resumed(path: str, files: list[list[Any]] | None) -> tuple[Model, Run | None
     run, model.run = model.run, None
     if run is not None:
         _check_same(path, run, files)
-        return model, run if run["files"] == files and files is not None else None, False
+        if run["files"] == files and files is not None:
+            return model, run, False
+        model.best = None  # other data: the run is not continued
+        return model, None, False
     if marker is not None:  # killed after the last save
         return model, {**marker["run"], "pass": marker["run"]["passes"], "over": True}, False
     return model, None, False

@@ -41,6 +41,8 @@ def report(training: Training) -> None:
         line(f"{scored('test', training.tested)} on {counted(training.tested.rows, 'row')}")
     if args.model is not None:
         line(f"model saved to {args.model}" if training.saved else f"{args.model} was not written")
+        if facts["stopped_by"] is not None and training.resumable:
+            line(f"to finish the run: the same command with --resume {args.model}")
 
 
 def summary(training: Training) -> Header:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -77,6 +78,11 @@ def _check(args: argparse.Namespace) -> None:
             check_writable(path)
 
 
+def _begun(model: str) -> bool:
+    """Is there anything to continue: the model, or the mark of a run that saved none yet?"""
+    return os.path.lexists(model) or os.path.lexists(f"{model}.run")
+
+
 class Training:
     """One run of the command: what was asked for, and what came of it."""
 
@@ -85,6 +91,9 @@ class Training:
         self.console = Console(args.quiet)
         self.stop = GracefulStop()
         self.interrupted: Run | None = None  # the run that is continued
+        if args.resume is not None and args.resume == args.model and not _begun(args.model):
+            self.console.line(f"{args.resume} does not exist yet: starting a new model")
+            args.resume = None
         self.fresh = args.resume is None
         if args.resume is None:
             self.model = new_model(args)
@@ -109,6 +118,7 @@ class Training:
         self.pass_seconds: list[float] = []
         self.best: tuple[Learner, int] | None = None  # the learner after the best pass
         self.saved = False
+        self._noted = False  # as unfinished
         self.tested: ProgressiveScore | None = None
         self._checkpoints: Checkpoints | None = None
         if self.interrupted is not None:
@@ -150,11 +160,6 @@ class Training:
                 f"--passes {self.pass_count} needs a file: {self.data.name} can be read only once "
                 "(or --cache FILE)"
             )
-        if self.every is not None and self.holdout is not None and self.pass_count > 1:
-            raise usage_error(
-                "--checkpoint-every cannot be combined with --holdout and --passes, which keep the best pass in "
-                "memory"
-            )
 
     def _continue(self, run: Run) -> None:
         """Set the scores and counters of an interrupted run."""
@@ -170,6 +175,9 @@ class Training:
                 scores.append(score)
         self.observed.rows = sum(score.rows for score in self.scores)
         self.observed.row = run["row"]
+        if self.model.best is not None:
+            kept, self.model.best = self.model.best, None
+            self.best = kept, max(0, min(run["best"], len(self.holdout_scores) - 1))
 
     @property
     def score(self) -> ProgressiveScore:
@@ -277,7 +285,10 @@ class Training:
     def _checkpoint(self, at: int) -> None:
         if self._checkpoints is not None:
             self.data.remember(self.model)
-            self._checkpoints.save(self.model, self._run_note(at))
+            self._checkpoints.save(self.model, self._run_note(at), self._best_learner())
+
+    def _best_learner(self) -> Learner | None:
+        return None if self.best is None else self.best[0]
 
     def _run_note(self, at: int = 0) -> Header:
         """How far the run has come, for a checkpoint."""
@@ -288,6 +299,7 @@ class Training:
             "holdout": self.holdout,
             "every": self.every,
             "pass": at,
+            "best": None if self.best is None else self.best[1],
             "row": self.observed.row,
             "scores": [score.state for score in self.scores],
             "held": [score.state for score in self.holdout_scores],
@@ -316,12 +328,14 @@ class Training:
         """Write the model, unless nothing was learned: an older model at that place is worth more."""
         over = self.interrupted is not None and self.interrupted.get("over", False)
         if self.args.model is not None and (self.observed.rows or over):
-            if self._checkpoints is not None and self.stop.signal is not None:
-                self._checkpoint(max(0, len(self.scores) - 1))
+            if self.stop.signal is not None:
+                self._save_unfinished()
             else:
                 self.data.remember(self.model)
                 self.model.save(self.args.model)
             self.saved = True
+        elif self.stop.signal is not None:
+            self._mark_unbegun()
         if self.args.readable is not None and self.observed.rows:
             from sketchnewton.cli.train.readable import write_readable
 
@@ -344,12 +358,40 @@ class Training:
         if self.stop.signal is None:
             self.tested = score
 
+    @property
+    def resumable(self) -> bool:
+        """Whether `--resume` finishes this run: what a pipe has given is gone."""
+        return self.args.model is not None and self.data.identity() is not None
+
+    def _save_unfinished(self) -> None:
+        """The model with a note on how far it has come, so that `--resume` learns no row twice."""
+        from sketchnewton.cli.train.checkpoint import save_unfinished
+
+        self.data.remember(self.model)
+        if self.resumable:
+            note = self._run_note(max(0, len(self.scores) - 1))
+            save_unfinished(self.args.model, self.model, note, self._best_learner())
+            self._noted = True
+        else:
+            self.model.save(self.args.model)
+
+    def _mark_unbegun(self) -> None:
+        """Stopped before the first row: `--resume` must not take an older model for this run's."""
+        if self.resumable and self._checkpoints is None:
+            from sketchnewton.cli.train.checkpoint import mark
+
+            mark(self.args.model, self.model, self._run_note(), fresh=self.fresh)
+
     def close(self) -> None:
         """The run is over, and with it the need to tell it from one that is not."""
-        if self.saved and self.stop.signal is None:
+        if not self.saved:
+            return
+        if self.stop.signal is None or self._noted:
             from sketchnewton.cli.train.checkpoint import forget
 
             forget(self.args.model)
+        else:  # the signal came after the model was saved: the test is still to be done
+            self._save_unfinished()
 
     def _failed(self, error: Exception) -> CommandError:
         """The error, and what it means for the work done."""
