@@ -9,6 +9,8 @@ import numpy as np
 from mpmath import mp, mpf
 from numpy.typing import NDArray
 
+from .eigen import eigen, installed
+
 Number: TypeAlias = mpf
 Vector: TypeAlias = list[mpf]
 Matrix: TypeAlias = list[list[mpf]]
@@ -153,9 +155,9 @@ def symmetric_eigen(A: Matrix) -> tuple[Vector, Matrix]:
     """Eigenvalues, largest first, and eigenvectors as rows."""
     if not A:
         return [], []
-    values, vectors = mp.eigsy(mp.matrix(A))
+    values, vectors = eigen(A, installed())
     order = sorted(range(len(A)), key=lambda k: values[k], reverse=True)
-    return [values[k] for k in order], [[vectors[i, k] for i in range(len(A))] for k in order]
+    return [values[k] for k in order], [vectors[k] for k in order]
 
 
 def row_eigen(rows: Matrix, size: int) -> tuple[Vector, Matrix]:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from .linalg import minus, shifted, symmetric_eigen
+from .eigen import eigen, installed
+from .linalg import dot, gram, minus, shifted, symmetric_eigen, times, vector
 from .losses import LOSSES, absolute, hinge, named
 from .newton import (
     Run,
@@ -186,3 +187,19 @@ def test_slopes_at_kinks_are_chosen() -> None:
         assert absolute().slope(near, mpf(1)) == 1
         assert hinge().slope(mpf(-1), mpf(-1)) == 0
         assert hinge(kink=1.0).slope(mpf(-1), mpf(-1)) == 1
+
+
+@pytest.mark.parametrize(("size", "rank"), [(1, 1), (2, 1), (3, 3), (7, 3), (12, 12)])
+def test_eigenvectors(size: int, rank: int) -> None:
+    """By both kinds of numbers, to all digits, with scales of 16 decades and with eigenvalues of zero."""
+    r = np.random.default_rng(size)
+    with mp.workdps(100):
+        rows = r.standard_normal((size, rank)) * 10.0 ** r.uniform(-8, 8, (size, 1))
+        A = gram([vector(row) for row in rows])
+        for numbers in {installed(), None}:
+            values, vectors = eigen(A, numbers)
+            tolerance = max(values) * mpf(10) ** -97
+            for value, v in zip(values, vectors, strict=True):
+                assert all(abs(a - value * b) < tolerance for a, b in zip(times(A, v), v, strict=True))
+            for i, v in enumerate(vectors):
+                assert all(abs(dot(v, u) - (i == j)) < mpf(10) ** -97 for j, u in enumerate(vectors))
