@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sklearn.metrics as reference
 
-from sketchnewton.evaluation.metrics import METRICS, Answers, calibration, measure
+from sketchnewton.evaluation.metrics import METRICS, Answers, calibration, confusion, measure
 
 ROWS, CLASSES = 400, 4
 
@@ -133,3 +133,18 @@ def test_calibration_has_no_empty_bins_and_puts_certainty_in_the_last():
 def test_calibration_is_of_signs_alone(kind):
     assert calibration(answers(kind, 0)) == []
     assert calibration(answers("signs", 0)._replace(probabilities=None)) == []
+
+
+@pytest.mark.parametrize("kind", ["signs", "classes"])
+def test_confusion_is_that_of_scikit_learn(kind):
+    given = answers(kind, 1)
+    expected = reference.confusion_matrix(given.labels, decided(given), sample_weight=given.weights)
+    np.testing.assert_allclose(confusion(given), expected, rtol=1e-12)
+    assert confusion(answers("numbers", 0)) is None
+
+
+def test_answers_of_some_rows():
+    given = answers("signs", 2)
+    rows = np.flatnonzero(np.arange(ROWS) % 3 == 0)
+    kept = Answers(*(part if isinstance(part, str) else part[rows] for part in given))
+    assert measure(given.of(rows)) == measure(kept)

@@ -11,11 +11,11 @@ To add one: write a function, and add its line to `METRICS`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sketchnewton.core.types import Floats, np
+from sketchnewton.core.types import Floats, NDArray, np
 
-__all__ = ["METRICS", "Answers", "calibration", "measure"]
+__all__ = ["METRICS", "Answers", "calibration", "confusion", "measure"]
 
 _LEAST = 1e-15  # probability, so that one wrong row that was thought impossible leaves the log loss finite
 
@@ -32,6 +32,11 @@ class Answers(NamedTuple):
     weights: Floats
     kind: str
     probabilities: Floats | None = None
+
+    def of(self, rows: NDArray[Any]) -> Answers:
+        """Those of some rows: a mask, or their numbers."""
+        known = None if self.probabilities is None else self.probabilities[rows]
+        return Answers(self.predictions[rows], self.labels[rows], self.weights[rows], self.kind, known)
 
 
 def error(answers: Answers) -> float:
@@ -124,6 +129,19 @@ def calibration(answers: Answers, bins: int = 10) -> list[tuple[float, float, fl
         (float(said[k] / weight[k]), float(seen[k] / weight[k]), float(weight[k]))
         for k in np.flatnonzero(weight)
     ]
+
+
+def confusion(answers: Answers) -> Floats | None:
+    """The weight of rows by their class (row) and the class they were given (column); None for numbers."""
+    if answers.kind == "numbers":
+        return None
+    classes: Floats = answers.labels
+    if answers.kind == "signs":
+        size, classes, given = 2, (answers.labels + 1.0) / 2.0, answers.predictions >= 0.0
+    else:
+        size, given = answers.predictions.shape[1], answers.predictions.argmax(axis=1)
+    at = classes.astype(np.intp) * size + given
+    return np.asarray(np.bincount(at, answers.weights, size * size), np.float64).reshape(size, size)
 
 
 def _right(answers: Answers) -> Floats | None:

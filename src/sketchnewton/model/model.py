@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.core.batch import Batch
@@ -19,6 +19,9 @@ from sketchnewton.features.options import Features
 from sketchnewton.learners import Learner
 from sketchnewton.model.fitting import fit
 from sketchnewton.model.target import Target, target_of
+
+if TYPE_CHECKING:
+    from sketchnewton.evaluation.metrics import Answers
 
 __all__ = ["Model", "open_model"]
 
@@ -123,24 +126,10 @@ class Model(Persistent):
         self, records: object, labels: object = None, weights: ArrayLike | None = None
     ) -> dict[str, float]:
         """Mean loss and all metrics that apply to records whose labels are known; nothing is learned."""
-        from sketchnewton.evaluation.metrics import Answers, measure
+        from sketchnewton.evaluation.metrics import measure
 
-        score = self.new_score()
-        scores, wanted, importance = [], [], []
         names = self._names_for_reading()
-        for batch in self._labelled(records, labels, weights, self.target.copy(), names):
-            scores.append(self.scores(batch))
-            wanted.append(batch.labels)
-            importance.append(np.ones(len(batch)) if batch.weights is None else batch.weights)
-            score.update(scores[-1], batch.labels, batch.weights)
-        if not scores:
-            raise ValueError("no records to test")
-        predictions = self._joined(scores)
-        kind = self._kind(score.error_rate is not None)
-        known = None if kind == "numbers" else self.learner.probabilities(predictions)
-        if kind == "numbers":
-            predictions = self.learner.loss.link(predictions)
-        answers = Answers(predictions, np.concatenate(wanted), np.concatenate(importance), kind, known)
+        score, answers = self.tested(self._labelled(records, labels, weights, self.target.copy(), names))
         return {"rows": score.rows, "loss": score.mean_loss, **measure(answers)}
 
     def merge(self, other: Model) -> Self:
@@ -196,6 +185,26 @@ class Model(Persistent):
     def ordered(self, columns: Floats) -> Floats:
         """Columns of the learner's classes in the order of `classes`; a single one stays."""
         return self.target.ordered(columns)
+
+    def tested(self, batches: Iterable[Batch]) -> tuple[ProgressiveScore, Answers]:
+        """The score of batches whose labels are targets, and all that metrics need; nothing is learned."""
+        from sketchnewton.evaluation.metrics import Answers
+
+        score = self.new_score()
+        scores, wanted, importance = [], [], []
+        for batch in batches:
+            scores.append(self.scores(batch))
+            wanted.append(batch.labels)
+            importance.append(np.ones(len(batch)) if batch.weights is None else batch.weights)
+            score.update(scores[-1], batch.labels, batch.weights)
+        if not scores:
+            raise ValueError("no records to test")
+        predictions = self._joined(scores)
+        kind = self._kind(score.error_rate is not None)
+        known = None if kind == "numbers" else self.learner.probabilities(predictions)
+        if kind == "numbers":
+            predictions = self.learner.loss.link(predictions)
+        return score, Answers(predictions, np.concatenate(wanted), np.concatenate(importance), kind, known)
 
     def new_score(self) -> ProgressiveScore:
         """A score of nothing yet, of the kind that fits the learner."""

@@ -20,6 +20,7 @@ __all__ = ["COMMANDS", "Command", "command"]
 COMMANDS = {
     "train": ("DATA", "learn from a stream, scoring every prediction first"),
     "predict": ("MODEL DATA", "predictions of a trained model, one per line"),
+    "test": ("MODEL DATA", "error, AUC, calibration of a model on labelled rows"),
     "inspect": ("MODEL", "what a model is and what it has learned"),
     "convert": ("DATA OUT", "rows from one format to another"),
     "bench": ("DATA", "learners compared on your data, table and picture"),

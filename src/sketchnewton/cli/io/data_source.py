@@ -106,6 +106,12 @@ class DataSource:
                 f"{' and '.join(sorted(filter(None, formats)))} has no columns"
             )
 
+    @property
+    def without_columns(self) -> bool:
+        """Whether no file has columns, as far as names and first bytes tell."""
+        formats = {self.format or format_of_file(path) for path in self.paths}
+        return WITHOUT_COLUMNS.issuperset(formats)
+
     def reads_like(self, model: Model) -> bool:
         """Whether records become the features that the model knows."""
         return self.features == model.features and self._exact == (model.names is not None)

@@ -13,7 +13,6 @@ __all__ = ["help_page", "parse", "parser_of"]
 
 _HELP = """\
 skn: second-order online learning at first-order cost.
-A row comes in, a prediction goes out, the model learns from the answer.
 
 commands:
 {commands}
