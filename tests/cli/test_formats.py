@@ -303,10 +303,6 @@ def test_dry_run_writes_nothing(data: Path, tmp_path: Path) -> None:
         (["--multiclass", "3", "--positive", "1"], "--positive does not apply to --multiclass"),
         (["--link", "--raw"], "--link and --raw cannot be combined"),
         (["--cache", "c", "--no-cache"], "--cache and --no-cache exclude each other"),
-        (
-            ["--model", "m.skn", "--checkpoint-every", "9", "--holdout", "2", "--passes", "2"],
-            "--checkpoint-every cannot be combined with --holdout and --passes",
-        ),
     ],
 )
 def test_options_that_do_not_apply_are_refused(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from sketchnewton.core.spelling import closest
 from sketchnewton.core.types import Header
 
 LABELS = ("label", "y", "target", "_label")
@@ -79,10 +80,8 @@ class Columns(NamedTuple):
 
 def meant(name: str, names: Iterable[str]) -> str:
     """` (did you mean …?)` for the closest of `names` to one that is not among them, or nothing."""
-    import difflib  # only after a typing error
-
-    found = difflib.get_close_matches(name, list(names), n=1)
-    return f" (did you mean '{found[0]}'?)" if found else ""
+    found = closest(name, names)
+    return "" if found is None else f" (did you mean '{found}'?)"
 
 
 def _among(names: Collection[str], given: str | None, usual: str) -> str | None:

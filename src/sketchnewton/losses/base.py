@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Literal, Self
 from sketchnewton import _native
 from sketchnewton.core.batch import contiguous
 from sketchnewton.core.names import LOSSES
+from sketchnewton.core.spelling import closest
 from sketchnewton.core.types import ArrayLike, Floats, np
 
 __all__ = ["Line", "Loss", "MarginLoss", "ResidualLoss", "get_loss", "inverse_square", "loss_class"]
@@ -301,10 +302,8 @@ def inverse_square(c: float) -> float:
 
 
 def _suggestion(name: str) -> str:
-    import difflib  # only needed for this error
-
-    nearest = difflib.get_close_matches(name.lower(), LOSSES, n=1, cutoff=0.4)
-    return f"did you mean {nearest[0]!r}? " if nearest else ""
+    meant = closest(name, LOSSES)
+    return "" if meant is None else f"did you mean {meant!r}? "
 
 
 def _checked(bound: float | None) -> float:

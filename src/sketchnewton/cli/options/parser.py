@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from sketchnewton.cli.io.console import terminal_width
 from sketchnewton.cli.io.errors import usage_error
+from sketchnewton.core.spelling import closest
 
 __all__ = ["Parser", "add_if_given", "nearest"]
 
@@ -20,10 +21,8 @@ _INVALID_CHOICE = re.compile(
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """`": did you mean …?"` for the closest of `words`, or nothing."""
-    import difflib  # needed only after a typing error
-
-    found = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
-    return f": did you mean {found[0]}?" if found else ""
+    found = closest(word, words)
+    return "" if found is None else f": did you mean {found}?"
 
 
 def add_if_given(group: argparse._ActionsContainer, name: str, **settings: Any) -> None:
