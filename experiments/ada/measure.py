@@ -52,10 +52,20 @@ def _regression_data(rounds: int, d: int) -> tuple[Floats, Floats]:
     return X, X @ (beta / np.linalg.norm(beta))
 
 
+def _curve(losses: Floats) -> tuple[list[float], list[float]]:
+    """The total of the first n losses, for 50 n."""
+    places = np.unique(np.linspace(1, len(losses), 51).astype(int)[1:])
+    return places.astype(float).tolist(), np.cumsum(losses)[places - 1].tolist()
+
+
+def _order(rounds: int, seed: int) -> npt.NDArray[np.intp]:
+    return np.random.default_rng(100 + seed).permutation(rounds)
+
+
 def regression(method: str, tau: int, rounds: int, d: int, seeds: int, grid: list[float]) -> dict[str, Any]:
     """Regret (the best fixed weights lose nothing) with the η and σ of least loss on the first permutation."""
     X, y = _regression_data(rounds, d)
-    orders = [np.random.default_rng(100 + seed).permutation(rounds) for seed in range(seeds)]
+    orders = [_order(rounds, seed) for seed in range(seeds)]
 
     def losses(pair: tuple[float, float], order: npt.NDArray[np.intp]) -> tuple[Floats, float]:
         learner, begun = learner_of(method, tau, *pair, loss="absolute"), time.process_time()
@@ -66,15 +76,42 @@ def regression(method: str, tau: int, rounds: int, d: int, seeds: int, grid: lis
 
     best = min(pairs(method, grid), key=lambda pair: float(losses(pair, orders[0])[0].sum()))
     runs = [losses(best, order) for order in orders]
-    places = np.unique(np.linspace(1, rounds, 51).astype(int)[1:])
-    curve = np.mean([np.cumsum(loss)[places - 1] for loss, _ in runs], axis=0)
     return {
         "regret": float(np.mean([loss.sum() for loss, _ in runs])),
         "spread": float(np.std([loss.sum() for loss, _ in runs])),
-        "curve": (places.astype(float).tolist(), curve.tolist()),
+        "curve": _curve(np.mean([loss for loss, _ in runs], axis=0)),
         "seconds": min(seconds for _, seconds in runs),
         "eta": best[0],
         "sigma": best[1],
+    }
+
+
+def full_regression(rounds: int, d: int, seed: int, grid: list[float]) -> dict[str, Any]:
+    """ADA-FULL on one permutation, with every η and σ of the grid at once: the curves of all, by η and then σ.
+
+    A gradient of the absolute loss is ±x, so Σggᵀ, whose decomposition takes all the time, is the same for all.
+    """
+    X, y = _regression_data(rounds, d)
+    order = _order(rounds, seed)
+    etas, sigmas = np.array(grid)[:, None], np.array(grid)
+    G, W, losses = (
+        np.zeros((d, d)),
+        np.zeros((d, len(grid), len(grid))),
+        np.empty((rounds, len(grid), len(grid))),
+    )
+    begun = time.process_time()
+    with np.errstate(all="ignore"):
+        for t, (x, label) in enumerate(zip(X[order], y[order], strict=True)):
+            gaps = np.tensordot(x, W, 1) - label
+            losses[t] = np.nan_to_num(np.abs(gaps), nan=1e9)
+            G += np.outer(x, x)
+            values, V = np.linalg.eigh(G)
+            roots = np.sqrt(np.maximum(values, 0.0))[:, None]
+            steps = V @ ((V.T @ x)[:, None] / (sigmas + roots))  # H⁻¹x, a column for each σ
+            W -= steps[:, None, :] * (etas * np.sign(gaps))
+    return {
+        "curves": [[_curve(losses[:, i, j]) for j in range(len(grid))] for i in range(len(grid))],
+        "seconds": time.process_time() - begun,
     }
 
 

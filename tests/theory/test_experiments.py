@@ -19,6 +19,7 @@ import sketchnewton
 from tests.theory.experiment_support import BY_NAME, ROOT, TOY, toy
 
 from experiments import catalogue, data, report, runner  # isort: skip
+from experiments.ada import measure, online  # isort: skip
 from sketchnewton.cli.commands import reproduce
 from sketchnewton.cli.main import main
 
@@ -97,6 +98,35 @@ def test_all_without_data(
             assert str(data_folder) in line
             assert f": {line}" in said
             assert html.escape(line) in page
+
+
+def test_one_matrix_serves_all_etas_and_sigmas_of_ada_full() -> None:
+    """Figure 1 at the paper's size runs ADA-FULL on the whole grid at once: to the loss of the learner itself."""
+    X, y = measure._regression_data(120, 15)
+    order, grid = measure._order(120, 1), [0.0001, 0.01, 1.0]
+    curves = measure.full_regression(120, 15, 1, grid)["curves"]
+    for i, eta in enumerate(grid):
+        for j, sigma in enumerate(grid):
+            learner = measure.learner_of("ADA-FULL", 10, eta, sigma, loss="absolute")
+            loss = np.abs(learner.learn(X[order], y[order]) - y[order])
+            assert curves[i][j][1][-1] == pytest.approx(loss.sum(), rel=1e-9)
+            assert curves[i][j][1][9] == pytest.approx(loss[: int(curves[i][j][0][9])].sum(), rel=1e-9)
+
+
+def test_figure_1_of_ada_at_the_papers_size_has_all_methods() -> None:
+    """Planned with all methods; the permutations of ADA-FULL become one line, with the η and σ of the first."""
+    jobs, _ = BY_NAME["ada-figure1"].jobs(Path("nowhere"), False)
+    large = [job for job in jobs if job["rounds"] == 10_000]
+    assert all(job["d"] == 500 for job in large)
+    assert {job.arguments.get("method", "ADA-FULL") for job in large} == set(online.METHODS)
+    small = [replace(job, arguments={**job.arguments, "rounds": 60, "d": 8}) for job in large]
+    small = [replace(job, arguments={**job.arguments, "grid": [0.001, 0.1]}) for job in small]
+    results = [(job, runner.call(job.function, job.arguments)["result"]) for job in small]
+    rows = {row[0]: row for row in online._figure_1(results).tables[0].rows}
+    assert list(rows) == online.METHODS
+    single = measure.regression("ADA-FULL", 10, 60, 8, online.SEEDS, [0.001, 0.1])
+    assert rows["ADA-FULL"][3] == f"{single['regret']:.1f} ± {single['spread']:.1f}"
+    assert rows["ADA-FULL"][6] == f"{single['eta']:g}, {single['sigma']:g}"
 
 
 def test_results_are_kept_and_reported(tmp_path: Path) -> None:
