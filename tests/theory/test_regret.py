@@ -10,7 +10,15 @@ import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from sketchnewton import AdaGrad, FullNewton, InvariantNewton, Learner, OnlineGradient, SketchedNewton
+from sketchnewton import (
+    AdaGrad,
+    FullNewton,
+    InvariantNewton,
+    Learner,
+    OnlineGradient,
+    SketchedAdaGrad,
+    SketchedNewton,
+)
 from sketchnewton.evaluation import best_fixed, regret, regret_bound
 from sketchnewton.losses import LOSSES, get_loss
 from tests.contract.learners import Floats, assert_same_state
@@ -155,6 +163,8 @@ THEOREMS: dict[str, Callable[..., Learner]] = {
     "SON 2": lambda alpha, **options: FullNewton(alpha=alpha, **options),
     "SON 3": lambda alpha, **options: SketchedNewton("fd", 3, alpha=alpha, **options, dtype="float64"),
     "RFD 5": lambda alpha, **options: SketchedNewton("rfd", 3, alpha=alpha, **options, dtype="float64"),
+    "SON Corollary 1": lambda alpha, **options: InvariantNewton(**options),
+    "RFD 6 and 7": lambda alpha, **options: SketchedNewton("rfd", 3, **options, dtype="float64"),
 }
 
 
@@ -168,6 +178,26 @@ def test_regret_is_below_the_bound(theorem: str, problem: dict[str, Any]) -> Non
     for i, (X, y) in enumerate(streams):
         learner = THEOREMS[theorem]((0.1, 1.0, 10.0)[i % 3], **problem)
         assert regret(learner, X, y) <= regret_bound(learner, X, y)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "absolute"])
+@pytest.mark.parametrize("tau", [1, 5, 20])
+def test_regret_of_projected_data_is_below_the_bound(tau: int, loss: str) -> None:
+    """ADA Theorems 1 and 2: sketches that are too small, about right and large, with and without projection."""
+
+    def make(i: int) -> Learner:
+        eta, sigma = ((0.1, 1.0), (1.0, 0.01), (0.02, 10.0))[i % 3]
+        options: dict[str, Any] = {"eta": eta, "sigma": sigma, "clip": (1.0, None)[i % 2], "random_state": i}
+        return SketchedAdaGrad("rp", tau, of="data", loss=loss, **options, dtype="float64")
+
+    streams = sequences(lambda: make(0), signs=loss in ("logistic", "hinge"))[::2]
+    finite = 0
+    for i, (X, y) in enumerate(streams):
+        bound = regret_bound(make(i), X, y, clip=1.0)
+        if bound < 1e100:  # without projection, steps may be too long for the squared loss
+            assert regret(make(i), X, y, clip=1.0) <= bound
+            finite += 1
+    assert finite >= (15 if loss == "squared" else 25)
 
 
 def test_the_bounds_are_what_the_theorems_say() -> None:
@@ -197,8 +227,14 @@ def test_the_bounds_are_what_the_theorems_say() -> None:
     ("learner", "message"),
     [
         (SketchedNewton("oja", 3), "no regret bound is known"),
-        (InvariantNewton(), "no regret bound is known"),
-        (SketchedNewton("rfd", 3), "needs alpha > 0"),
+        (SketchedNewton("rfd", 3, alpha="auto"), "no regret bound is known for rfd with alpha='auto'"),
+        (SketchedNewton("rfd", 0), "where sketch_size or σ \\+ η_t is 0"),
+        (InvariantNewton(clip=None), "clip=None is invalid"),
+        (SketchedAdaGrad("rp", 3), "no regret bound is known"),
+        (SketchedAdaGrad("rp", 3, of="data"), "clip=None is invalid"),
+        (SketchedAdaGrad("rp", 3, of="data", penalty="l2"), "no regret bound is known with penalty='l2'"),
+        (SketchedAdaGrad("rp", 3, of="data", form="dual_averaging"), "with form='dual_averaging'"),
+        (SketchedAdaGrad("rp", 3, of="data", clip=1.0, intercept=True), "with intercept=True"),
         (FullNewton(clip=None), "clip=None is invalid"),
         (FullNewton(clip=0.5), "labels must be within the clip C=0.5"),
         (FullNewton(curvature=3.0), "curvature=3.0 is more than the 0.125"),
