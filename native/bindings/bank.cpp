@@ -49,7 +49,7 @@ MapState<T> maps_view(const State& s, std::int64_t q, std::int64_t width) {
 }
 
 template <class T>
-BankState<T> bank_view(const State& s, bool intercept) {
+BankState<T> bank_view(const State& s, bool intercept, double clip) {
   const std::int64_t n = s.rows("buffer_length"), K = s.rows("experts"), m = s.rows("constant") - K;
   const std::int64_t q = std::max<std::int64_t>(m, 1), room = s.rows("buffer_index");
   const std::int64_t ld = padded4(q), stride = s.columns("table");
@@ -76,20 +76,23 @@ BankState<T> bank_view(const State& s, bool intercept) {
           s.get<double>("buffer_gram", {n, padded4(std::max<std::int64_t>(n, 1))}),
           maps_view<T>(s, q, padded4(K + q)),
           intercept,
+          clip,
           room};
 }
 
 template <class T>
-std::unique_ptr<BankKernel> newton_bank(int loss, double parameter, bool intercept, nb::dict arrays) {
+std::unique_ptr<BankKernel> newton_bank(int loss, double parameter, bool intercept, double clip,
+                                        nb::dict arrays) {
   const State s(arrays);
-  const Aggregate aggregate{make_loss(loss, parameter)};
-  Bank<T> kernel(aggregate, bank_view<T>(s, intercept), table_view<T>(s));
+  require(clip > 0, "clip must be positive");
+  Bank<T> kernel(BankLoss(make_loss(loss, parameter)), bank_view<T>(s, intercept, clip), table_view<T>(s));
   return std::make_unique<BankKernelOf<T>>(s.rows("table"), 1, s.owner(), std::move(kernel));
 }
 
 template <class T>
 void bind_for(nb::module_& m, const std::string& bits) {
-  m.def(("newton_bank" + bits).c_str(), &newton_bank<T>, "loss"_a, "parameter"_a, "intercept"_a, "arrays"_a);
+  m.def(("newton_bank" + bits).c_str(), &newton_bank<T>, "loss"_a, "parameter"_a, "intercept"_a, "clip"_a,
+        "arrays"_a);
 }
 
 }  // namespace

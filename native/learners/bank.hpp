@@ -24,6 +24,7 @@
 #include "core/table.hpp"
 #include "learners/aggregate.hpp"
 #include "learners/bank_labels.hpp"
+#include "learners/bank_loss.hpp"
 #include "learners/bank_sketch.hpp"
 #include "learners/bank_state.hpp"
 
@@ -34,11 +35,12 @@ class Bank {
   using State = BankState<T>;
 
  public:
-  Bank(const Aggregate& aggregate, const BankState<T>& state, const Table<T>& table)
-      : aggregate_(aggregate),
+  Bank(const BankLoss& loss, const BankState<T>& state, const Table<T>& table)
+      : loss_(loss),
+        aggregate_{loss},
         s_(state),
         table_(table),
-        labels_(state, aggregate.logistic()),
+        labels_(state, loss),
         sketch_(state, table),
         K_(state.experts),
         ldm_(padded4(std::max<std::int64_t>(state.m, 1))),
@@ -100,16 +102,17 @@ class Bank {
     if (labels_.none()) labels_.meet(label);
     const auto t = ++s_.counts[State::kRounds];
     const double clock = s_.scalars[State::kClock] += h;
-    const double y = aggregate_.logistic() ? label : labels_.unit(label);
-    if (labels_.half() > 0 && !labels_.wild(label)) {
+    if (labels_.open() && !labels_.wild(label)) {
+      const double y = labels_.learned(label);
       charge(y, h, clock);
-      const double r = aggregate_.slope(played, y);
+      measure(played, y, h);
+      const double r = labels_.reached(played, y) ? 0.0 : loss_.slope(played, y, miss_);
       const std::int64_t rows = sketch_.stands_for(t);
       if (std::abs(r) >= kNoStep && xx_ > 0) improve(row, y, r, h, rows, clock);
     }
-    if (const double shrink = labels_.widen(label); shrink != 1.0) {
+    if (const double shrink = labels_.widen(label, h); shrink != 1.0 && loss_.squared()) {
       sketch_.shrink(shrink);
-      if (aggregate_.squared()) temper(shrink * shrink);
+      Aggregate::temper(shrink * shrink, s_.shares, K_);
     }
     return prediction;
   }
@@ -130,11 +133,12 @@ class Bank {
   }
 
   double score(double p) const {
-    return labels_.none() && !aggregate_.logistic() ? 0.0 : labels_.middle() + labels_.half() * p;
+    return labels_.none() && !loss_.logistic() ? 0.0 : labels_.middle() + labels_.half() * p;
   }
 
   // Reads features: x scaled, c = Ux, the experts' predictions. Returns the one played.
   double look(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
+    labels_.look();
     fetch(table, index, value, n);
     scale(n);
     table.gather(index, x_.data(), n, sums_.data());
@@ -146,8 +150,7 @@ class Bank {
       const Seen& seen = seen_by(k);
       const double score = s_.scalars[State::kOffset] + seen.constant * s_.constant[k] +
                            seen.features * sums_[k] + dot(seen.c.data(), s_.b + k * ldm_, ldm_);
-      p_[k] = aggregate_.logistic() ? std::clamp(score, -Aggregate::kLargestLogit, Aggregate::kLargestLogit)
-                                    : labels_.unit(score);
+      p_[k] = labels_.within(score);
     }
     return aggregate_.mix(p_.data(), s_.shares, K_, up_.data(), down_.data());
   }
@@ -237,17 +240,18 @@ class Bank {
   // -- learning
 
   void charge(double y, double h, double clock) {
-    const double rate = aggregate_.rate(clock, K_);
-    double& old = s_.scalars[State::kRate];
-    if (old > 0 && rate != old) temper(rate / old);
-    old = rate;
-    aggregate_.charge(p_.data(), y, h, rate, 1.0 / (clock + 1.0), s_.shares, K_, up_.data(), down_.data());
+    aggregate_.charge(p_.data(), y, h, 1.0 / (clock + 1.0), s_.shares, K_, up_.data(), down_.data(),
+                      {s_.scalars[State::kRate], s_.scalars[State::kGaps]});
   }
 
-  void temper(double power) {  // v ← v^power
-    double sum = 0;
-    for (std::int64_t k = 0; k < K_; ++k) sum += s_.shares[k] = std::pow(s_.shares[k], power);
-    for (std::int64_t k = 0; k < K_; ++k) s_.shares[k] /= sum;
+  // How far predictions are from labels on average, this one included: the scale of the steps, where the
+  // slope of the loss does not tell it.
+  void measure(double p, double y, double h) {
+    if (loss_.mixable()) return;
+    s_.scalars[State::kMissed] += h * loss_.missed(p, y);
+    s_.scalars[State::kExpected] += h * loss_.expected(p);
+    miss_ = std::max(s_.scalars[State::kMissed] / s_.scalars[State::kExpected],
+                     std::numeric_limits<double>::min());
   }
 
   // Scales, sketch, then every expert's step.
@@ -283,7 +287,8 @@ class Bank {
           direction[j] = c[j] * (g - 1.0 / a);
         }
       }
-      const double step = labels_.half() * aggregate_.travel(p_[k], y, h * expert.multiplier * q) / q;
+      const double way = loss_.travel(p_[k], y, h * expert.multiplier * q, miss_);
+      const double step = labels_.half() * labels_.stopped(p_[k], way) / q;
       axpy(step, direction, s_.b + k * ldm_, ldm_);
       if (s_.intercept) s_.constant[k] += step / a * seen.constant;
       step_[k] = step / a * seen.features;
@@ -333,6 +338,7 @@ class Bank {
     }
   }
 
+  BankLoss loss_;
   Aggregate aggregate_;
   BankState<T> s_;
   Table<T> table_;
@@ -344,6 +350,7 @@ class Bank {
   std::vector<T> x_, count_, mean_, copies_;
   std::vector<std::int64_t> places_;
   std::vector<T*> behind_;
+  double miss_ = 1;              // of the predictions so far
   bool fresh_ = false;           // has the row features that were never seen before?
   double xx_ = 0, seen_xx_ = 0;  // ‖x‖² of the row scaled, and of the features that were seen before
 };

@@ -4,69 +4,149 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
+#include "learners/bank_loss.hpp"
 #include "learners/bank_state.hpp"
 
 namespace skn {
 
+// Experts' predictions p are
+//   squared            in units where labels fill [−1, 1]: scores are middle + half · p
+//   logistic           logits
+//   counts             logarithms; kHigh is the largest count, kTotal the sum of all
+//   straight, Huber    scores as they are
 template <class T>
 class BankLabels {
   using State = BankState<T>;
 
  public:
-  BankLabels(const BankState<T>& state, bool logistic) : s_(state), logistic_(logistic) {}
+  BankLabels(const BankState<T>& state, const BankLoss& loss) : s_(state), loss_(loss) {}
 
-  // Scores are middle + half · p, p in units where labels fill [−1, 1]; logits are what they are.
-  double middle() const { return logistic_ ? 0.0 : 0.5 * low() + 0.5 * high(); }
-  double half() const { return logistic_ ? 1.0 : 0.5 * high() - 0.5 * low(); }
-  double unit(double score) const {
-    return half() > 0 ? (std::clamp(score, low(), high()) - middle()) / half() : 0.0;
+  double middle() const { return loss_.squared() ? 0.5 * low() + 0.5 * high() : 0.0; }
+  double half() const { return loss_.squared() ? 0.5 * high() - 0.5 * low() : 1.0; }
+
+  // Sets the bounds of predictions as they are before the row.
+  void look() {
+    if (loss_.logistic()) {
+      most_ = std::min(BankLoss::kLargestLogit, s_.clip);
+      least_ = -most_;
+    } else if (loss_.poisson()) {
+      const double clock = s_.scalars[State::kClock];
+      const double mean =
+          high() > 0 ? std::max(s_.scalars[State::kTotal] / clock, std::numeric_limits<double>::min()) : 1.0;
+      least_ = std::clamp(std::log(mean / (clock + 1.0)), -s_.clip, s_.clip);
+      most_ = high() > 0 ? std::clamp(std::log(high()), -s_.clip, s_.clip) : least_;
+      least_ = std::min(least_, most_);
+    } else {
+      least_ = low();
+      most_ = high();
+    }
+  }
+
+  // An expert's score as a prediction within the bounds.
+  double within(double score) const {
+    return loss_.squared() ? unit(score) : std::clamp(score, least_, most_);
+  }
+
+  // The label that is learned, on the scale of predictions; of counts and classes as it is.
+  double learned(double label) const {
+    if (loss_.squared()) return unit(label);
+    if (loss_.logistic()) return label;
+    return loss_.poisson() ? std::min(label, high()) : std::clamp(label, low(), high());
+  }
+
+  // A step that would leave the bounds ends there: else weights would grow without an effect.
+  double stopped(double p, double step) const {
+    if (!(s_.clip < INFINITY || loss_.poisson()) || loss_.squared()) return step;
+    return std::clamp(step, std::min(0.0, least_ - p), std::max(0.0, most_ - p));
+  }
+
+  // Is there anything to tell apart?
+  bool open() const {
+    return loss_.logistic() || (loss_.poisson() ? high() > 0 : 0.5 * high() - 0.5 * low() > 0);
+  }
+
+  // Is the distance of prediction and label no more than rounding?
+  bool reached(double p, double y) const {
+    if (loss_.mixable()) return false;
+    const double from = loss_.poisson() ? std::exp(p) : p, range = high() - (loss_.poisson() ? 0.0 : low());
+    return std::abs(from - y) < kReached * (0.5 * range);
   }
 
   bool none() const { return kind() == kNone; }
   bool classes() const { return kind() == kSigns; }
 
   void meet(double label) {  // the first
-    const bool sign = logistic_ || std::abs(label) == 1.0;
+    const bool sign = loss_.logistic() || (!loss_.poisson() && std::abs(label) == 1.0);
+    const double held = bounded(label);
     s_.bank_counts[State::kLabels] = sign ? kSigns : kRange;
-    if (!sign) s_.scalars[State::kOffset] = s_.scalars[State::kLow] = s_.scalars[State::kHigh] = label;
-    s_.scalars[State::kSeenLow] = s_.scalars[State::kSeenHigh] = label;
+    if (!sign && !loss_.poisson())
+      s_.scalars[State::kOffset] = s_.scalars[State::kLow] = s_.scalars[State::kHigh] = held;
+    if (loss_.poisson()) s_.scalars[State::kLow] = s_.scalars[State::kHigh] = 0;
+    s_.scalars[State::kSeenLow] = s_.scalars[State::kSeenHigh] = held;
   }
 
   // Farther from the range than it is wide: taken into the range, up to a point, but not learned.
   bool wild(double label) const {
+    const double held = bounded(label);
     return kind() == kRange && s_.counts[State::kRounds] > kFree &&
-           (label > high() + (high() - low()) || label < low() - (high() - low()));
+           (held > high() + (high() - low()) || held < low() - (high() - low()));
   }
 
   // The range of labels grows after the row that showed it has been learned, as the nearest label within;
   // past the first rows at most twofold, so that one wild label does not take the measure from all others.
   // Returns the old width as a share of the new.
-  double widen(double label) {
-    if (logistic_) return 1.0;
-    s_.scalars[State::kSeenLow] = std::min(s_.scalars[State::kSeenLow], label);
-    s_.scalars[State::kSeenHigh] = std::max(s_.scalars[State::kSeenHigh], label);
+  double widen(double label, double h) {
+    if (loss_.logistic()) return 1.0;
+    if (loss_.poisson()) return widen_counts(label, h);
+    const double held = bounded(label);
+    s_.scalars[State::kSeenLow] = std::min(s_.scalars[State::kSeenLow], held);
+    s_.scalars[State::kSeenHigh] = std::max(s_.scalars[State::kSeenHigh], held);
     const bool signs = classes();
     if (signs && std::abs(label) == 1.0) return 1.0;
-    const double old = half(), room = s_.counts[State::kRounds] > kFree && old > 0 ? 2 * old : INFINITY;
-    const double least = signs ? s_.scalars[State::kSeenLow] : std::min(low(), label);
-    const double most = signs ? s_.scalars[State::kSeenHigh] : std::max(high(), label);
+    const double old = 0.5 * high() - 0.5 * low();
+    const double room = s_.counts[State::kRounds] > kFree && old > 0 ? 2 * old : INFINITY;
+    const double least = signs ? s_.scalars[State::kSeenLow] : std::min(low(), held);
+    const double most = signs ? s_.scalars[State::kSeenHigh] : std::max(high(), held);
     s_.bank_counts[State::kLabels] = kRange;
     s_.scalars[State::kLow] = std::max(low() - room, least);
     s_.scalars[State::kHigh] = std::min(high() + room, most);
-    return old > 0 ? old / half() : 1.0;
+    return old > 0 ? old / (0.5 * high() - 0.5 * low()) : 1.0;
   }
 
  private:
   enum { kNone, kSigns, kRange };           // none so far, only −1 and +1, anything
   static constexpr std::int64_t kFree = 8;  // rows in which the range of labels grows at will
+  static constexpr double kReached = 1e-9;
 
   double low() const { return s_.scalars[State::kLow]; }
   double high() const { return s_.scalars[State::kHigh]; }
   std::int64_t kind() const { return s_.bank_counts[State::kLabels]; }
 
+  double unit(double score) const {
+    return half() > 0 ? (std::clamp(score, low(), high()) - middle()) / half() : 0.0;
+  }
+
+  // A label beyond `clip` is one at it. Counts are not predictions: clip bounds their logarithm.
+  double bounded(double label) const {
+    return loss_.poisson() ? label : std::clamp(label, -s_.clip, s_.clip);
+  }
+
+  double widen_counts(double label, double h) {
+    const double old = high();
+    if (old == 0 && label > 0) s_.scalars[State::kOffset] = std::log(label);
+    const double room = s_.counts[State::kRounds] > kFree && old > 0 ? 2 * old : INFINITY;
+    s_.scalars[State::kTotal] += h * (old > 0 ? std::min(label, old) : label);
+    s_.scalars[State::kHigh] = std::min(std::max(old, label), room);
+    s_.scalars[State::kSeenLow] = std::min(s_.scalars[State::kSeenLow], label);
+    s_.scalars[State::kSeenHigh] = std::max(s_.scalars[State::kSeenHigh], label);
+    return 1.0;
+  }
+
   BankState<T> s_;
-  bool logistic_;
+  BankLoss loss_;
+  double least_ = -1, most_ = 1;
 };
 
 }  // namespace skn

@@ -24,7 +24,22 @@ enum View { kPlain, kEven, kRestless, kViews };
 template <class T>
 struct BankState {
   enum { kRounds, kActive, kDimension };
-  enum { kClock, kSquares, kRidge, kOffset, kLow, kHigh, kSeenLow, kSeenHigh, kRate, kScalars };
+  enum {
+    kClock,
+    kSquares,
+    kRidge,
+    kOffset,
+    kLow,
+    kHigh,
+    kSeenLow,
+    kSeenHigh,
+    kRate,  // of AdaHedge, and the total of its gaps
+    kGaps,
+    kMissed,  // by how much predictions missed labels in all, and what that is measured against
+    kExpected,
+    kTotal,  // of counts
+    kScalars
+  };
 
   // Rows learned from, rank of U, rows in the buffer, its entries, kind of labels, the row that is taken into
   // the sketch next, non-zeros since the last sweep.
@@ -49,6 +64,7 @@ struct BankState {
   double* buffer_gram;         // n × ldn: products of the buffer's values
   MapState<T> epochs;
   bool intercept;
+  double clip;        // bound on predictions
   std::int64_t room;  // entries that the buffer has room for
 };
 

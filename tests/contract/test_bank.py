@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from sketchnewton import NewtonBank
 from sketchnewton.learners.newton.bank import EXPERTS
+from tests.contract.bank_streams import ALL_LOSSES, adversaries, count_stream, regression_stream, stream_for
 from tests.contract.learners import sparse_stream
 from tests.oracles.bank import bank
 
@@ -17,29 +18,23 @@ ROUNDS = 5000
 K = len(EXPERTS)
 
 
-def regression_stream(rounds: int, seed: int = 0, **shape: Any) -> tuple[Any, Any]:
-    X, _ = sparse_stream(rounds, seed=seed, **shape)
-    rng = np.random.default_rng(seed)
-    y = X @ rng.standard_normal(X.shape[1]) + 0.3 * rng.standard_normal(rounds)
-    return X, y
-
-
 def compare(X: Any, y: Any, tolerance: dict[str, float], **options: Any) -> NewtonBank:
     m, loss = options.pop("m"), options.get("loss", "squared")
     importance = options.get("importance")
     trace = bank(X, y, m=m, **options)
-    unit = 1.0 if loss == "logistic" else max(1.0, float(np.ptp(y)))
-    name = f"quantile:{options['tau']}" if loss == "quantile" else loss
+    unit = 1.0 if loss in ("logistic", "poisson") else max(1.0, float(np.ptp(y)))
+    name = f"{loss}:{options['parameter']}" if loss in ("quantile", "huber") else loss
     for dtype, close in tolerance.items():
-        learner = NewtonBank(m, loss=name, intercept=options.get("intercept", True), dtype=dtype)
+        learner = NewtonBank(
+            m, loss=name, clip=options.get("clip"), intercept=options.get("intercept", True), dtype=dtype
+        )
         learned = learner.learn(csr_array(X), y, importance)
         np.testing.assert_allclose(learned, trace.played, rtol=0, atol=close * unit)
         np.testing.assert_allclose(learner.expert_shares, trace.shares[-1], rtol=0, atol=10 * close)
         scaled = np.vstack([learner.expert_weights.T * learner.scales[:, None], learner.expert_intercepts])
         if options.get("intercept", True):
-            offset = learner._state["scalars"][3]
             largest = max(1.0, float(abs(trace.W).max()))
-            scaled[-1] -= offset
+            scaled[-1] -= trace.offset
             np.testing.assert_allclose(scaled.T, trace.W, rtol=0, atol=10 * close * largest)
         # Sums of squares in float32 lose a few digits over thousands of rows.
         rounding = 1e-9 if dtype == "float64" else 2e-4
@@ -48,17 +43,39 @@ def compare(X: Any, y: Any, tolerance: dict[str, float], **options: Any) -> Newt
 
 
 @pytest.mark.parametrize("m", [0, 1, 7, 20])
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge"])
 def test_sparse_equals_dense(m: int, loss: str) -> None:
     X, y = sparse_stream(ROUNDS if m == 7 else 1200)
     compare(X, y, {"float64": 1e-6, "float32": 2e-3}, m=m, loss=loss)
 
 
-@pytest.mark.parametrize("loss", ["squared", "absolute", "quantile"])
-def test_regression_equals_dense(loss: str) -> None:
-    X, y = regression_stream(3000, d=60, non_zeros=10)
+@pytest.mark.parametrize(
+    ("loss", "parameter"),
+    [("squared", 0.0), ("absolute", 0.5), ("quantile", 0.8), ("huber", 1.0), ("huber", 50.0), ("huber", 1e6)],
+)
+def test_regression_equals_dense(loss: str, parameter: float) -> None:
+    X, y = regression_stream(2000, d=60, non_zeros=10)
     y = 1e4 + 100 * y * np.linspace(0.1, 1, len(y))
-    compare(X, y, {"float64": 1e-6, "float32": 1e-3}, m=6, loss=loss, tau=0.8 if loss == "quantile" else 0.5)
+    compare(X, y, {"float64": 1e-6, "float32": 1e-3}, m=6, loss=loss, parameter=parameter)
+
+
+@pytest.mark.parametrize("m", [0, 6])
+@pytest.mark.parametrize("mean", [0.1, 5.0])
+def test_counts_equal_dense(m: int, mean: float) -> None:
+    X, y = count_stream(2000, mean=mean)
+    compare(X, y, {"float64": 1e-6, "float32": 2e-3}, m=m, loss="poisson")
+
+
+@pytest.mark.parametrize("clip", [0.5, 1.5, 40.0])
+def test_clip_equals_dense(clip: float) -> None:
+    X, y = regression_stream(800, d=40, non_zeros=8)
+    signs = np.sign(y)
+    close = {"float64": 1e-6, "float32": 2e-3}
+    for loss in ("squared", "logistic", "hinge", "squared_hinge", "absolute"):
+        compare(X, signs, close, m=5, loss=loss, clip=clip)
+    for loss, labels in (("squared", y), ("absolute", y), ("poisson", np.floor(abs(y)))):
+        learner = compare(X, labels, close, m=5, loss=loss, clip=clip)
+        assert abs(learner.predict(100 * X)).max() <= clip
 
 
 def test_signs_that_turn_out_to_be_numbers() -> None:
@@ -83,13 +100,14 @@ def test_dense_rows_that_the_sketch_spans() -> None:
     assert (learner.spectrum[8:] < 1e-6 * learner.spectrum[0]).all()
 
 
+@pytest.mark.parametrize("loss", ALL_LOSSES)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_scales_do_not_matter(dtype: str) -> None:
-    X, y = sparse_stream(2000, d=60, non_zeros=10)
-    factors = 10.0 ** np.random.default_rng(1).uniform(-15, 15, 60)
-    plain, scaled = NewtonBank(dtype=dtype), NewtonBank(dtype=dtype)
+def test_scales_do_not_matter(dtype: str, loss: str) -> None:
+    X, y = stream_for(loss, 1000)
+    factors = 10.0 ** np.random.default_rng(1).uniform(-15, 15, X.shape[1])
+    plain, scaled = NewtonBank(loss=loss, dtype=dtype), NewtonBank(loss=loss, dtype=dtype)
     expected = plain.learn(X, y)
-    close = 1e-9 if dtype == "float64" else 1e-3
+    close = 1e-9 if dtype == "float64" else 2e-3
     np.testing.assert_allclose(scaled.learn(X * factors, y), expected, rtol=0, atol=close)
     np.testing.assert_allclose(scaled.scales, plain.scales * factors, rtol=1e-4)
     np.testing.assert_allclose(scaled.predict(X * factors), plain.predict(X), rtol=0, atol=close)
@@ -101,34 +119,6 @@ def test_units_and_origins_of_labels_do_not_matter(unit: float) -> None:
     expected = NewtonBank(dtype="float64").learn(X, y)
     moved = NewtonBank(dtype="float64").learn(X, unit * y + 30 * unit)
     np.testing.assert_allclose(moved[1:] / unit - 30, expected[1:], rtol=0, atol=1e-7)
-
-
-def adversaries(rng: np.random.Generator) -> tuple[Any, Any]:
-    """Rows and labels by one of several rules, all out to hurt."""
-    n, d = int(rng.integers(2, 120)), int(rng.integers(1, 6))
-    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-3, 3, d)
-    kind = rng.integers(6)
-    if kind == 0:
-        y = rng.choice([-1.0, 1.0], n)
-    elif kind == 1:  # flips in runs
-        y = np.where((np.arange(n) // rng.integers(1, 9)) % 2 == 0, 1.0, -1.0)
-    elif kind == 2:  # a rule that turns round
-        y = np.sign(X[:, 0] + 1e-12) * np.where(np.arange(n) < n // 2, 1, -1)
-    elif kind == 3:  # one row again and again, with any label
-        X[:] = X[0]
-        y = rng.choice([-1.0, 1.0], n)
-    elif kind == 4:  # always against the prediction
-        learner, y = NewtonBank(dtype="float64"), np.empty(n)
-        for i in range(n):
-            y[i] = -1.0 if learner.predict(X[i : i + 1])[0] >= 0 else 1.0
-            learner.learn(X[i : i + 1], y[i : i + 1])
-    else:  # against the leading expert
-        learner, y = NewtonBank(dtype="float64"), np.empty(n)
-        for i in range(n):
-            leader = learner.predict_experts(X[i : i + 1])[0, learner.expert_shares.argmax()]
-            y[i] = -1.0 if leader >= 0 else 1.0
-            learner.learn(X[i : i + 1], y[i : i + 1])
-    return X, y
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def test_a_learner_of_classes_is_no_part_of_one_against_all() -> None:
 def test_a_learner_of_one_number_says_so(name: str) -> None:
     learner = LEARNERS[name]()
     X, y = sparse_stream(20 if name in DENSE else 100, d=20, non_zeros=5)
-    learner.learn(X, y)
+    learner.learn(X, y if learner.takes(-1.0) else y + 1)
     assert (learner.classes, learner.outputs, learner.softmax) == (None, 1, False)
     assert learner.intercepts.tolist() == [learner.intercept_]
     probabilities = learner.probabilities(learner.predict(X))

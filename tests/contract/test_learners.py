@@ -43,7 +43,8 @@ def test_parameters_are_named(kind: str) -> None:
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_every_feature_is_learned_from(kind: str) -> None:
     learner = LEARNERS[kind]()
-    learner.learn(*sparse_stream(300 if kind in DENSE else 1500, d=80, non_zeros=12))
+    X, y = sparse_stream(300 if kind in DENSE else 1500, d=80, non_zeros=12)
+    learner.learn(X, y if learner.takes(-1.0) else y + 1)
     assert learner.features_seen == 80
 
 

@@ -35,49 +35,81 @@ class Trace:
     experts: list[Vector] = field(default_factory=list)
     shares: list[Vector] = field(default_factory=list)
     W: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
+    offset: float = 0.0  # of all scores
     scales: Vector = field(default_factory=lambda: np.zeros(0))
     eigenvalues: Vector = field(default_factory=lambda: np.zeros(0))
 
 
 def mix(loss: str, p: Vector, v: Vector) -> float:
-    """The prediction that the aggregating rule plays, in units where labels fill [-1, 1]."""
+    """The prediction that is played: in units where labels fill [-1, 1] for the squared loss."""
     if loss == "squared":
         return 0.5 * float(np.log(v @ np.exp(-0.5 * (p - 1) ** 2)) - np.log(v @ np.exp(-0.5 * (p + 1) ** 2)))
     if loss == "logistic":
         return float(np.log(v @ expit(p)) - np.log(v @ expit(-p)))
-    return float(v @ p)
+    return float(np.log(v @ np.exp(p))) if loss == "poisson" else float(v @ p)
 
 
-def losses(loss: str, tau: float, p: Vector, y: float) -> Vector:
-    """Each expert's loss times the rate at which the aggregating rule learns from it."""
+def losses(loss: str, parameter: float, p: Vector, y: float) -> Vector:
+    """Each expert's loss; of the mixable ones times the rate at which the aggregating rule learns from it."""
     if loss == "squared":
         return 0.5 * (p - y) ** 2
     if loss == "logistic":
         return np.logaddexp(0.0, -y * p)
-    return np.where(y >= p, tau * (y - p), (1 - tau) * (p - y))
+    if loss == "poisson":
+        return np.exp(p) - y * p
+    r = abs(p - y)
+    if loss == "huber":
+        return np.where(r <= parameter, 0.5 * r**2, parameter * (r - 0.5 * parameter))
+    if loss == "hinge":
+        return np.maximum(0.0, 1 - y * p)
+    return r if loss == "absolute" else np.where(y >= p, parameter * r, (1 - parameter) * r)
 
 
-def rate(loss: str, clock: float, K: int) -> float:
-    """How fast the rule learns: of losses that are not mixable ever more slowly."""
-    return 1.0 if loss in ("squared", "logistic") else np.sqrt(8 * np.log(K) / max(clock, 1.0)) / 2
+@dataclass
+class Shares:
+    """The weights of the experts: exponential in their losses, of which a share is dealt out anew."""
+
+    v: Vector
+    mixable: bool
+    rate: float = np.inf  # of AdaHedge: ln K over the gaps between mean loss and mix loss so far
+    gaps: float = 0.0
+
+    def charge(self, cost: Vector, share: float) -> None:
+        cost, K = cost - cost.min(), len(self.v)
+        if self.mixable:
+            self.v = self._dealt(self.v * np.exp(-cost), share)
+            return
+        old = self.rate
+        mix_loss = 0.0 if old == np.inf else -np.log(self.v @ np.exp(-old * cost)) / old
+        self.gaps += max(0.0, float(self.v @ cost) - mix_loss)
+        if self.gaps == 0:
+            return
+        self.rate = np.log(K) / self.gaps
+        now = self.rate if old == np.inf else old  # before the first difference all losses were equal
+        v = self._dealt(self.v * np.exp(-now * cost), share) ** (self.rate / now)
+        self.v = v / v.sum()
+
+    def _dealt(self, v: Vector, share: float) -> Vector:
+        return (1 - share) * v / v.sum() + share / len(v)
 
 
-def charged(v: Vector, cost: Vector, share: float) -> Vector:
-    """Exponential weights, of which a share is dealt out anew."""
-    v = v * np.exp(cost.min() - cost)
-    return (1 - share) * v / v.sum() + share / len(v)
-
-
-def slope(loss: str, tau: float, p: float, y: float) -> float:
+def slope(loss: str, parameter: float, p: float, y: float, miss: float) -> float:
+    """What a row weighs in the sketch, in units in which the experts' steps suit all losses."""
     if loss == "squared":
         return 2 * (p - y)
     if loss == "logistic":
         return float(-4 * y * expit(-y * p))
-    return 0.0 if abs(p - y) < 1e-9 else -4 * tau if p < y else 4 * (1 - tau)
+    if loss == "poisson":  # the curvature of the loss divided by the dispersion
+        return 4 * float(np.sqrt(np.exp(p) / miss))
+    if loss == "huber":
+        return float(np.clip(2 * np.clip(p - y, -parameter, parameter) / min(parameter, miss), -4, 4))
+    tau = parameter if loss == "quantile" else 0.5
+    return -4 * tau if p < y else 4 * (1 - tau)
 
 
-def travel(loss: str, tau: float, p: float, y: float, rate: float) -> float:
+def travel(loss: str, parameter: float, p: float, y: float, rate: float, miss: float) -> float:
     """How far the score moves towards the label in a step that is `rate` long, taken in infinitely many parts."""
+    distance = y - p
     if loss == "squared":
         return float((p - y) * np.expm1(-2 * rate))
     if loss == "logistic":
@@ -85,9 +117,84 @@ def travel(loss: str, tau: float, p: float, y: float, rate: float) -> float:
         z = 8 * rate + start + np.exp(start)
         m = float(z - wrightomega(z))  # m + exp(m) = z
         return y * (m - start)
-    distance = y - p
-    speed = 4 * rate * (tau if distance > 0 else 1 - tau)
-    return float(np.sign(distance) * min(abs(distance), speed))
+    if loss == "poisson":  # dp/du = 4 (y - exp(p)) / dispersion
+        u, mu = 4 * rate / miss, np.exp(p)
+        return float(-np.log1p(mu * u) if y == 0 else -np.log(mu / y + (1 - mu / y) * np.exp(-y * u)))
+    if loss == "huber":  # at a constant speed while the residual is beyond delta, then ever more slowly
+        speed = 2 * max(parameter, miss)
+        straight = max(0.0, abs(distance) - parameter) / speed  # how long that takes
+        if rate <= straight:
+            return float(np.sign(distance) * speed * rate)
+        rest = min(abs(distance), parameter)
+        return float(
+            np.sign(distance) * (abs(distance) - rest * np.exp(-speed / parameter * (rate - straight)))
+        )
+    tau = parameter if loss == "quantile" else 0.5
+    speed = 4 * miss * (tau if distance > 0 else 1 - tau)
+    return float(np.sign(distance) * min(abs(distance), speed * rate))
+
+
+@dataclass
+class Labels:
+    """The range of the labels: that of predictions, too, but for log odds and logarithms of counts."""
+
+    loss: str
+    clip: float = np.inf
+    signs: bool = True
+    offset: float = 0.0
+    low: float = -1.0
+    high: float = 1.0
+    seen: list[float] = field(default_factory=list)
+    total: float = 0.0  # of counts
+    clock: float = 0.0
+
+    def bounds(self) -> tuple[float, float]:
+        """Of the experts' scores."""
+        if self.loss == "logistic":
+            return -min(LARGEST_LOGIT, self.clip), min(LARGEST_LOGIT, self.clip)
+        if self.loss == "poisson":
+            counted = bool(self.seen) and self.high > 0
+            least = np.log((self.total / self.clock if counted else 1.0) / (self.clock + 1))
+            most = np.log(self.high) if counted else least
+            least, most = np.clip([least, most], -self.clip, self.clip)
+            return min(least, most), most
+        return max(self.low, -self.clip), min(self.high, self.clip)
+
+    def first(self, label: float) -> None:
+        if self.loss == "poisson":
+            self.signs, self.low, self.high = False, 0.0, 0.0
+        elif self.loss != "logistic" and abs(label) != 1:
+            self.signs, self.offset = False, float(np.clip(label, -self.clip, self.clip))
+            self.low = self.high = self.offset
+        elif self.loss != "logistic":
+            self.low, self.high = -min(1.0, self.clip), min(1.0, self.clip)
+
+    def wild(self, label: float, t: int) -> bool:
+        """Farther from the range than it is wide."""
+        width = self.high - self.low
+        if self.loss != "poisson":
+            label = float(np.clip(label, -self.clip, self.clip))
+        return not (self.signs or self.low - width <= label <= self.high + width) and t > 8 and width > 0
+
+    def grow(self, label: float, h: float, t: int) -> float:
+        """The range grows to the labels seen; past the first rows at most twofold. Old width over new width."""
+        if self.loss == "poisson":
+            if self.high == 0 and label > 0:
+                self.offset = float(np.log(label))
+            self.total += h * (min(label, self.high) if self.high > 0 else label)
+            room = np.inf if t <= 8 or self.high == 0 else 2 * self.high
+            self.high = min(max(self.high, label), room)
+            self.seen.append(label)
+            return 1.0
+        self.seen.append(float(np.clip(label, -self.clip, self.clip)))
+        if self.loss == "logistic" or (self.signs and abs(label) == 1):
+            return 1.0
+        labels = self.seen if self.signs else [self.low, self.seen[-1], self.high]
+        old = self.high - self.low
+        room = np.inf if t <= 8 or old == 0 else old
+        self.low, self.high = max(self.low - room, min(labels)), min(self.high + room, max(labels))
+        self.signs = False
+        return old / (self.high - self.low) if old > 0 else 1.0
 
 
 def robust_frequent_directions(
@@ -100,12 +207,6 @@ def robust_frequent_directions(
     delta = values[m] if len(values) > m and values[m] > least else 0.0
     kept = values[:m] - delta > least
     return V[:m][kept], (values[:m] - delta)[kept], delta
-
-
-def widened(low: float, high: float, labels: Sequence[float] | Vector, *, free: bool) -> tuple[float, float]:
-    """The range of labels, grown by at most its own width to either side."""
-    room = np.inf if free or high == low else high - low
-    return max(low - room, min(labels)), min(high + room, max(labels))
 
 
 def seen(
@@ -131,58 +232,61 @@ def bank(
     *,
     m: int,
     loss: str = "squared",
-    tau: float = 0.5,
+    parameter: float = 0.5,
+    clip: float = np.inf,
     experts: Sequence[tuple[str, float]] = EXPERTS,
     importance: Vector | None = None,
     intercept: bool = True,
 ) -> Trace:
-    """Run the bank over the rows in order."""
+    """Run the bank over the rows in order; `parameter` is that of the loss, tau or delta."""
+    # On [-1, 1] the squared hinge loss of labels -1 and +1 is the squared loss.
+    loss = "squared" if loss == "squared_hinge" else loss
+    mixable, poisson = loss in ("squared", "logistic"), loss == "poisson"
     X = np.hstack([X, np.full((len(X), int(intercept)), 1.0)])
     d, K = X.shape[1], len(experts)
     h_all = np.ones(len(y)) if importance is None else importance
     W, N, M1 = np.zeros((K, d)), np.zeros(d), np.zeros(d)
     U, lam, buffer = np.zeros((0, d)), np.zeros(0), []
-    T, R, rho, clock = 0, 0.0, 0.0, 0.0
-    v, eta = np.full(K, 1 / K), rate(loss, 0.0, K)
-    offset, low, high, signs = 0.0, -1.0, 1.0, True
+    T, R, rho = 0, 0.0, 0.0
+    shares, labels = Shares(np.full(K, 1 / K), mixable), Labels(loss, clip)
+    missed, expected, miss = 0.0, 0.0, 1.0
     following, trace = 0, Trace()
     for t, (x, label, h) in enumerate(zip(X, y, h_all, strict=True), 1):
-        if t == 1 and loss != "logistic" and abs(label) != 1:
-            signs, offset, low, high = False, label, label, label
-        middle, half = (0.0, 1.0) if loss == "logistic" else ((low + high) / 2, (high - low) / 2)
+        if t == 1:
+            labels.first(label)
+        low, high = labels.bounds()
+        middle, half = ((low + high) / 2, (high - low) / 2) if loss == "squared" else (0.0, 1.0)
         # Scales include the row itself: they do not look at the label.
         present = x != 0
         N_new, M1_new = N + present, M1 + abs(x)
         s = M1_new / np.maximum(N_new, 1) * (N_new / (T + 1)) ** 0.25
         xs = np.where(present, x / np.where(s > 0, s, 1.0), 0.0)
         known = xs[(N > 0) | (np.arange(d) >= d - intercept)]
-        views = seen(xs, known @ known, R / T if T > 0 else None, classes=signs, intercept=intercept)
+        views = seen(xs, known @ known, R / T if T > 0 else None, classes=labels.signs, intercept=intercept)
         seen_by = [views[schedule] for schedule, _ in experts]
-        scores = np.array([w @ row for w, row in zip(W, seen_by, strict=True)]) + offset
-        if loss == "logistic":
-            p = np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
-        else:
-            p = (np.clip(scores, low, high) - middle) / half if half > 0 else np.zeros(K)
-        P = mix(loss, p, v)
-        trace.played.append(0.0 if t == 1 and not signs else middle + half * P)
+        scores = np.array([w @ row for w, row in zip(W, seen_by, strict=True)]) + labels.offset
+        p = (np.clip(scores, low, high) - middle) / half if half > 0 else np.zeros(K)
+        P = mix(loss, p, shares.v)
+        trace.played.append(0.0 if t == 1 and not labels.signs else middle + half * P)
         trace.experts.append(middle + half * p)
 
-        # A label beyond the range of those before it is learned as the nearest one within.
-        Y = label if loss == "logistic" else (np.clip(label, low, high) - middle) / half if half > 0 else 0.0
-        # If it is farther away than the range is wide, not at all.
-        wild = not (signs or low - 2 * half <= label <= high + 2 * half) and t > 8 and half > 0
-        clock += h
-        now = eta if wild else rate(loss, clock, K)
-        v = v if wild else charged(v ** (now / eta), now * h * losses(loss, tau, p, Y), 1 / (clock + 1))
-        eta = now
-        r = 0.0 if wild else slope(loss, tau, P, Y)
-
-        stands_for = 0
-        if (
-            half > 0 and t >= following and not wild
-        ):  # this row goes into the sketch, for all up to the next that does
-            stands_for = 1 if t <= 30 * m else max(8, t // 64)
-            following = t + stands_for
+        # A label beyond the range of those before it is learned as the nearest one within; if it is farther
+        # away than the range is wide, not at all.
+        labels.clock += h
+        clock, r, stands_for = labels.clock, 0.0, 0
+        Y = label if loss == "logistic" else float(np.clip(label, labels.low, labels.high))
+        Y = (Y - middle) / half if half > 0 else 0.0
+        if (loss == "logistic" or labels.high > labels.low) and not labels.wild(label, t):
+            shares.charge(h * losses(loss, parameter, p, Y), 1 / (clock + 1))
+            at = np.exp(P) if poisson else P
+            missed += h * ((at - Y) ** 2 if poisson else abs(at - Y))
+            expected += h * (at if poisson else 1.0)
+            miss = missed / expected
+            if mixable or abs(at - Y) >= 1e-9 * (labels.high - labels.low) / 2:
+                r = slope(loss, parameter, P, Y, miss)
+            if t >= following:  # this row goes into the sketch, for all up to the next that does
+                stands_for = 1 if t <= 30 * m else max(8, t // 64)
+                following = t + stands_for
         if abs(r) >= 1e-9 and xs @ xs > 0:
             T, N, M1 = T + 1, N_new, M1_new
             R += xs @ xs
@@ -198,18 +302,17 @@ def bank(
                 a = R / T + f * rho / 2
                 g = 1 / (a + f * lam)
                 q = max(0.0, row @ row - c @ c) / a + c**2 @ g
-                step = half * travel(loss, tau, p[k], Y, h * multiplier * q) / q
-                W[k] += step * (row / a + (c * (g - 1 / a)) @ U)
+                way = travel(loss, parameter, p[k], Y, h * multiplier * q, miss)
+                if loss != "squared" and (clip < np.inf or poisson):
+                    way = min(max(way, low - p[k]), high - p[k])
+                W[k] += half * way / q * (row / a + (c * (g - 1 / a)) @ U)
 
-        if loss != "logistic" and not (signs and abs(label) == 1):
-            # The range grows to the labels seen; past the first rows at most twofold.
-            low, high = widened(low, high, y[:t] if signs else [low, label, high], free=t <= 8)
-            signs, grown = False, (high - low) / 2
-            if half > 0:
-                shrink = (half / grown) ** 2
-                lam, rho, buffer = lam * shrink, rho * shrink, [row * (half / grown) for row in buffer]
-                v = v**shrink / (v**shrink).sum() if loss == "squared" else v
-        trace.shares.append(v.copy())
+        shrink = labels.grow(label, h, t)
+        if loss == "squared" and shrink != 1:
+            lam, rho, buffer = lam * shrink**2, rho * shrink**2, [row * shrink for row in buffer]
+            shares.v = shares.v ** (shrink**2) / (shares.v ** (shrink**2)).sum()
+        trace.shares.append(shares.v.copy())
     trace.W, trace.eigenvalues = W, lam
+    trace.offset = labels.offset
     trace.scales = M1 / np.maximum(N, 1) * (N / max(T, 1)) ** 0.25
     return trace

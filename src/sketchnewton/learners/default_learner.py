@@ -33,7 +33,7 @@ def newton_learner(
     size = _size(sketch_size)
     facts = get_loss(loss)
     untuned = clip == "auto" and diagonal is None and all(value is None for value in tuning.values())
-    if sketch is None and untuned and facts.in_bank:
+    if sketch is None and untuned:
         return NewtonBank(loss=loss, intercept=intercept, dtype=dtype, **size)
     if classes and clip == "auto":
         clip = facts.class_bound

@@ -14,7 +14,6 @@ class Absolute(ResidualLoss):
     """|p − y|."""
 
     name: ClassVar[str] = "absolute"
-    in_bank: ClassVar[bool] = True
 
     def lines(self, labels: Floats) -> tuple[Line, Line]:
         """p − y and y − p."""

@@ -74,8 +74,6 @@ class Loss(ABC):
     """The largest second derivative, infinite at a kink: the scale at which the loss bends."""
     curved: ClassVar[bool] = False
     """Is σ(C) > 0 for every bound C?"""
-    in_bank: ClassVar[bool] = False
-    """Has the bank of learners (`NewtonBank`) an aggregating rule and a path of steepest descent for it?"""
 
     # Not a dataclass: importing what makes them would take longer than all the rest of this module.
     parameter: float

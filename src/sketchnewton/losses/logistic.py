@@ -20,7 +20,6 @@ class Logistic(MarginLoss):
     class_bound: ClassVar[float] = 4.0  # probabilities from 2 to 98 percent
     smoothness: ClassVar[float] = 0.25
     curved: ClassVar[bool] = True
-    in_bank: ClassVar[bool] = True
 
     def _value(self, p: Floats, y: Floats) -> Floats:
         margin = y * p

@@ -16,7 +16,6 @@ class Quantile(ResidualLoss):
     name: ClassVar[str] = "quantile"
     parameter_name: ClassVar[str] = "tau"
     default_parameter: ClassVar[float] = 0.5
-    in_bank: ClassVar[bool] = True
 
     def _check(self) -> None:
         if not 0.0 < self.parameter < 1.0:

@@ -16,7 +16,6 @@ class Squared(ResidualLoss):
     name: ClassVar[str] = "squared"
     smoothness: ClassVar[float] = 2.0
     curved: ClassVar[bool] = True
-    in_bank: ClassVar[bool] = True
 
     def _value(self, p: Floats, y: Floats) -> Floats:
         return (p - y) * (p - y)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import ClassVar, Self
 
 from sketchnewton import _native
-from sketchnewton.core.parameters import checked_dtype, checked_size
+from sketchnewton.core.parameters import checked_clip, checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays
 from sketchnewton.learners.rows import as_rows, checked_scan
 from sketchnewton.learners.table import TableLearner
-from sketchnewton.losses import LOSSES, Loss, loss_class
+from sketchnewton.losses import Loss
 
 _PLAIN, _EVEN, _RESTLESS = range(3)  # how rows are seen: `View` in native/learners/bank_state.hpp
 
@@ -29,7 +30,8 @@ EXPERTS: dict[str, tuple[float, float, float, int]] = {
 }
 BUFFER = 4  # times m rows wait for an update of the sketch
 
-_CLOCK, _SQUARES, _RIDGE, _OFFSET, _LOW, _HIGH, _SEEN_LOW, _SEEN_HIGH, _RATE = range(9)
+_CLOCK, _SQUARES, _RIDGE, _OFFSET, _LOW, _HIGH, _SEEN_LOW, _SEEN_HIGH = range(8)
+_RATE, _GAPS, _MISSED, _EXPECTED, _TOTAL = range(8, 13)
 _LEARNED, _RANK, _FILLED, _ENTRIES, _LABELS, _NEXT, _TOUCHED = range(7)
 
 
@@ -40,11 +42,14 @@ class NewtonBank(TableLearner):
     the features' scales. Each row moves every expert by a step that never passes the label, however large.
     Vovk's aggregating rule weighs their predictions, so that the bank's total loss is hardly more than that of
     its best expert: at most 2 ln K + 2 ln(T + 1) for the squared loss of labels -1 and +1, half of that for the
-    logistic loss (docs/untuned.md).
+    logistic loss. Losses that are not mixable are weighed by AdaHedge, which is second-order (docs/untuned.md).
 
     * `sketch_size` (m): how many directions of curvature are kept; not a thing to tune.
-    * `loss`: `"squared"` for labels -1 and +1 or any numbers, `"logistic"` for probabilities,
-      `"absolute"` or `"quantile:tau"` for medians and quantiles.
+    * `loss`: `"squared"` for labels -1 and +1 or any numbers, `"logistic"` for probabilities, `"hinge"` and
+      `"squared_hinge"` for classes, `"absolute"` or `"quantile:tau"` for medians and quantiles, `"huber:delta"`
+      for means that outliers do not move, `"poisson"` for counts (predictions are logarithms, `loss.link` of
+      them expected counts).
+    * `clip`: predictions lie within ±clip; None: within the labels seen.
     * `intercept`: a feature that is always 1.
     * `dtype`: precision of the feature table; small matrices are always float64.
 
@@ -81,23 +86,28 @@ class NewtonBank(TableLearner):
         sketch_size: int = 7,
         *,
         loss: str | Loss = "squared",
+        clip: float | None = None,
         intercept: bool = True,
         dtype: str = "float32",
     ) -> None:
         m = checked_size("sketch_size", sketch_size, 0)
         K, q = len(EXPERTS), max(m, 1)
         super().__init__(
-            columns=K + m + 3, sketch_size=m, loss=loss, intercept=bool(intercept), dtype=checked_dtype(dtype)
+            columns=K + m + 3,
+            sketch_size=m,
+            loss=loss,
+            clip=clip,
+            intercept=bool(intercept),
+            dtype=checked_dtype(dtype),
         )
-        if not self.loss.in_bank:
-            fit = ", ".join(name for name in LOSSES if loss_class(name).in_bank)
-            raise ValueError(f"loss={self.loss.spec!r} is invalid: a bank needs one of {fit}")
+        self._clip = checked_clip(clip)
         self._m, self._K = m, K
         n = BUFFER * m
         self._experts = _experts()
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
-        scalars = zeros(9)
-        scalars[_LOW], scalars[_HIGH] = -1.0, 1.0
+        scalars = zeros(13)
+        scalars[_HIGH] = min(1.0, self._clip)
+        scalars[_LOW] = -scalars[_HIGH]
         self._state.update(
             {
                 "bank_counts": zeros(7, "int64"),
@@ -196,14 +206,25 @@ class NewtonBank(TableLearner):
 
     @property
     def label_range(self) -> tuple[float, float]:
-        """Predictions lie between these two."""
+        """The labels that are learned as they are lie between these two, and so do predictions of labels."""
         scalars = self._state.view("scalars")
         return float(scalars[_LOW]), float(scalars[_HIGH])
 
     @property
     def prediction_bounds(self) -> tuple[float, float]:
         """The least and the largest prediction that can be made now."""
-        return (-math.inf, math.inf) if self.loss.link_kind == "logistic" else self.label_range
+        if self.loss.link_kind == "identity":
+            return self.label_range
+        if self.loss.link_kind == "logistic":
+            return -self._clip, self._clip
+        scalars = self._state.view("scalars")
+        rows, largest, total = (float(scalars[i]) for i in (_CLOCK, _HIGH, _TOTAL))
+        counted = rows > 0 and largest > 0  # the rest as in native/learners/bank_labels.hpp
+        mean = max(total / rows, sys.float_info.min) if counted else 1.0
+        least = math.log(mean / (rows + 1))
+        most = math.log(largest) if counted else least
+        low, high = (max(-self._clip, min(self._clip, bound)) for bound in (least, most))
+        return min(low, high), high
 
     def predict_experts(self, X: object) -> Floats:
         """What each expert predicts for each row: an array of rows × experts."""
@@ -236,7 +257,7 @@ class NewtonBank(TableLearner):
     def _bind(self) -> _native.BankKernel:
         make = _native.newton_bank64 if self._params["dtype"] == "float64" else _native.newton_bank32
         views = {**self._views(), "experts": self._experts}
-        return make(self.loss.code, self.loss.parameter, self._params["intercept"], views)
+        return make(self.loss.code, self.loss.parameter, self._params["intercept"], self._clip, views)
 
     def _reserve(self, largest: int, widest: int) -> None:
         used = int(self._state.view("bank_counts")[_ENTRIES])
@@ -283,6 +304,9 @@ class NewtonBank(TableLearner):
             and np.isin(its["buffer_index"], self._seen).all()
             and self._epochs.fits(its, epochs[epochs != -1])
             and its["scalars"][_LOW] <= its["scalars"][_HIGH]
+            and its["scalars"][_CLOCK] >= 0
+            and (its["scalars"][_RATE:] >= 0).all()
+            and (labels == 0 or its["scalars"][_CLOCK] > 0)
             and (its["shares"] > 0).all()
             and (its["lambda"] >= 0).all()
         )
