@@ -178,6 +178,18 @@ def load(name: str, folder: Path, seed: int = 0, shuffled: bool | None = None) -
     return X, y
 
 
+def dimensions(folder: str, data: str) -> dict[str, float]:
+    """Rows, features (the largest index, as LIBSVM counts), non-zeros per row and classes of a set."""
+    X, y = load(data, Path(folder))
+    unused = 0 if (X.indices == 0).any() else 1  # where the first index is 1
+    return {
+        "rows": len(y),
+        "features": X.shape[1] - unused,
+        "nonzeros": X.nnz / len(y),
+        "classes": len(np.unique(y)),
+    }
+
+
 def with_constant(X: csr_array) -> csr_array:
     """A feature that is always 1 after the others, as Vowpal Wabbit adds."""
     return csr_array(hstack([X, np.ones((X.shape[0], 1))]).tocsr())

@@ -234,6 +234,8 @@ def _markdown(outcomes: Sequence[tuple[Experiment, Outcome]], facts: dict[str, s
             "",
         ]
         for table in outcome.tables:
+            if not table.rows:
+                continue
             columns = [*table.columns, *(["verdict"] if table.verdicts else [])]
             lines += [f"**{table.title}**", "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
             verdicts = [[v] for v in table.verdicts] or [[] for _ in table.rows]

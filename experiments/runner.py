@@ -93,6 +93,8 @@ class Experiment:
     """Jobs, and what is missing, given the data folder and whether the run is a quick one."""
     outcome: Callable[[Results], Outcome]
     protocol: str = ""
+    shows_published: bool = False
+    """Without any data, too, there is something to show: `outcome` then gets no results."""
 
 
 @cache
@@ -171,7 +173,9 @@ class Runner:
             outcome = Outcome(verdict=f"failed: {broken[0]}", failed=True)
         else:
             results = [(job, kept[key]["result"]) for job, key in zip(jobs, keys, strict=True)]
-            outcome = experiment.outcome(results) if results else Outcome(verdict="not run: data missing")
+            outcome = experiment.outcome(results) if results or experiment.shows_published else Outcome()
+            if not results:
+                outcome.verdict = "not run: data missing"
         outcome.missing += missing
         outcome.jobs = len(jobs)
         outcome.seconds = sum(kept[key]["seconds"] for key in keys if key in kept)

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from experiments.ada.idx import MISSING, mnist_is_in
 from experiments.runner import Experiment, Figure, Job, Outcome, Results, Table
 
 CASES = {
@@ -15,18 +16,12 @@ CASES = {
     "ADA-GP of layers, own η": ("ADA-GP", "layer", "own"),
     "RADAGRAD of filters, own η": ("RADAGRAD", "filter", "own"),
 }
-FILES = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-)
 
 
 def _jobs(folder: Path, quick: bool) -> tuple[list[Job], list[str]]:
     mnist = folder / "mnist"
-    if not all((mnist / name).is_file() or (mnist / f"{name}.gz").is_file() for name in FILES):
-        return [], [f"MNIST's four idx files are not in {mnist}: http://yann.lecun.com/exdb/mnist/"]
+    if not mnist_is_in(folder):
+        return [], [MISSING.format(mnist)]
     if find_spec("torch") is None:
         return [], [f"PyTorch, for the networks on {mnist}: pip install 'sketchnewton[torch]'"]
     sizes = {"etas": [0.01, 0.1], "sigmas": [0.1, 1.0], "rows": 640, "seeds": 1}

@@ -46,6 +46,25 @@ def read_mnist(folder: str | Path, part: str) -> tuple[NDArray[np.generic], NDAr
     return images, labels
 
 
+def dimensions(folder: str, part: str) -> dict[str, float]:
+    """Rows, features and classes of a part of MNIST below the folder of data sets."""
+    images, labels = read_mnist(Path(folder) / "mnist", part)
+    return {"rows": len(labels), "features": images[0].size, "classes": len(np.unique(labels))}
+
+
+def mnist_is_in(folder: Path) -> bool:
+    """Are all of MNIST's files below the folder of data sets, with or without .gz?"""
+    return all(
+        (folder / "mnist" / f"{part}-{kind}{ending}").is_file()
+        or (folder / "mnist" / f"{part}-{kind}{ending}.gz").is_file()
+        for part in ("train", "t10k")
+        for kind, ending in (("images", "-idx3-ubyte"), ("labels", "-idx1-ubyte"))
+    )
+
+
+MISSING = "MNIST's four idx files are not in {}: http://yann.lecun.com/exdb/mnist/"
+
+
 def _find(folder: Path, name: str) -> Path:
     for path in (folder / name, folder / f"{name}.gz"):
         if path.exists():

@@ -6,29 +6,10 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+from experiments.ada.published import TABLE_3
 from experiments.data import available
 from experiments.runner import Experiment, Figure, Job, Outcome, Results, Table
 
-# Table 3: test accuracy in percent.
-TABLE_3 = {
-    "gisette": {"ADA-DIAG": 96.28, "RADAGRAD": 96.94, "RP-SON": 97.02, "ADA-GP": 97.28, "ADA-DP": 97.30},
-    "SensIT vehicle": {
-        "ADA-FULL": 80.78,
-        "ADA-DIAG": 79.37,
-        "RADAGRAD": 80.42,
-        "RP-SON": 80.49,
-        "ADA-GP": 80.75,
-        "ADA-DP": 80.72,
-    },
-    "usps": {
-        "ADA-FULL": 91.51,
-        "ADA-DIAG": 89.30,
-        "RADAGRAD": 90.25,
-        "RP-SON": 89.33,
-        "ADA-GP": 91.11,
-        "ADA-DP": 90.99,
-    },
-}
 SETS = {  # rows to learn from, rows to test, τ
     "gisette": ("gisette train", "gisette", 10),
     "SensIT vehicle": ("SensIT vehicle", "SensIT vehicle test", 10),
@@ -190,6 +171,9 @@ def _table_3(results: Results) -> Outcome:
     for name, (train, _, _) in SETS.items():
         mine = {job["method"]: (job, result) for job, result in results if job["train"] == train}
         if not mine:
+            published_rows = [[method, f"{accuracy:.2f}"] for method, accuracy in TABLE_3[name].items()]
+            title = f"Table 3, {name}, which is not here: test accuracy after one pass, %"
+            outcome.tables.append(Table(title, ["method", "published"], published_rows))
             continue
         rows, verdicts = [], []
         for method, (_, result) in mine.items():
@@ -239,5 +223,6 @@ EXPERIMENTS = (
         "mean of five (seeds 0 to 4). ADA-FULL and RADAGRAD, which decompose a matrix per class in every row: η "
         "and σ of 10^-2 … 10 by 1,500 rows; ADA-FULL with seed 0 alone. Quick: three of the six values, "
         "seed 0, without those two.",
+        shows_published=True,
     ),
 )

@@ -20,6 +20,7 @@ from tests.theory.experiment_support import BY_NAME, ROOT, TOY, toy
 
 from experiments import catalogue, data, report, runner  # isort: skip
 from experiments.ada import measure, online  # isort: skip
+from experiments.rfd import learning  # isort: skip
 from sketchnewton.cli.commands import reproduce
 from sketchnewton.cli.main import main
 
@@ -127,6 +128,76 @@ def test_figure_1_of_ada_at_the_papers_size_has_all_methods() -> None:
     single = measure.regression("ADA-FULL", 10, 60, 8, online.SEEDS, [0.001, 0.1])
     assert rows["ADA-FULL"][3] == f"{single['regret']:.1f} ± {single['spread']:.1f}"
     assert rows["ADA-FULL"][6] == f"{single['eta']:g}, {single['sigma']:g}"
+
+
+def test_published_tables_are_shown_without_data(tmp_path: Path) -> None:
+    """All that SON, RFD and ADA have in numbers, a cell of each."""
+    names = ("son-table1", "son-table3", "rfd-table1", "rfd-table2", "ada-table2", "ada-table3")
+    experiments = [BY_NAME[name] for name in names]
+    outcomes, _ = run(tmp_path, *experiments)
+    assert {outcome.verdict for outcome in outcomes} == {"not run: data missing"}
+    page = report.write(tmp_path, list(zip(experiments, outcomes, strict=True)), {}).read_text()
+    for cell in (
+        "20,958 / –",
+        "781,265 / –",
+        "0.0509",
+        "54,877 / –",
+        "97.11",
+        "7.4e-02",
+        "dual norm",
+        "97.30",
+    ):
+        assert f">{cell}" in page
+    assert (
+        "| rcv1 | 781,265 / – | 75.72 / – | 43,001 / – | not here |" in (tmp_path / "report.md").read_text()
+    )
+
+
+def test_published_accuracies_of_rfd_stand_beside_the_measured(tmp_path: Path) -> None:
+    """On a small set by the name of a9a: tables, the flat line of RFD₀ in Figure 3, other sets as published."""
+    rows = np.random.default_rng(0).random((40, 3)).round(3)
+    lines = [f"{'+1' if row[0] > 0.5 else '-1'} 1:{row[0]} 2:{row[1]} 3:{row[2]}\n" for row in rows]
+    (tmp_path / "a9a").mkdir()
+    (tmp_path / "a9a" / "a9a.xz").write_bytes(lzma.compress("".join(lines).encode()))
+    jobs, missing = BY_NAME["rfd-table2"].jobs(tmp_path, True)
+    outcome = learning._outcome([(job, runner.call(job.function, job.arguments)["result"]) for job in jobs])
+    accuracies = {row[0]: row[1] for row in outcome.tables[0].rows}
+    assert accuracies["RFD, m = 20"] == "83.94"
+    assert accuracies["FULL-ON"] == "83.83"
+    curves = outcome.figures[0].curves
+    assert curves["RFD₀, published"][1] == pytest.approx([1 - 0.832429] * 10)
+    assert curves.keys() > {"ADAGRAD", "FULL-ON", "FD", "PFD", "RP", "Oja", "RFD", "RFD₀", "RFD, published"}
+    assert [table.title for table in outcome.tables].count("Tables 2 and 3, sido0, which is not here") == 1
+    assert len(missing) == 5
+
+
+def test_sizes_of_sets_stand_beside_the_published(tmp_path: Path) -> None:
+    """heart as published, australian with a row more; and a small MNIST."""
+    for name, rows, features in (("heart", 270, 13), ("australian", 691, 14)):
+        (tmp_path / name).mkdir()
+        lines = f"+1 1:1 {features}:0.5\n" + "-1 2:1\n" * (rows - 1)
+        (tmp_path / name / f"{name}.xz").write_bytes(lzma.compress(lines.encode()))
+    (tmp_path / "mnist").mkdir()
+    for part, rows in (("train", 3), ("t10k", 2)):
+        for kind, shape in (("images-idx3", (rows, 28, 28)), ("labels-idx1", (rows,))):
+            head = bytes([0, 0, 8, len(shape)]) + b"".join(n.to_bytes(4, "big") for n in shape)
+            content = head + bytes(range(rows)) * (1 if len(shape) == 1 else 784)
+            (tmp_path / "mnist" / f"{part}-{kind}-ubyte").write_bytes(content)
+    experiments = [BY_NAME["son-table1"], BY_NAME["ada-table2"]]
+    outcomes = runner.Runner(tmp_path / "cache", 1, lambda _: None).run(experiments, tmp_path, quick=True)
+    son, ada = (
+        {row[0]: (row[1:], verdict) for row, verdict in zip(table.rows, table.verdicts, strict=True)}
+        for table in (outcomes[0].tables[0], outcomes[1].tables[1])
+    )
+    assert son["heart"] == (["270 / 270", "9.76 / 1", "13 / 13"], "features per row -8.76")
+    assert son["australian"][1] == "rows +1, features per row -10.19"
+    assert son["w8a"] == (["49,749 / –", "11.65 / –", "300 / –"], "not here")
+    assert ada["MNIST"] == (
+        ["60,000 / 3", "10,000 / 2", "784 / 784", "10 / 3"],
+        "rows to learn from -59997, rows to test -9998, classes -7",
+    )
+    assert ada["SVHN"][1] == "not here"
+    assert outcomes[0].verdict == "0 of 2 sets that are here have the published size"
 
 
 def test_results_are_kept_and_reported(tmp_path: Path) -> None:
