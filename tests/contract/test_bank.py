@@ -248,15 +248,6 @@ def test_the_restless_expert_follows_a_file_sorted_by_class() -> None:
     assert learner.leading_expert == "restless"
 
 
-def test_banks_do_not_merge() -> None:
-    X, y = sparse_stream(50)
-    learners = [NewtonBank() for _ in range(2)]
-    for learner in learners:
-        learner.learn(X, y)
-    with pytest.raises(ValueError, match="banks cannot be merged"):
-        learners[0].merge(learners[1])
-
-
 def test_labels_that_flip() -> None:
     X, y = sparse_stream(6000, d=20, non_zeros=10)
     y[3000:] *= -1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Self
 
@@ -224,23 +225,29 @@ class Learner(Persistent):
         """The eigenvalues of the sketch SᵀS, largest first; empty for a learner without one."""
         return np.empty(0)
 
-    def merge(self, other: Self) -> Self:
-        """Add what `other` has learned from other rows. Returns the learner; `other` stays as it is.
+    def merge(self, *others: Self, base: Self | None = None) -> Self:
+        """Add what `others` have learned from other rows. Returns the learner; the others stay as they are.
 
-        Sketches merge by their own rule, and the weights become the mean of both, weighted by the curvature that
-        each has seen in each direction. Both must be of the same class with the same parameters.
+        All must be of the same class with the same parameters. Sketches merge by their own rule, and the weights
+        become a mean, weighted by what each learner knows of each direction or feature (docs/merging.md).
+
+        `base` is the learner that all of them began with, where they did not begin with nothing: what it has
+        learned counts once. Only a `NewtonBank` takes one.
         """
-        self._check_mergeable(other)
-        first, second = sorted(
-            (self, other), key=id
-        )  # so that two merges at a time do not wait for each other
-        with first._lock, second._lock:
-            if other.rows_seen == 0:
-                return self
-            arrays = self._merged(other) if self.rows_seen else other._all_arrays()
-            whole = type(self)(**self._params)
-            whole._restore({name: np.array(array, order="C") for name, array in arrays.items()})
-            self.__dict__.update({name: value for name, value in vars(whole).items() if name != "_lock"})
+        for other in others:
+            self._check_mergeable(other)
+        if base is not None:
+            self._check_base(base)
+        involved = {id(learner): learner for learner in (self, *others, *([] if base is None else [base]))}
+        if len({id(other) for other in others}) < len(others):
+            raise ValueError("cannot merge the same learner twice")
+        with contextlib.ExitStack() as locks:
+            for key in sorted(involved):  # so that two merges at a time do not wait for each other
+                locks.enter_context(involved[key]._lock)
+            taught = [other for other in others if other.rows_seen]
+            if taught:
+                whole = self._united(taught, base)
+                self.__dict__.update({name: value for name, value in vars(whole).items() if name != "_lock"})
         return self
 
     # -- for learners
@@ -275,6 +282,28 @@ class Learner(Persistent):
         for name, value in self._params.items():
             if name != "random_state" and other._params[name] != value:
                 raise ValueError(f"cannot merge {name}={other._params[name]!r} into {name}={value!r}")
+
+    def _check_base(self, base: Self) -> None:
+        if type(base) is not type(self) or base._params != self._params:
+            raise ValueError("the base must be a learner of the same class with the same parameters")
+
+    def _united(self, others: Sequence[Self], base: Self | None) -> Self:
+        """A new learner that knows what this one and `others` know, each of which has learned something."""
+        if base is not None and base.rows_seen:
+            raise ValueError(
+                f"{type(self).__name__} merges without a base: let each shard begin with nothing"
+            )
+        first, *rest = [self, *others] if self.rows_seen else others
+        whole = first if rest else self._with(first._all_arrays())
+        for other in rest:
+            whole = self._with(whole._merged(other))
+        return whole
+
+    def _with(self, arrays: Arrays | Buffers) -> Self:
+        """A learner like this one with other arrays."""
+        made = type(self)(**self._params)
+        made._restore({name: np.array(array, order="C") for name, array in arrays.items()})
+        return made
 
     def _merged(self, other: Self) -> Arrays:
         """All arrays of a learner that knows what both know; both have learned something."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -46,16 +47,26 @@ class OneVsAll(ClassLearner):
         check_signs(self.loss)
         self._params = {"make": kind.__name__, "classes": self.classes, "parameters": first.params}
 
-    def merge(self, other: Self) -> Self:
-        """Merge the learners of each class. Returns the learner; `other` stays as it is."""
+    def _check_mergeable(self, other: Self) -> None:
         if type(other) is type(self) and other.classes != self.classes:
             raise ValueError(f"cannot merge {other.classes} classes into {self.classes}")
         if type(other) is not type(self) or other is self:
-            self._check_mergeable(other)
+            super()._check_mergeable(other)
         for mine, theirs in zip(self.learners, other.learners, strict=True):
             mine._check_mergeable(theirs)
-        for mine, theirs in zip(self.learners, other.learners, strict=True):
-            mine.merge(theirs)
+
+    def merge(self, *others: Self, base: Self | None = None) -> Self:
+        """Merge the learners of each class. Returns the learner; the others stay as they are."""
+        for other in others:
+            self._check_mergeable(other)
+        if base is not None:
+            self._check_base(base)
+        merged = copy.copy(self.learners)
+        for at, mine in enumerate(self.learners):
+            theirs = [other.learners[at] for other in others]
+            whole = copy.deepcopy(mine).merge(*theirs, base=None if base is None else base.learners[at])
+            merged[at] = whole
+        self.learners = merged  # all at once: an error leaves it as it was
         return self
 
     @property

@@ -132,25 +132,31 @@ class Model(Persistent):
         score, answers = self.tested(self._labelled(records, labels, weights, self.target.copy(), names))
         return {"rows": score.rows, "loss": score.mean_loss, **measure(answers)}
 
-    def merge(self, other: Model) -> Self:
-        """Add what `other` has learned from other records. Returns the model; `other` stays as it is.
+    def merge(self, *others: Model, base: Model | None = None) -> Self:
+        """Add what `others` have learned from other records. Returns the model; the others stay as they are.
 
-        Both must turn records into features and labels into targets in the same way.
+        All must turn records into features and labels into targets in the same way. `base` is the model that all
+        of them began with, where they did not begin with nothing (`NewtonBank`, the default learner, takes one).
         """
-        if not isinstance(other, Model):
-            raise ValueError(f"cannot merge a {type(other).__name__} into a Model")
-        if other.learner.rows_seen == 0:
+        for other in (*others, *([] if base is None else [base])):
+            if not isinstance(other, Model):
+                raise ValueError(f"cannot merge a {type(other).__name__} into a Model")
+        taught = [other for other in others if other.learner.rows_seen]
+        if not taught:
             return self
-        if self.learner.rows_seen == 0:
-            self.learner.merge(other.learner)
-            self.target, self.features, self.columns = other.target.copy(), other.features, other.columns
-            self.names = _copied(other.names)
-        else:
-            target = self.target.merged(other.target)
-            self._check_same_records(other)
-            self.learner.merge(other.learner)
-            self.target = target
-        self.run = self.best = None
+        models: list[Model] = [self, *taught] if self.learner.rows_seen else taught
+        first, *rest = models
+        target = first.target.copy()
+        for other in rest:
+            target = target.merged(other.target)
+            first.check_mergeable(other)
+        if base is not None and base.learner.rows_seen:
+            first.check_mergeable(base)
+        learners = [other.learner for other in taught]
+        self.learner.merge(*learners, base=None if base is None else base.learner)
+        if first is not self:
+            self.features, self.columns, self.names = first.features, first.columns, _copied(first.names)
+        self.target, self.run, self.best = target, None, None
         return self
 
     @property
@@ -360,7 +366,10 @@ class Model(Persistent):
             return "classes"
         return "signs" if signs else "numbers"
 
-    def _check_same_records(self, other: Model) -> None:
+    def check_mergeable(self, other: Model) -> None:
+        """Refuse a model that makes other features, has another target or another learner."""
+        self.target.merged(other.target)
+        self.learner._check_mergeable(other.learner)
         if other.features != self.features or not self.columns.agree(other.columns):
             raise ValueError("cannot merge models that make features in different ways")
         if (self.names is None) != (other.names is None):

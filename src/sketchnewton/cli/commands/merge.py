@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
-USAGE = "skn merge FILE FILE ... -o OUT [--plot FILE] [--json] [--quiet]"
+USAGE = "skn merge FILE FILE ... -o OUT [--base MODEL] [--plot FILE] [--json] [--quiet]"
 SUMMARY = "Merge sketches or models of the same kind into one of all their rows."
 EXAMPLES = """\
 examples:
   skn merge monday.skn tuesday.skn -o both.skn
+  skn merge shard1.skn shard2.skn --base sunday.skn -o all.skn   both began with --resume sunday.skn
 
 Merging sketches gives a sketch of all their rows, with a certified error as good as that of a single sketch.
 Merging models that were trained on different rows with the same options gives one model, whose weights are the
-mean, weighted by what each model knows in each direction.
+mean, weighted by what each model knows of each feature or direction.
 """
 
 
@@ -33,6 +34,9 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "sketches", metavar="FILE", nargs="+", help="File written by skn sketch -o or skn train --model."
     )
+    parser.add_argument(
+        "--base", metavar="MODEL", help="The model that all began with (skn train --resume): it counts once."
+    )
     add_sketch_output_options(parser, required=True)
 
 
@@ -40,34 +44,61 @@ def run(args: argparse.Namespace) -> int:
     """Merge the files that `args` name, in their order."""
     from sketchnewton.cli.io.files import check_model_place, check_readable
     from sketchnewton.cli.pictures.spectrum import check_plot, deliver
-    from sketchnewton.model import Model
     from sketchnewton.sketches import Sketch
 
-    for path in args.sketches:
+    args.base_files = [] if args.base is None else [args.base]
+    for path in [*args.sketches, *args.base_files]:
         check_readable(path)
     check_model_place(args.output)
     check_plot(args.plot)
-    first, *others = args.sketches
-    merged = _load(first)
-    for path in others:
-        other = _load(path)
-        try:
-            if isinstance(merged, Sketch) and isinstance(other, Sketch):
-                width = max(merged.n_features, other.n_features)
-                merged.widen(width)
-                other.widen(width)
-                merged.merge(other)
-            elif isinstance(merged, Model) and isinstance(other, Model):
-                merged.merge(other)
-            else:
-                raise ValueError(f"cannot merge a {_kind(other)} into a {_kind(merged)}")
-        except ValueError as error:
-            raise CommandError(f"{path}: {error}") from None
+    merged = _load(args.sketches[0])
+    others = [_load(path) for path in [*args.sketches[1:], *args.base_files]]
+    if isinstance(merged, Sketch):
+        if args.base is not None:
+            raise usage_error("--base is for models: sketches of all rows begin with nothing")
+        _merge_sketches(merged, args.sketches[1:], others)
+    else:
+        _merge_models(merged, args, others)
     if isinstance(merged, Sketch):
         deliver(args, args.output, merged, Console(args.quiet))
     else:
         _deliver(args, merged)
     return 0
+
+
+def _merge_sketches(merged: Sketch, paths: list[str], others: list[Model | Sketch]) -> None:
+    from sketchnewton.sketches import Sketch
+
+    for path, other in zip(paths, others, strict=True):
+        try:
+            if not isinstance(other, Sketch):
+                raise ValueError(f"cannot merge a {_kind(other)} into a {_kind(merged)}")
+            width = max(merged.n_features, other.n_features)
+            merged.widen(width)
+            other.widen(width)
+            merged.merge(other)
+        except ValueError as error:
+            raise CommandError(f"{path}: {error}") from None
+
+
+def _merge_models(merged: Model, args: argparse.Namespace, others: list[Model | Sketch]) -> None:
+    from sketchnewton.model import Model
+
+    models: list[Model] = []
+    for path, other in zip([*args.sketches[1:], *args.base_files], others, strict=True):
+        try:
+            if not isinstance(other, Model):
+                raise ValueError(f"cannot merge a {_kind(other)} into a {_kind(merged)}")
+            if other.learner.rows_seen and merged.learner.rows_seen:
+                merged.check_mergeable(other)
+        except ValueError as error:
+            raise CommandError(f"{path}: {error}") from None
+        models.append(other)
+    base = models.pop() if args.base_files else None
+    try:
+        merged.merge(*models, base=base)
+    except ValueError as error:
+        raise CommandError(f"{args.sketches[0]}: {error}") from None
 
 
 def _kind(thing: Model | Sketch) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from sketchnewton import _native
@@ -268,10 +269,11 @@ class NewtonBank(TableLearner):
             self._kernel = self._bind()
         super()._reserve(largest, widest)
 
-    def _merged(self, other: Self) -> Arrays:
-        raise ValueError(
-            "banks cannot be merged, since each has its own scales: merge models of --sketch rfd"
-        )
+    def _united(self, others: Sequence[Self], base: Self | None) -> Self:
+        from sketchnewton.learners.newton.bank_merge import merged
+
+        banks = [self, *others] if self.rows_seen else others
+        return self._with(banks[0]._all_arrays() if len(banks) == 1 else merged(banks, base))
 
     def _all_arrays(self) -> Buffers:
         used = int(self._state.view("bank_counts")[_ENTRIES])

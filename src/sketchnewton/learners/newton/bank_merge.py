@@ -1,0 +1,337 @@
+"""Banks that learned from different rows, as one (docs/merging.md has the rule and where it comes from).
+
+What counts rows adds up: with a base X₀ that all banks began with, X = X₀ + Σ (Xᵢ − X₀). So the scales of features
+are those of all rows together. Weights are compared in these scales: one that the banks hardly know keeps what
+each of them added to it, one that they know well becomes their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sketchnewton.core.state import State
+from sketchnewton.core.types import Arrays, Floats, Integers, np
+from sketchnewton.learners.newton import bank as layout
+
+if TYPE_CHECKING:
+    from sketchnewton.learners.newton.bank import NewtonBank
+
+__all__ = ["merged"]
+
+_KNOWN = 4.0  # how soon rows make a weight known; chosen in experiments, not derived
+_HEAVY = 0.25  # of a restless expert's constant, as in native/learners/bank.hpp
+_SIGNS = 1  # the kind of labels that are all −1 and +1
+_NO_GAP = 1e-290  # as in native/learners/aggregate.hpp
+_LEAST_MEAN = 1e-37  # of a feature's size, so that float32 can divide by it
+
+
+class _Side(NamedTuple):
+    """What a bank knows, nothing put off, in the unit of the features; `rows` of its sketch in its own scales."""
+
+    features: Integers
+    counts: Floats  # of rows that had the feature
+    means: Floats  # of its size in them
+    weights: Floats  # features × experts
+    constants: Floats
+    rows: Floats  # of the sketch: rank × (features + 1), the constant last
+    shares: Floats
+    scalars: Floats
+    learned: float
+    rounds: int
+    labels: int
+    dimension: int
+
+    @property
+    def length(self) -> float:
+        """The mean squared length of scaled rows."""
+        return float(self.scalars[layout._SQUARES]) / self.learned if self.learned else 1.0
+
+    @property
+    def scales(self) -> Floats:
+        return np.asarray(self.means * (self.counts / max(self.learned, 1.0)) ** 0.25)
+
+
+def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
+    """All arrays of a bank that knows what `banks` know; all of them began as `base`."""
+    start = None if base is None or base.rows_seen == 0 else _side(base)
+    sides = [_side(bank) for bank in banks]
+    if base is not None and start is not None:
+        for side in sides:
+            _check_began(side, start)
+        new = [i for i, bank in enumerate(banks) if bank.rows_seen > base.rows_seen]
+        if len(new) < 2:  # the others have learned nothing: not even rounding is to tell of them
+            return dict(State(banks[new[0] if new else 0]._all_arrays()).arrays())
+        banks, sides = [banks[i] for i in new], [sides[i] for i in new]
+    whole = _counted(sides, start, banks[0].loss.name == "squared")
+    sketch, directions = _sketch(sides, start, whole, banks[0]._m)
+    weights = _weights(sides, start, whole)
+    shares = _shares(sides, start, whole)
+    return _arrays(banks[0], whole, sketch, directions, weights, shares)
+
+
+# --- what one bank knows
+
+
+def _side(bank: NewtonBank) -> _Side:
+    its, m, K = bank._state, bank._m, bank._K
+    features = np.asarray(bank._seen).copy()
+    table = np.empty((len(features), bank._table.width), bank._table.dtype)
+    bank._kernel.settled(table)
+    table = table.astype(np.float64)
+    z, b = table[:, K : K + m], its["b"][:, :m]
+    counts, means = table[:, -3], table[:, -2]
+    learned, rank, waiting = (
+        int(its["bank_counts"][i]) for i in (layout._LEARNED, layout._RANK, layout._FILLED)
+    )
+    root = np.sqrt(its["lambda"][:rank])
+    rows = np.zeros((rank + waiting, len(features) + 1))
+    rows[:rank, :-1] = root[:, None] * z[:, :rank].T
+    rows[:rank, -1] = root * its["constant"][K : K + rank]
+    side = _Side(
+        features=features,
+        counts=counts,
+        means=means,
+        weights=np.empty((0, K)),
+        constants=its["constant"][:K] + b @ its["constant"][K:],
+        rows=rows,
+        shares=its["shares"].copy(),
+        scalars=its["scalars"].copy(),
+        learned=float(learned),
+        rounds=bank.rows_seen,
+        labels=int(its["bank_counts"][layout._LABELS]),
+        dimension=bank.dimension,
+    )
+    _add_waiting(bank, side, rank, waiting)
+    return side._replace(weights=(table[:, :K] + z @ b.T) / side.scales[:, None])
+
+
+def _add_waiting(bank: NewtonBank, side: _Side, rank: int, waiting: int) -> None:
+    """Rows that wait for the next update of the sketch."""
+    its = bank._state
+    order = np.argsort(side.features)
+    known = side.features[order]
+    for i in range(waiting):
+        entries = slice(int(its["buffer_start"][i]), int(its["buffer_start"][i + 1]))
+        length = its["buffer_length"][i]
+        places = order[np.searchsorted(known, its["buffer_index"][entries])]
+        side.rows[rank + i, places] = its["buffer_value"][entries].astype(np.float64) * length
+        side.rows[rank + i, -1] = length * bank._params["intercept"]
+
+
+def _check_began(side: _Side, base: _Side) -> None:
+    places, known = _places(side.features, base.features)
+    grown = known.all() and (side.counts[places] >= base.counts).all()
+    if not grown or side.learned < base.learned or side.rounds < base.rounds:
+        raise ValueError(
+            "cannot merge banks that did not begin with this base: it knows rows that they do not"
+        )
+
+
+# --- what all know together
+
+
+class _Whole(NamedTuple):
+    """Counts of all rows, and the units in which sides are compared."""
+
+    features: Integers
+    counts: Floats
+    means: Floats
+    scales: Floats
+    scalars: Floats
+    learned: float
+    rounds: int
+    labels: int
+    dimension: int
+    squared: bool
+
+    @property
+    def length(self) -> float:
+        return float(self.scalars[layout._SQUARES]) / self.learned if self.learned else 1.0
+
+    def unit(self, side: _Side) -> float:
+        """The width of a side's labels as a share of all labels' width: its slopes were measured in its own."""
+        width = _width(self.scalars)
+        return 1.0 if not self.squared or width == 0.0 else _width(side.scalars) / width
+
+
+def _counted(sides: Sequence[_Side], base: _Side | None, squared: bool) -> _Whole:
+    features = np.unique(np.concatenate([side.features for side in sides]))
+    counts, sizes = np.zeros(len(features)), np.zeros(len(features))
+    for sign, side in _signed(sides, base):
+        places = np.searchsorted(features, side.features)
+        counts[places] += sign * side.counts
+        sizes[places] += sign * side.counts * side.means
+    means = np.maximum(sizes / np.maximum(counts, 1.0), _LEAST_MEAN)
+    learned = sum(sign * side.learned for sign, side in _signed(sides, base))
+    return _Whole(
+        features=features,
+        counts=counts,
+        means=means,
+        scales=np.asarray(means * (counts / max(learned, 1.0)) ** 0.25),
+        scalars=_scalars(sides, base),
+        learned=learned,
+        rounds=round(sum(sign * side.rounds for sign, side in _signed(sides, base))),
+        labels=max(side.labels for side in sides),
+        dimension=max(side.dimension for side in sides),
+        squared=squared,
+    )
+
+
+def _scalars(sides: Sequence[_Side], base: _Side | None) -> Floats:
+    """Sums, the union of the ranges of labels, and the mean of the numbers from which scores are counted."""
+    scalars = np.asarray(sum(sign * side.scalars for sign, side in _signed(sides, base)))
+    for least in (layout._SEEN_LOW, layout._LOW):
+        scalars[least] = min(side.scalars[least] for side in sides)
+    for most in (layout._SEEN_HIGH, layout._HIGH):
+        scalars[most] = max(side.scalars[most] for side in sides)
+    rows = np.array([side.rounds for side in sides], np.float64)
+    offsets = np.array([side.scalars[layout._OFFSET] for side in sides])
+    scalars[layout._OFFSET] = rows @ offsets / rows.sum() if base is None else base.scalars[layout._OFFSET]
+    gaps = scalars[layout._GAPS]
+    scalars[layout._RATE] = np.log(len(layout.EXPERTS)) / gaps if gaps > _NO_GAP else 0.0
+    return scalars
+
+
+def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -> tuple[Floats, Floats]:
+    """Eigenvalues and directions of the m largest, less the next; what was taken away joins the ridge."""
+    stack, signs, ridge = [np.zeros((0, len(whole.features) + 1))], [np.zeros(0)], 0.0
+    for sign, side in _signed(sides, base):
+        unit = whole.unit(side)
+        places = np.searchsorted(whole.features, side.features)
+        rows = np.zeros((len(side.rows), len(whole.features) + 1))
+        rows[:, places] = side.rows[:, :-1] * (side.scales / whole.scales[places])
+        rows[:, -1] = side.rows[:, -1]
+        stack.append(unit * rows)
+        signs.append(np.full(len(rows), sign))
+        ridge += sign * unit * unit * float(side.scalars[layout._RIDGE])
+    values, vectors = _eigenpairs(np.vstack(stack), np.concatenate(signs))
+    taken = max(float(values[m]), 0.0) if len(values) > m else 0.0
+    kept = np.flatnonzero(values[:m] - taken > np.finfo(float).eps * max(values[:1].sum(), 0.0))
+    whole.scalars[layout._RIDGE] = max(ridge, 0.0) + taken
+    return values[kept] - taken, vectors[kept]
+
+
+def _eigenpairs(rows: Floats, signs: Floats) -> tuple[Floats, Floats]:
+    """Of Σ sign·row·rowᵀ, largest first; the vectors are orthonormal to rounding."""
+    if not len(rows):
+        return np.zeros(0), rows
+    basis, triangle = np.linalg.qr(rows.T)
+    values, vectors = np.linalg.eigh((triangle * signs) @ triangle.T)
+    return values[::-1], (basis @ vectors[:, ::-1]).T
+
+
+def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Floats:
+    """Of features, then the constant, for each expert, in the scales of all rows."""
+    views = np.array([view for *_, view in layout.EXPERTS.values()])
+    before, before_counts = _in_scale(base, whole, views), _rows_with(base, whole)
+    added, depth = np.zeros_like(before), np.zeros(len(before))
+    for side in sides:
+        new = np.maximum(_rows_with(side, whole) - before_counts, 0.0)
+        learned = side.learned - (0.0 if base is None else base.learned)
+        known = _KNOWN * np.sqrt(new * max(learned, 0.0)) / side.length
+        added += (1.0 + known)[:, None] * np.where(
+            new[:, None] > 0, _in_scale(side, whole, views) - before, 0.0
+        )
+        depth += known
+    return np.asarray(before + added / (1.0 + depth)[:, None])
+
+
+def _in_scale(side: _Side | None, whole: _Whole, views: Floats) -> Floats:
+    """A side's weights as they would be in the scales of all rows; zeros for features it does not know."""
+    weights = np.zeros((len(whole.features) + 1, len(views)))
+    if side is None:
+        return weights
+    places = np.searchsorted(whole.features, side.features)
+    even = np.where(
+        (views != layout._PLAIN) & (whole.labels == _SIGNS), np.sqrt(side.length / whole.length), 1.0
+    )
+    weights[places] = side.weights * whole.scales[places][:, None] * even
+    own, common = (np.where(views == layout._RESTLESS, _constant(of.length), 1.0) for of in (side, whole))
+    shift = side.scalars[layout._OFFSET] - whole.scalars[layout._OFFSET]
+    weights[-1] = (side.constants * own + shift) / common
+    return weights
+
+
+def _rows_with(side: _Side | None, whole: _Whole) -> Floats:
+    """In how many rows each feature was; the constant was in all."""
+    counts = np.zeros(len(whole.features) + 1)
+    if side is not None:
+        counts[np.searchsorted(whole.features, side.features)] = side.counts
+        counts[-1] = side.learned
+    return counts
+
+
+def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Floats:
+    """The geometric mean, weighted by new rows, with as much of equal shares as after any row."""
+    new = np.array([side.rounds - (0 if base is None else base.rounds) for side in sides], np.float64)
+    if not new.any():
+        new[:] = 1.0
+    logs = np.tensordot(new / new.sum(), np.log([side.shares for side in sides]), 1)
+    shares = np.exp(logs - logs.max())
+    mixed = 1.0 / (whole.scalars[layout._CLOCK] + 1.0)
+    return np.asarray((1.0 - mixed) * shares / shares.sum() + mixed / len(shares))
+
+
+# --- and as a bank
+
+
+def _arrays(
+    like: NewtonBank, whole: _Whole, values: Floats, directions: Floats, weights: Floats, shares: Floats
+) -> Arrays:
+    K, m, rank = like._K, like._m, len(values)
+    fresh = type(like)(**like._params)
+    arrays: Arrays = {name: np.array(array) for name, array in fresh._all_arrays().items()}
+    table = np.zeros((len(whole.features), like._table.width))
+    table[:, :K] = weights[:-1]
+    table[:, K : K + rank] = directions[:, :-1].T
+    table[:, -3], table[:, -2] = whole.counts, whole.means
+    constant = np.zeros(K + m)
+    if like._params["intercept"]:
+        constant[:K], constant[K : K + rank] = weights[-1], directions[:, -1]
+    arrays["lambda"][:rank] = values
+    counts = np.zeros_like(arrays["bank_counts"])
+    counts[layout._LEARNED], counts[layout._RANK], counts[layout._LABELS] = (
+        round(whole.learned),
+        rank,
+        whole.labels,
+    )
+    counts[layout._NEXT] = whole.rounds + 1
+    return {
+        **arrays,
+        "bank_counts": counts,
+        "constant": constant,
+        "counts": np.array([whole.rounds, len(whole.features), whole.dimension], np.int64),
+        "features": whole.features,
+        "scalars": whole.scalars,
+        "shares": shares,
+        "table": table.astype(like._table.dtype),
+    }
+
+
+# --- small things
+
+
+def _signed(sides: Sequence[_Side], base: _Side | None) -> Iterable[tuple[float, _Side]]:
+    """What is added up: each side, less the base that all but one of them brought along too."""
+    yield from ((1.0, side) for side in sides)
+    if base is not None and len(sides) > 1:
+        yield 1.0 - len(sides), base
+
+
+def _places(features: Integers, wanted: Integers) -> tuple[Integers, Floats]:
+    """Where `wanted` are among `features`, and whether they are there."""
+    order = np.argsort(features)
+    at = np.minimum(np.searchsorted(features[order], wanted), max(len(features) - 1, 0))
+    if not len(features):
+        return np.zeros(0, np.int64), np.zeros(len(wanted), bool)
+    return order[at], features[order[at]] == wanted
+
+
+def _width(scalars: Floats) -> float:
+    return float(scalars[layout._HIGH] - scalars[layout._LOW])
+
+
+def _constant(length: float) -> float:
+    """What a restless expert sees as the constant."""
+    return max(1.0, _HEAVY * float(np.sqrt(max(length - 1.0, 0.0))))

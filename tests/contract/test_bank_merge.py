@@ -1,0 +1,253 @@
+"""Banks of shards make one bank: counts are those of all rows, order does not matter, scales neither."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+
+import sketchnewton
+from sketchnewton import Model, NewtonBank
+from sketchnewton.cli.main import main
+from sketchnewton.learners import OneVsAll
+from tests.contract.learners import assert_same_state
+
+LABELS = ("signs", "numbers")
+
+
+def stream(rows: int, labels: str = "signs", seed: int = 0, d: int = 60) -> tuple[csr_array, np.ndarray]:
+    """Sparse rows of features of many scales, some of them rare."""
+    rng = np.random.default_rng(seed)
+    X = random_array((rows, d), density=0.2, rng=rng, data_sampler=lambda size: rng.normal(size=size)).tocsr()
+    truth = np.random.default_rng(99).normal(size=d)
+    score = X @ truth + 0.3 * rng.normal(size=rows)
+    X = csr_array(X @ np.diag(np.geomspace(1e-3, 1e3, d)))
+    if labels == "counts":
+        return X, rng.poisson(np.exp(1.0 + 0.3 * score)).astype(float)
+    return X, np.where(score > 0, 1.0, -1.0) if labels == "signs" else 40.0 + 9.0 * score
+
+
+def shards(k: int, labels: str = "signs", rows: int = 1200, **parameters: object) -> list[NewtonBank]:
+    X, y = stream(rows, labels)
+    banks = [NewtonBank(**parameters) for _ in range(k)]
+    for i, bank in enumerate(banks):
+        bank.learn(X[i::k], y[i::k])
+    return banks
+
+
+def mean_loss(bank: NewtonBank, X: csr_array, y: np.ndarray) -> float:
+    return float(np.mean([bank.loss.value(p, label) for p, label in zip(bank.predict(X), y, strict=True)]))
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_counts_scales_and_ranges_are_those_of_all_rows(labels: str) -> None:
+    first, *others = shards(4, labels, dtype="float64")
+    X, y = stream(1200, labels)
+    banks = [first, *others]
+    learned = sum(int(bank._state["bank_counts"][0]) for bank in banks)
+    tables = [
+        dict(zip(bank._seen.tolist(), bank._table.rows[bank._seen][:, [-3, -2]], strict=True))
+        for bank in banks
+    ]
+    first.merge(*others)
+    assert first.rows_seen == 1200
+    assert first.dimension == X.shape[1]
+    assert first.label_range == ((-1.0, 1.0) if labels == "signs" else (y.min(), y.max()))
+    scales = first.scales
+    for feature in range(X.shape[1]):
+        known = [table[feature] for table in tables if feature in table]
+        count = sum(n for n, _ in known)
+        mean = sum(n * size for n, size in known) / count
+        assert scales[feature] == pytest.approx(mean * (count / learned) ** 0.25, rel=1e-12)
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_the_order_does_not_matter(labels: str) -> None:
+    X, _ = stream(200, labels, seed=5)
+    answers = []
+    for order in itertools.permutations(range(3)):
+        banks = shards(3, labels, dtype="float64")
+        first, *others = (banks[i] for i in order)
+        answers.append(first.merge(*others).predict(X))
+    for answer in answers[1:]:
+        np.testing.assert_allclose(answer, answers[0], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_untouched_bank_adds_nothing(dtype: str) -> None:
+    (bank,) = shards(1, dtype=dtype)
+    before = copy.deepcopy(bank)
+    assert bank.merge(NewtonBank(dtype=dtype)) is bank
+    assert_same_state(bank, before)
+    assert_same_state(NewtonBank(dtype=dtype).merge(bank), bank)
+    # A shard that began with a base and learned nothing more adds nothing either.
+    X, _ = stream(200, seed=5)
+    more = copy.deepcopy(bank)
+    more.learn(*stream(300, seed=6))
+    expected = more.predict(X)
+    more.merge(copy.deepcopy(bank), base=bank)
+    np.testing.assert_allclose(more.predict(X), expected, atol=0.0)
+    assert more.rows_seen == 1500
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels"),
+    [
+        *itertools.product(["squared", "logistic", "hinge", "squared_hinge"], ["signs"]),
+        *itertools.product(["squared", "absolute", "quantile:0.3", "huber:2"], ["numbers"]),
+        ("poisson", "counts"),
+    ],
+)
+def test_a_merged_bank_is_better_than_the_mean_shard(loss: str, labels: str) -> None:
+    X, y = stream(3000, labels, seed=7)
+    banks = shards(4, labels, loss=loss)
+    losses = [mean_loss(bank, X, y) for bank in banks]
+    first, *others = banks
+    first.merge(*others)
+    assert mean_loss(first, X, y) < np.mean(losses)
+    assert np.isfinite(first.learn(X, y)).all()
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_rounds_pay(labels: str) -> None:
+    """Merge, hand the result to all shards as their base, continue."""
+    X, y = stream(8000, labels)
+    test, wanted = stream(4000, labels, seed=8)
+    serial = NewtonBank()
+    serial.learn(X, y)
+    k, losses = 8, []
+    for rounds in (1, 16):
+        base = NewtonBank()
+        for part in np.array_split(np.arange(8000), rounds):
+            banks = [copy.deepcopy(base) for _ in range(k)]
+            for i, bank in enumerate(banks):
+                bank.learn(X[part[i::k]], y[part[i::k]])
+            first, *others = banks
+            base = first.merge(*others, base=base)
+        assert base.rows_seen == 8000
+        losses.append(mean_loss(base, test, wanted))
+    if labels == "signs":
+        assert losses[1] < losses[0]
+    else:
+        assert max(losses) < 1.03 * mean_loss(serial, test, wanted)
+
+
+def test_a_tree_is_a_flat_merge() -> None:
+    X, y = stream(3000, seed=9)
+    a, b, c, d = shards(4)
+    e, f, g, h = shards(4)
+    flat = a.merge(b, c, d)
+    tree = e.merge(f).merge(g.merge(h))
+    assert tree.rows_seen == flat.rows_seen == 1200
+    np.testing.assert_allclose(tree.scales, flat.scales, rtol=1e-5)
+    errors = [np.mean(np.sign(bank.predict(X)) != y) for bank in (flat, tree)]
+    assert abs(errors[0] - errors[1]) < 0.01
+
+
+def test_scales_of_features_do_not_matter_after_a_merge() -> None:
+    X, y = stream(1200)
+    test, _ = stream(300, seed=5)
+    factors = np.geomspace(1e-4, 1e4, 60)[np.random.default_rng(0).permutation(60)]
+    answers = []
+    for scale in (np.ones(60), factors):
+        banks = [NewtonBank(dtype="float64") for _ in range(3)]
+        for i, bank in enumerate(banks):
+            bank.learn(csr_array(X[i::3] @ np.diag(scale)), y[i::3])
+        first, *others = banks
+        first.merge(*others)
+        first.learn(csr_array(X[:50] @ np.diag(scale)), y[:50])
+        answers.append(first.predict(csr_array(test @ np.diag(scale))))
+    np.testing.assert_allclose(answers[0], answers[1], rtol=1e-6, atol=1e-8)
+
+
+def test_a_merged_bank_continues_and_is_saved(tmp_path: Path) -> None:
+    first, *others = shards(3)
+    first.merge(*others)
+    first.save(tmp_path / "m.skn")
+    again = sketchnewton.load(tmp_path / "m.skn")
+    X, y = stream(500, seed=4)
+    np.testing.assert_array_equal(first.learn(X, y), again.learn(X, y))
+    assert_same_state(first, again)
+    U = first.spectrum
+    assert (np.diff(U) <= 0).all()
+
+
+def test_a_bad_shard_does_little_harm() -> None:
+    X, y = stream(8000)
+    test, wanted = stream(4000, seed=8)
+    good, bad = [NewtonBank() for _ in range(4)], [NewtonBank() for _ in range(4)]
+    rng = np.random.default_rng(3)
+    for i in range(4):
+        good[i].learn(X[i::4], y[i::4])
+        labels = y[i::4] if i else rng.choice([-1.0, 1.0], len(y[i::4]))
+        bad[i].learn(X[i::4], labels)
+    errors = []
+    for banks in (good, bad):
+        first, *others = banks
+        errors.append(np.mean(np.sign(first.merge(*others).predict(test)) != wanted))
+    assert errors[1] <= 1.15 * errors[0] + 0.005
+
+
+def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
+    a, b = shards(2)
+    before = copy.deepcopy(a)
+    stranger = NewtonBank()
+    stranger.learn(*stream(700, seed=11))
+    for other, base, words in (
+        (NewtonBank(sketch_size=3), None, "sketch_size"),
+        (NewtonBank(loss="logistic"), None, "loss"),
+        (b, stranger, "did not begin with this base"),
+        (b, NewtonBank(dtype="float64"), "base must be"),
+        (a, None, "itself"),
+    ):
+        if other is not a and other is not b:
+            other.learn(*stream(50))
+        with pytest.raises(ValueError, match=words):
+            a.merge(other, base=base)
+        assert_same_state(a, before)
+    with pytest.raises(ValueError, match="twice"):
+        a.merge(b, b)
+    assert_same_state(a, before)
+
+
+def test_classes_and_models(tmp_path: Path) -> None:
+    X, y = stream(1200)
+    classes = (X[:, [0]].toarray().ravel() > 0).astype(float) + (y > 0)
+    parts = [OneVsAll(NewtonBank, 3) for _ in range(3)]
+    for i, part in enumerate(parts):
+        part.learn(X[i::3], classes[i::3])
+    alone = [np.mean(part.predict(X).argmax(axis=1) != classes) for part in parts]
+    first, *others = parts
+    first.merge(*others)
+    assert first.rows_seen == 1200
+    assert np.mean(first.predict(X).argmax(axis=1) != classes) < np.mean(alone)
+    models = [Model(), Model()]
+    for i, model in enumerate(models):
+        model.learn([{"y": float(label), "a": i, "b": n % 5} for n, label in enumerate(y[i::2])])
+        model.save(tmp_path / f"{i}.skn")
+    both = tmp_path / "both.skn"
+    assert main(["merge", str(tmp_path / "0.skn"), str(tmp_path / "1.skn"), "-o", str(both), "--quiet"]) == 0
+    record = {"a": 1, "b": 2}
+    assert sketchnewton.load(both).predict(record) == models[0].merge(models[1]).predict(record)
+
+
+def test_the_command_knows_a_base(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base, model = tmp_path / "base.skn", Model()
+    rows = [{"y": 1 - 2 * (n % 2), "a": n % 7, "b": n % 3} for n in range(300)]
+    model.learn(rows[:100])
+    model.save(base)
+    paths = []
+    for i in range(2):
+        shard = sketchnewton.load(base)
+        shard.learn(rows[100 + i :: 2])
+        paths.append(str(tmp_path / f"{i}.skn"))
+        shard.save(paths[-1])
+    out = tmp_path / "all.skn"
+    assert main(["merge", *paths, "--base", str(base), "-o", str(out), "--quiet"]) == 0
+    assert sketchnewton.load(out).learner.rows_seen == 300
+    assert main(["merge", *paths, "-o", str(out), "--quiet"]) == 0
+    assert sketchnewton.load(out).learner.rows_seen == 400  # rows that both have seen count twice
