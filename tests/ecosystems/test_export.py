@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
+from sklearn.preprocessing import StandardScaler
 
-from sketchnewton import SketchedAdaGradClassifier, SketchedNewtonClassifier, SketchedNewtonRegressor
+from sketchnewton import (
+    NewtonBank,
+    SketchedAdaGradClassifier,
+    SketchedNewtonClassifier,
+    SketchedNewtonRegressor,
+)
 from tests.ecosystems.support import CLASSIFIERS, REGRESSORS, rows
 
 
@@ -18,14 +24,18 @@ from tests.ecosystems.support import CLASSIFIERS, REGRESSORS, rows
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_plain_classifier(name: str, classes: int) -> None:
     X, y = rows(200, 5, classes)
-    model = clone(CLASSIFIERS[name]).fit(X, y)
+    model = clone(CLASSIFIERS[name]).set_params(random_state=0).fit(X, y)
     plain = model.to_sklearn()
     joint = model._by_softmax()
     assert type(plain) is (LogisticRegression if joint else SGDClassifier)
-    np.testing.assert_array_equal(plain.decision_function(X), model.decision_function(X))
-    np.testing.assert_array_equal(plain.predict(X), model.predict(X))
-    if classes == 2 or model._learners[0].loss.name == "logistic":
-        np.testing.assert_allclose(plain.predict_proba(X), model.predict_proba(X), atol=1e-12)
+    scores = plain.decision_function(X)
+    np.testing.assert_array_equal(scores, (X @ model.coef_.T + model.intercept_).reshape(scores.shape))
+    if model._learners[0].experts:  # the linear part of a learner that is more
+        assert (plain.predict(X) == y).mean() > 1.3 * np.bincount(y).max() / len(y)
+    else:
+        np.testing.assert_allclose(scores, model.decision_function(X), rtol=1e-4, atol=1e-4)
+        if classes == 2 or model._learners[0].loss.name == "logistic":
+            np.testing.assert_allclose(plain.predict_proba(X), model.predict_proba(X), atol=1e-4)
     if not joint:
         plain.partial_fit(X, y)  # and it is alive
 
@@ -36,8 +46,11 @@ def test_plain_regressor(name: str) -> None:
     model = clone(REGRESSORS[name]).fit(X, y)
     plain = model.to_sklearn()
     assert type(plain) is SGDRegressor
-    low, high = model._learners[0].prediction_bounds
-    np.testing.assert_allclose(np.clip(plain.predict(X), low, high), model.predict(X), atol=1e-9)
+    if model._learners[0].experts:
+        assert plain.score(X, y) > 0.9 * model.score(X, y)
+    else:
+        low, high = model._learners[0].prediction_bounds
+        np.testing.assert_allclose(np.clip(plain.predict(X), low, high), model.predict(X), rtol=1e-5)
 
 
 def test_plain_counts() -> None:
@@ -45,6 +58,30 @@ def test_plain_counts() -> None:
     y = np.random.default_rng(0).poisson(3, 200)
     model = SketchedNewtonRegressor(loss="poisson", clip=100.0).fit(0.01 * X, y)
     np.testing.assert_allclose(model.to_sklearn().predict(0.01 * X), model.predict(0.01 * X))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_the_linear_part_is_the_best_linear_expert(loss: str) -> None:
+    """Rows of unlike lengths, where averages over experts that see them at one length are no linear model."""
+    X, y = load_digits(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X), np.where(y == 9, 1.0, -1.0)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    bank = NewtonBank(loss=loss)
+    bank.learn(X[:1200], y[:1200])
+    model = SketchedNewtonClassifier(loss=loss, max_iter=1).fit(X[:1200], y[:1200])
+    place = bank.expert_names.index(bank.linear_expert)
+    np.testing.assert_array_equal(model.coef_[0], bank.expert_weights[place])
+    assert model.intercept_[0] == bank.expert_intercepts[place]
+
+    def error(scores: Any) -> float:
+        return float((np.where(scores > 0, 1.0, -1.0) != y[1200:]).mean())
+
+    of_each = X[1200:] @ bank.expert_weights.T + bank.expert_intercepts
+    steady = [name.startswith("steady") for name in bank.expert_names]
+    leading = np.where(steady, bank.expert_shares, 0.0).argmax()
+    better = min(error(of_each[:, leading]), error(of_each @ bank.expert_shares))
+    assert error(model.to_sklearn().decision_function(X[1200:])) <= 1.1 * better
 
 
 def onnx_outputs(model: Any, X: Any) -> list[Any]:
@@ -65,7 +102,37 @@ def test_onnx_classifier(loss: str, classes: int, texts: bool) -> None:
     model = SketchedNewtonClassifier(loss=loss).fit(X, y)
     label, proba = onnx_outputs(model, X)
     np.testing.assert_array_equal(label, model.predict(X))
-    np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-5)
+
+
+def texts() -> tuple[Any, Any]:
+    """Counts of words, few in each row, and a class that depends on some of them."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.02, (600, 1000)).astype(float)
+    return X, (X[:, :200].sum(axis=1) > X[:, 200:400].sum(axis=1)).astype(int)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("kind", ["dense", "standardised", "tabular", "text", "no intercept"])
+def test_onnx_is_the_bank(kind: str, loss: str) -> None:
+    """Scales, views of rows, experts, bounds and their aggregation, for rows that were not learned from."""
+    X, y = {
+        "dense": lambda: load_digits(return_X_y=True),
+        "standardised": lambda: load_digits(return_X_y=True),
+        "tabular": lambda: load_breast_cancer(return_X_y=True),
+        "text": texts,
+        "no intercept": lambda: load_breast_cancer(return_X_y=True),
+    }[kind]()
+    X = StandardScaler().fit_transform(X) if kind == "standardised" else X
+    n = len(y) * 2 // 3
+    model = SketchedNewtonClassifier(loss=loss, fit_intercept=kind != "no intercept", random_state=0)
+    label, proba = onnx_outputs(model.fit(X[:n], y[:n]), X[n:])
+    np.testing.assert_array_equal(label, model.predict(X[n:]))
+    np.testing.assert_allclose(proba, model.predict_proba(X[n:]), rtol=0, atol=1e-5)
+    new = np.vstack([X[n:], 10.0 * X[n:], np.zeros_like(X[:1])])
+    label, proba = onnx_outputs(model.set_params(dtype="float64").fit(X[:n], y[:n]), new)
+    np.testing.assert_array_equal(label, model.predict(new))
+    np.testing.assert_allclose(proba, model.predict_proba(new), rtol=0, atol=1e-10)
 
 
 def test_onnx_softmax() -> None:
@@ -73,7 +140,7 @@ def test_onnx_softmax() -> None:
     model = SketchedAdaGradClassifier(multi_class="softmax").fit(X, y)
     label, proba = onnx_outputs(model, X)
     np.testing.assert_array_equal(label, model.predict(X))
-    np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "poisson"])
@@ -81,7 +148,7 @@ def test_onnx_regressor(loss: str) -> None:
     X, y = load_diabetes(return_X_y=True)
     model = SketchedNewtonRegressor(loss=loss).fit(X[:50], y[:50])
     (values,) = onnx_outputs(model, 3.0 * X)  # some beyond the range learned
-    np.testing.assert_allclose(values[:, 0], model.predict(3.0 * X), rtol=1e-12)
+    np.testing.assert_allclose(values[:, 0], model.predict(3.0 * X), rtol=1e-5)
 
 
 def test_onnx_says_what_it_cannot() -> None:

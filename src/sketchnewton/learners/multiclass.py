@@ -12,6 +12,7 @@ from sketchnewton.core.state import Buffers, Vector
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
+from sketchnewton.learners.rows import as_rows
 
 
 class OneVsAll(ClassLearner):
@@ -150,6 +151,12 @@ class OneVsAll(ClassLearner):
 
     def _predict(self, rows: _native.Rows, out: Vector) -> None:
         self._fill(out, lambda k: self.learners[k].predict(rows))
+
+    def decision_function(self, X: object) -> Floats:
+        """The scores of the classes: what `predict` gives before it is clipped."""
+        rows = as_rows(X)
+        with self._lock:
+            return np.column_stack([learner.decision_function(rows) for learner in self.learners])
 
     def _fill(self, out: Vector, column: Callable[[int], Floats]) -> None:
         """Column k of `out` by `column(k)`, several at a time."""

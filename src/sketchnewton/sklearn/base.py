@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,19 +15,21 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from sketchnewton.core.parameters import checked_size
 from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners import Learner
+from sketchnewton.learners.rows import as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
     from onnx import ModelProto
     from sklearn.utils import Tags
 
+    from sketchnewton._native import Rows
     from sketchnewton.sklearn.export import Linear
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
-    """A linear model, or one per class, learned row by row."""
+    """A learner, or one per class, that learns row by row."""
 
     max_iter: int
     tol: float | None
@@ -187,13 +190,24 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         coefficients, intercepts = self._weights
         return coefficients, intercepts
 
-    def _scores(self, X: Any) -> Floats:
-        """Xwᵀ + b for each learner, one column each."""
+    def _answers(self, X: Any, ask: Callable[[Learner, Rows], Floats]) -> Floats:
+        """What the learners answer to rows, one column per output."""
         check_is_fitted(self)
-        if not (self._is_plain(X) and np.isfinite(X).all()):
-            X = self._validated(X, reset=False)
-        coefficients, intercepts = self._linear
-        return np.asarray(X @ coefficients.T) + intercepts
+        if self._is_plain(X):
+            try:
+                return self._asked(X, ask)
+            except ValueError:
+                pass  # scikit-learn says what is wrong, in its own words
+        return self._asked(self._validated(X, reset=False), ask)
+
+    def _asked(self, X: Any, ask: Callable[[Learner, Rows], Floats]) -> Floats:
+        unit = self._row_unit()
+        rows = as_rows(X if unit == 1.0 else X / unit)
+        return np.column_stack([ask(learner, rows) for learner in self._learners])
+
+    def _scores(self, X: Any) -> Floats:
+        """The scores of the learners, before they are clipped where a learner clips its sum."""
+        return self._answers(X, lambda learner, rows: learner.decision_function(rows))
 
     def _fitted(self, name: str) -> list[Learner]:
         if not hasattr(self, "_learners"):
@@ -211,7 +225,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     # -- export
 
     def to_sklearn(self) -> Linear:
-        """A plain scikit-learn linear model with the same weights, for places without this package."""
+        """A plain scikit-learn linear model with `coef_` and `intercept_`, for places without this package."""
         from sketchnewton.sklearn import export  # few programs need it
 
         check_is_fitted(self)

@@ -100,7 +100,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         return self
 
     def decision_function(self, X: object) -> Floats:
-        """X · coef_ + intercept_: one score per row for two classes, else one per row and class."""
+        """The learner's score: one per row for two classes, else one per row and class."""
         scores = self._scores(X)
         return scores[:, 0] if self._n_outputs() == 1 else scores
 
@@ -128,7 +128,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
 
     @property
     def coef_(self) -> Floats:
-        """The weights: (1, features) for two classes, (classes, features) for more."""
+        """The weights of the linear part: (1, features) for two classes, (classes, features) for more."""
         return self._linear[0]
 
     @property

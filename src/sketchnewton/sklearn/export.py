@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, SGDClassifier, SGDRegressor
 
+from sketchnewton.core.types import Array
+from sketchnewton.sklearn.base import OnlineEstimator
+from sketchnewton.sklearn.classifier import OnlineClassifier
+
 if TYPE_CHECKING:
     import pandas as pd
-    from onnx import ModelProto
-
-    from sketchnewton.sklearn.base import OnlineEstimator
+    from onnx import ModelProto, NodeProto, TensorProto
 
 # scikit-learn's loss by the kind of link: what SGDClassifier's predict_proba and a later partial_fit go by.
 # Where the score is the answer, probabilities of two classes are (1 + score)/2 within [0, 1], as ours.
@@ -21,12 +23,13 @@ Linear: TypeAlias = LogisticRegression | PoissonRegressor | SGDClassifier | SGDR
 
 
 def to_sklearn(estimator: OnlineEstimator) -> Linear:
-    """A fitted `SGDClassifier` or `SGDRegressor` with the same coefficients.
+    """A fitted `SGDClassifier` or `SGDRegressor` with the coefficients of the linear part.
 
     `LogisticRegression` where classes are learned by softmax, `PoissonRegressor` for that loss.
 
-    Scores and classes are the same, and so are probabilities, but for more than two classes learned with another
-    loss than the logistic. A regressor's bound on predictions (`clip`) has no place there.
+    Of a learner that is linear (not the default, `NewtonBank`) scores and classes are the same, and so are
+    probabilities, but for more than two classes learned with another loss than the logistic. A regressor's bound
+    on predictions (`clip`) has no place there.
     """
     link = estimator._learners[0].loss.link_kind
     if hasattr(estimator, "classes_"):
@@ -68,10 +71,22 @@ def to_onnx(estimator: OnlineEstimator) -> ModelProto:
     except ImportError as error:
         raise ImportError("to_onnx needs onnx: pip install 'sketchnewton[onnx]'") from error
 
-    graph = _Graph(estimator)
+    from sketchnewton.sklearn.onnx_graph import Graph, label_values
+
+    sink = _Proto()
+    graph, outputs = Graph(sink), []
+    if isinstance(estimator, OnlineClassifier):
+        graph.classes(estimator, "X", "label", "probabilities")
+        text = label_values(estimator.classes_).dtype.kind == "U"
+        kind = TensorProto.STRING if text else TensorProto.INT64
+        shape = [None, len(estimator.classes_)]
+        outputs.append(helper.make_tensor_value_info("label", kind, [None]))
+        outputs.append(helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, shape))
+    else:
+        graph.number(estimator, "X", "variable")
+        outputs.append(helper.make_tensor_value_info("variable", TensorProto.DOUBLE, [None, 1]))
     rows = helper.make_tensor_value_info("X", TensorProto.DOUBLE, [None, estimator.n_features_in_])
-    name = type(estimator).__name__
-    proto = helper.make_graph(graph.nodes, name, [rows], graph.outputs, graph.constants)
+    proto = helper.make_graph(sink.nodes, type(estimator).__name__, [rows], outputs, sink.constants)
     model = helper.make_model(
         proto,
         opset_imports=[helper.make_opsetid("", 18)],
@@ -82,113 +97,34 @@ def to_onnx(estimator: OnlineEstimator) -> ModelProto:
     return model
 
 
-class _Graph:
-    """Nodes in the order of computation."""
+class _Proto:
+    """The nodes and constants of a model of its own."""
 
-    def __init__(self, estimator: OnlineEstimator) -> None:
-        from onnx import TensorProto, helper  # optional
+    def __init__(self) -> None:
+        self.nodes: list[NodeProto] = []
+        self.constants: list[TensorProto] = []
+        self._names = 0
 
-        self._helper, self._types = helper, TensorProto
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        coefficients = np.atleast_2d(estimator.coef_)
-        self.constant("coefficients", coefficients.T)
-        self.constant("intercepts", estimator.intercept_)
-        self.node("MatMul", ["X", "coefficients"], "products")
-        self.node("Add", ["products", "intercepts"], "scores")
-        if hasattr(estimator, "classes_"):
-            self._classes(estimator)
-        else:
-            self._numbers(estimator)
+    def node(self, kind: str, inputs: list[str], outputs: list[str], **attributes: int) -> None:
+        from onnx import helper  # optional
 
-    def node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> None:
-        self.nodes.append(self._helper.make_node(kind, inputs, [output], **attributes))
+        node = helper.make_node(kind, inputs, outputs)
+        node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+        self.nodes.append(node)
 
-    def constant(self, name: str, values: object) -> None:
-        array = np.asarray(values)
-        kinds = {"f": self._types.DOUBLE, "i": self._types.INT64, "U": self._types.STRING}
-        flat = (
-            [text.encode() for text in array.ravel().tolist()]
-            if array.dtype.kind == "U"
-            else array.ravel().tolist()
-        )
-        self.constants.append(self._helper.make_tensor(name, kinds[array.dtype.kind], array.shape, flat))
+    def constant(self, name: str, values: Array) -> None:
+        self.constants.append(onnx_tensor(name, values))
 
-    def _numbers(self, estimator: OnlineEstimator) -> None:
-        low, high = estimator._learners[0].prediction_bounds
-        loss = estimator._learners[0].loss
-        log = loss.link_kind == "log"
-        self.constant("low", float(low))
-        self.constant("high", float(high))
-        self.node("Clip", ["scores", "low", "high"], "clipped" if log else "variable")
-        if log:
-            self.constant("largest", loss.link_cap)
-            self.node("Min", ["clipped", "largest"], "logarithms")
-            self.node("Exp", ["logarithms"], "variable")
-        self.outputs = [self._helper.make_tensor_value_info("variable", self._types.DOUBLE, [None, 1])]
+    def unique(self, name: str) -> str:
+        self._names += 1
+        return f"{name}{self._names}"
 
-    def _classes(self, estimator: OnlineEstimator) -> None:
-        classes = estimator.classes_
-        labels = classes if classes.dtype.kind == "U" else None
-        if labels is None:
-            if classes.dtype.kind == "O" and all(isinstance(label, str) for label in classes):
-                labels = classes.astype(str)
-            elif classes.dtype.kind in "iub":
-                labels = classes.astype(np.int64)
-            else:
-                raise ValueError(
-                    f"classes of type {classes.dtype} are invalid: ONNX has integers and strings"
-                )
-        self.constant("classes", labels)
-        scores = "scores"
-        if len(classes) == 2:
-            self.node("Neg", ["scores"], "opposite")
-            self.node("Concat", ["opposite", "scores"], "both", axis=1)
-            scores = "both"
-        self.node("ArgMax", [scores], "best", axis=1, keepdims=0)
-        self.node("Gather", ["classes", "best"], "label", axis=0)
-        logistic = estimator._learners[0].loss.link_kind == "logistic"
-        if estimator._by_softmax():
-            self.node("Softmax", [scores], "probabilities", axis=1)
-        else:
-            (self._logistic if logistic else self._nearest)(scores, len(classes))
-        kind = self._types.STRING if labels.dtype.kind == "U" else self._types.INT64
-        self.outputs = [
-            self._helper.make_tensor_value_info("label", kind, [None]),
-            self._helper.make_tensor_value_info("probabilities", self._types.DOUBLE, [None, len(classes)]),
-        ]
 
-    def _logistic(self, scores: str, k: int) -> None:
-        if k == 2:
-            self.node("Sigmoid", [scores], "probabilities")
-            return
-        self.node("Sigmoid", [scores], "positive")
-        self.constant("axis", np.array([1]))
-        self.node("ReduceSum", ["positive", "axis"], "total", keepdims=1)
-        self.node("Div", ["positive", "total"], "probabilities")
+def onnx_tensor(name: str, values: Array) -> TensorProto:
+    """A constant of float64, int64 or text."""
+    from onnx import TensorProto, helper, numpy_helper  # optional
 
-    def _nearest(self, scores: str, k: int) -> None:
-        """The projection onto the simplex, as in `learners/probabilities.py`."""
-        self.constant("one", 1.0)
-        self.constant("half", 0.5)
-        self.constant("zero", 0.0)
-        self.constant("axis", np.array([1]))
-        self.constant("k", np.array([k]))
-        self.constant("counts", np.arange(1.0, k + 1))
-        self.constant("column", np.array(1))
-        self.node("Add", [scores, "one"], "raised")
-        self.node("Mul", ["raised", "half"], "values")
-        self.nodes.append(self._helper.make_node("TopK", ["values", "k"], ["ordered", "places"], axis=1))
-        self.node("CumSum", ["ordered", "column"], "sums")
-        self.node("Sub", ["sums", "one"], "excess")
-        self.node("Mul", ["ordered", "counts"], "scaled")
-        self.node("Greater", ["scaled", "excess"], "stays")
-        self.node("Div", ["excess", "counts"], "shifts")
-        # The shifts of those that stay rise to that of the last of them.
-        self.constant("least", -1e300)
-        self.node("Where", ["stays", "shifts", "least"], "candidates")
-        self.node("ReduceMax", ["candidates", "axis"], "shift", keepdims=1)
-        self.node("Sub", ["values", "shift"], "moved")
-        self.node("Max", ["moved", "zero"], "projected")
-        self.node("ReduceSum", ["projected", "axis"], "total", keepdims=1)
-        self.node("Div", ["projected", "total"], "probabilities")
+    if values.dtype.kind != "U":
+        return numpy_helper.from_array(np.ascontiguousarray(values), name)
+    flat = [text.encode() for text in values.ravel().tolist()]
+    return helper.make_tensor(name, TensorProto.STRING, values.shape, flat)

@@ -75,7 +75,10 @@ class SketchedNewtonClassifier(OnlineClassifier):
 
     Attributes
     ----------
-    coef_, intercept_, classes_, n_features_in_, feature_names_in_, n_iter_ : as those of SGDClassifier
+    classes_, n_features_in_, feature_names_in_, n_iter_ : as those of SGDClassifier
+    coef_, intercept_ : arrays
+        The linear part of what was learned, in the shapes of SGDClassifier. The default learner is more than
+        linear: `predict` and the others ask the learner itself, and these are the best of its linear experts.
     t_ : float
         1 + the number of rows learned from.
     loss_curve_ : list of float

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from sketchnewton.core.types import Array, ArrayLike, Floats
 from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
@@ -50,15 +49,13 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: object) -> Floats:
-        """X · coef_ + intercept_ within the bound of `clip`; for poisson loss, its exponential."""
-        check_is_fitted(self)
-        scores = self._scores(X)[:, 0]
-        low, high = self._bounds()
-        return np.asarray(self._learners[0].loss.link(np.clip(scores, low, high)))
+        """What the learner predicts; for poisson loss, its exponential."""
+        predictions = self._answers(X, lambda learner, rows: learner.predict(rows))[:, 0]
+        return np.asarray(self._learners[0].loss.link(predictions))
 
     @property
     def coef_(self) -> Floats:
-        """The weight of each feature."""
+        """The weight of each feature in the linear part of what was learned."""
         coefficients: Floats = self._linear[0][0]
         return coefficients
 
@@ -66,10 +63,6 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     def intercept_(self) -> Floats:
         """The constant, as an array of one."""
         return self._linear[1]
-
-    def _bounds(self) -> tuple[float, float]:
-        """Where predictions lie."""
-        return self._learners[0].prediction_bounds
 
     def _n_learners(self) -> int:
         return 1

@@ -34,6 +34,7 @@ BUFFER = 4  # times m rows wait for an update of the sketch
 _CLOCK, _SQUARES, _RIDGE, _OFFSET, _LOW, _HIGH, _SEEN_LOW, _SEEN_HIGH = range(8)
 _RATE, _GAPS, _MISSED, _EXPECTED, _TOTAL = range(8, 13)
 _LEARNED, _RANK, _FILLED, _ENTRIES, _LABELS, _NEXT, _TOUCHED = range(7)
+_SIGNS = 1  # _LABELS while all labels are -1 or +1
 
 
 class NewtonBank(TableLearner):
@@ -171,10 +172,20 @@ class NewtonBank(TableLearner):
             return np.asarray(its["scalars"][_OFFSET] + own)
 
     @property
-    def intercept_(self) -> float:
-        """The constant that is added to every score: that of the experts, weighted with their shares."""
+    def linear_expert(self) -> str:
+        """The best linear model in the bank: the expert that has lost least so far among those that are linear.
+
+        `weights` and `intercept_` are its own. Experts that bring rows to one length, as some do if labels are
+        classes, are not linear, and neither is what `predict` makes of all experts.
+        """
         with self._lock:
-            return float(self.expert_shares @ self.expert_intercepts)
+            return self.expert_names[self._best_linear()]
+
+    @property
+    def intercept_(self) -> float:
+        """The constant that `linear_expert` adds to its scores."""
+        with self._lock:
+            return float(self.expert_intercepts[self._best_linear()])
 
     @property
     def spectrum(self) -> Floats:
@@ -253,7 +264,14 @@ class NewtonBank(TableLearner):
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
-            return self._seen.copy(), self._settled_weights() @ self._state["shares"]
+            return self._seen.copy(), self._settled_weights()[:, self._best_linear()]
+
+    def _best_linear(self) -> int:
+        # Shares fall with the loss, so the largest is that of the least.
+        classes = self._state.view("bank_counts")[_LABELS] == _SIGNS
+        views = {_PLAIN} if classes else {_PLAIN, _EVEN}
+        linear = [k for k, (*_, view) in enumerate(EXPERTS.values()) if view in views]
+        return max(linear, key=self._state.view("shares").__getitem__)
 
     def _bind(self) -> _native.BankKernel:
         make = _native.newton_bank64 if self._params["dtype"] == "float64" else _native.newton_bank32

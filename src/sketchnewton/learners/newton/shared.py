@@ -11,6 +11,7 @@ from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
 from sketchnewton.learners.curvature.base import SketchParameters, padded4
 from sketchnewton.learners.curvature.oja import OjaSketchState
+from sketchnewton.learners.rows import as_rows, checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
@@ -104,6 +105,15 @@ class SharedNewton(ClassLearner, TableLearner):
         with self._lock:
             return self._sketch.spectrum(self._state)
 
+    def decision_function(self, X: object) -> Floats:
+        """The scores of the classes: what `predict` gives before it is clipped."""
+        rows = as_rows(X)
+        checked_scan(rows)
+        scores = np.empty(self._shape(len(rows)))
+        with self._lock:
+            self._bind(clip=math.inf).predict(rows, scores)
+        return scores
+
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
             features = self._seen.copy()
@@ -115,9 +125,10 @@ class SharedNewton(ClassLearner, TableLearner):
             values /= rows[:, 1:2]
         return features, values
 
-    def _bind(self) -> _native.RowKernel:
+    def _bind(self, clip: float | None = None) -> _native.RowKernel:
         make = _native.shared_newton64 if self._params["dtype"] == "float64" else _native.shared_newton32
-        problem = _native.problem(self.loss.code, self.loss.parameter, self._clip, 0.0, 0.0, 0.0)
+        bound = self._clip if clip is None else clip
+        problem = _native.problem(self.loss.code, self.loss.parameter, bound, 0.0, 0.0, 0.0)
         return make(problem, self._kappa, self._params["diagonal"], self._views())
 
     def _all_arrays(self) -> Buffers:

@@ -1,0 +1,83 @@
+"""What the predictions of a bank are made of, as plain arrays: for exports to places without the kernel."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from sketchnewton.core.types import Floats, np
+from sketchnewton.learners.newton import bank as banks
+from sketchnewton.learners.newton.bank import EXPERTS, NewtonBank
+
+LARGEST_LOGIT = 20.0  # of an expert: native/learners/aggregate.hpp
+HEAVY = 0.25  # a restless expert's constant, as a share of the typical row: native/learners/bank.hpp
+
+
+class FrozenBank(NamedTuple):
+    """A bank that learns no more; `native/learners/bank.hpp` says why each step is as it is.
+
+    A row x of `dimension` numbers is predicted in five steps.
+
+    1. Scale: count = counts + 1, mean = means + (|x| − means)/count, x ← x/mean · (rows/count)^¼.
+    2. Its length: the factor of the features is 1, for experts in `evened` √(typical/(one + Σ x²)), the sum being
+       over the features in `seen`.
+    3. Each expert's score: offset + factor · x·weights + constants.
+    4. The experts' predictions: scores within `bounds`, then (score − middle)/half.
+    5. The prediction: theirs, aggregated with their `shares` by the rule of the loss, times half, plus middle.
+    """
+
+    loss: str
+    counts: Floats
+    means: Floats
+    rows: float
+    seen: Floats  # 1 for features that were learned from, 0 for others
+    weights: Floats  # features × experts
+    constants: Floats
+    offset: float
+    evened: Floats  # 1 for experts that see rows at one length, 0 for others
+    one: float
+    typical: float
+    bounds: tuple[float, float]
+    middle: float
+    half: float
+    shares: Floats
+    least_mean: float
+
+
+def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
+    """The numbers of a bank as it is now, for rows of `dimension` features."""
+    with bank._lock:
+        state, seen = bank._state, bank._seen
+        learned = int(state["bank_counts"][banks._LEARNED])
+        signs = state["bank_counts"][banks._LABELS] == banks._SIGNS
+        scalars = state["scalars"]
+        counts, means = np.zeros((2, dimension))
+        counts[seen], means[seen] = bank._table.rows[seen][:, [-3, -2]].astype(np.float64).T
+        weights = np.zeros((dimension, len(EXPERTS)))
+        weights[seen] = bank._settled_weights() * bank._scales_of_seen()[:, None]
+        typical = float(scalars[banks._SQUARES]) / learned if learned else 1.0
+        heavy = max(1.0, HEAVY * math.sqrt(max(typical - 1.0, 0.0)))
+        views = np.array([view for *_, view in EXPERTS.values()])
+        offset = float(scalars[banks._OFFSET])
+        low, high = bank.prediction_bounds
+        if bank.loss.link_kind == "logistic":
+            low, high = max(low, -LARGEST_LOGIT), min(high, LARGEST_LOGIT)
+        scaled = bank.loss.name == "squared"
+        return FrozenBank(
+            loss=bank.loss.name,
+            counts=counts,
+            means=means,
+            rows=learned + 1.0,
+            seen=(counts > 0).astype(np.float64),
+            weights=weights,
+            constants=(bank.expert_intercepts - offset) * np.where(views == banks._RESTLESS, heavy, 1.0),
+            offset=offset,
+            evened=((views != banks._PLAIN) & bool(signs and learned)).astype(np.float64),
+            one=float(bank._params["intercept"]),
+            typical=typical,
+            bounds=(low, high),
+            middle=0.5 * low + 0.5 * high if scaled else 0.0,
+            half=0.5 * high - 0.5 * low if scaled else 1.0,
+            shares=bank.expert_shares,
+            least_mean=float(np.finfo(bank._table.dtype).tiny),
+        )

@@ -1,0 +1,182 @@
+"""ONNX operators that compute what an estimator predicts."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from sketchnewton.core.types import Array
+from sketchnewton.learners import NewtonBank
+from sketchnewton.learners.newton.frozen_bank import FrozenBank, freeze
+from sketchnewton.sklearn.base import OnlineEstimator
+
+
+class Sink(Protocol):
+    """Where nodes and constants go: a graph of our own, or that of a pipeline."""
+
+    def node(self, kind: str, inputs: list[str], outputs: list[str], **attributes: int) -> None:
+        """Append a node."""
+
+    def constant(self, name: str, values: Array) -> None:
+        """Add a constant: float64, int64 or text."""
+
+    def unique(self, name: str) -> str:
+        """A name that nothing has so far."""
+
+
+class Graph:
+    """Writes nodes in the order of computation; an operator returns the name of what it computes."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def constant(self, values: object) -> str:
+        """A constant of the graph."""
+        name = self._sink.unique("c")
+        self._sink.constant(name, np.asarray(values))
+        return name
+
+    def node(self, kind: str, *inputs: str, output: str | None = None, **attributes: int) -> str:
+        """A node of one output."""
+        name = output or self._sink.unique(kind.lower())
+        self._sink.node(kind, list(inputs), [name], **attributes)
+        return name
+
+    def total(self, x: str) -> str:
+        """The sum of each row, as a column."""
+        return self.node("ReduceSum", x, self.constant(np.array([1])), keepdims=1)
+
+    # -- scores
+
+    def scores(self, estimator: OnlineEstimator, X: str, *, clipped: bool) -> str:
+        """The learners' scores or, if `clipped`, predictions, one column per output."""
+        banks = [learner for learner in estimator._learners if isinstance(learner, NewtonBank)]
+        if banks:
+            columns = [self._bank(freeze(bank, estimator.n_features_in_), X) for bank in banks]
+            return self.node("Concat", *columns, axis=1)
+        coefficients = np.atleast_2d(estimator.coef_).T
+        sums = self.node("MatMul", X, self.constant(coefficients))
+        scores = self.node("Add", sums, self.constant(estimator.intercept_))
+        return self._clip(scores, *estimator._learners[0].prediction_bounds) if clipped else scores
+
+    def _clip(self, x: str, low: float, high: float) -> str:
+        return self.node("Clip", x, self.constant(float(low)), self.constant(float(high)))
+
+    def _bank(self, bank: FrozenBank, X: str) -> str:
+        x = self._scaled(bank, X)
+        sums = self.node("MatMul", x, self.constant(bank.weights))
+        if bank.evened.any():
+            squares = self.total(self.node("Mul", self.node("Mul", x, x), self.constant(bank.seen)))
+            length = self.node("Add", squares, self.constant(bank.one))
+            some = self.node("Greater", length, self.constant(0.0))  # a row of nothing seen has no length
+            length = self.node("Where", some, length, self.constant(bank.typical))
+            factor = self.node("Sqrt", self.node("Div", self.constant(bank.typical), length))
+            factors = self.node(
+                "Mul", self.node("Sub", factor, self.constant(1.0)), self.constant(bank.evened)
+            )
+            sums = self.node("Mul", sums, self.node("Add", factors, self.constant(1.0)))
+        scores = self.node("Add", sums, self.constant(bank.constants + bank.offset))
+        within = self._clip(scores, *bank.bounds)
+        if bank.half == 0.0:  # all labels were the same
+            return self.total(self.node("Mul", within, self.constant(bank.shares)))
+        units = self.node(
+            "Div", self.node("Sub", within, self.constant(bank.middle)), self.constant(bank.half)
+        )
+        played = self._aggregate(bank, units)
+        return self.node(
+            "Add", self.node("Mul", played, self.constant(bank.half)), self.constant(bank.middle)
+        )
+
+    def _scaled(self, bank: FrozenBank, X: str) -> str:
+        counts, means = bank.counts + 1.0, self.constant(bank.means)
+        change = self.node("Div", self.node("Sub", self.node("Abs", X), means), self.constant(counts))
+        means = self.node("Max", self.node("Add", means, change), self.constant(bank.least_mean))
+        return self.node("Mul", self.node("Div", X, means), self.constant((bank.rows / counts) ** 0.25))
+
+    def _aggregate(self, bank: FrozenBank, p: str) -> str:
+        """The rule of native/learners/aggregate.hpp."""
+        shares = self.constant(bank.shares)
+
+        def mean(values: str) -> str:
+            return self.total(self.node("Mul", values, shares))
+
+        if bank.loss == "logistic":
+            ratio = self.node(
+                "Div", mean(self.node("Sigmoid", p)), mean(self.node("Sigmoid", self.node("Neg", p)))
+            )
+            played = self.node("Log", ratio)
+        elif bank.loss == "squared":
+            one, rate = self.constant(1.0), self.constant(-0.5)
+
+            def likelihood(kind: str) -> str:
+                miss = self.node(kind, p, one)
+                return mean(self.node("Exp", self.node("Mul", self.node("Mul", miss, miss), rate)))
+
+            logs = self.node("Log", self.node("Div", likelihood("Sub"), likelihood("Add")))
+            played = self.node("Mul", logs, self.constant(0.5))
+        elif bank.loss == "poisson":
+            played = self.node("Log", mean(self.node("Exp", p)))
+        else:
+            played = mean(p)
+        axis = self.constant(np.array([1]))
+        least = self.node("ReduceMin", p, axis, keepdims=1)
+        most = self.node("ReduceMax", p, axis, keepdims=1)
+        return self.node("Min", self.node("Max", played, least), most)
+
+    # -- answers
+
+    def number(self, estimator: OnlineEstimator, X: str, output: str | None = None) -> str:
+        """The prediction of a regressor, as a column."""
+        loss = estimator._learners[0].loss
+        scores = self.scores(estimator, X, clipped=True)
+        if loss.link_kind != "log":
+            return self.node("Identity", scores, output=output)
+        return self.node("Exp", self.node("Min", scores, self.constant(loss.link_cap)), output=output)
+
+    def classes(self, estimator: Any, X: str, label: str, probabilities: str) -> None:
+        """The class of each row and the probabilities of all classes."""
+        scores = self.scores(estimator, X, clipped=False)
+        if estimator._n_outputs() == 1:
+            scores = self.node("Concat", self.node("Neg", scores), scores, axis=1)
+        best = self.node("ArgMax", scores, axis=1, keepdims=0)
+        self.node("Gather", self.constant(label_values(estimator.classes_)), best, output=label, axis=0)
+        k = len(estimator.classes_)
+        if estimator._by_softmax():
+            self.node("Softmax", scores, output=probabilities, axis=1)
+        elif estimator._learners[0].loss.link_kind == "logistic":
+            self._logistic(scores, k, probabilities)
+        else:
+            self._nearest(scores, k, probabilities)
+
+    def _logistic(self, scores: str, k: int, output: str) -> None:
+        if k == 2:
+            self.node("Sigmoid", scores, output=output)
+            return
+        positive = self.node("Sigmoid", scores)
+        self.node("Div", positive, self.total(positive), output=output)
+
+    def _nearest(self, scores: str, k: int, output: str) -> None:
+        """The projection onto the simplex, as in `learners/probabilities.py`."""
+        one, counts = self.constant(1.0), self.constant(np.arange(1.0, k + 1))
+        values = self.node("Mul", self.node("Add", scores, one), self.constant(0.5))
+        ordered, places = self._sink.unique("ordered"), self._sink.unique("places")
+        self._sink.node("TopK", [values, self.constant(np.array([k]))], [ordered, places], axis=1)
+        excess = self.node("Sub", self.node("CumSum", ordered, self.constant(np.array(1))), one)
+        stays = self.node("Greater", self.node("Mul", ordered, counts), excess)
+        # The shifts of those that stay rise to that of the last of them.
+        shifts = self.node("Where", stays, self.node("Div", excess, counts), self.constant(-1e300))
+        shift = self.node("ReduceMax", shifts, self.constant(np.array([1])), keepdims=1)
+        projected = self.node("Max", self.node("Sub", values, shift), self.constant(0.0))
+        self.node("Div", projected, self.total(projected), output=output)
+
+
+def label_values(classes: Array) -> Array:
+    """The labels as ONNX has them: integers or text."""
+    if classes.dtype.kind == "U" or (
+        classes.dtype.kind == "O" and all(isinstance(label, str) for label in classes)
+    ):
+        return classes.astype(str)
+    if classes.dtype.kind in "iub":
+        return classes.astype(np.int64)
+    raise ValueError(f"classes of type {classes.dtype} are invalid: ONNX has integers and strings")
