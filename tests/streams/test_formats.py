@@ -182,8 +182,8 @@ def test_csv_columns_become_features(tmp_path: Path) -> None:
     rows, error = drain(path)
     assert error == ""
     assert [row[0] for row in rows] == ["1.0", "-1.0", "0.5"]
-    assert rows[0][4] == hashed("city=Rome", values={"age": 33.0, "user|id": 7.0})
-    assert rows[1][4] == hashed("city=New York, NY", 'note=say "hi"', values={"user|id": 8.0})
+    assert rows[0][4] == hashed("city=Rome", "note=", values={"age": 33.0, "user|id": 7.0})
+    assert rows[1][4] == hashed("age=", "city=New York, NY", 'note=say "hi"', values={"user|id": 8.0})
     assert rows[2][4] == hashed("city=Rome", "note=two\nlines", values={"user|id": 9.0})
 
 
@@ -200,15 +200,15 @@ def test_columns_have_roles(tmp_path: Path) -> None:
     assert Columns.from_dict(json.loads(json.dumps(roles.to_dict()))) == roles
 
 
-def test_types_are_remembered(tmp_path: Path) -> None:
+def test_kinds_are_remembered(tmp_path: Path) -> None:
     train, later = tmp_path / "train.csv", tmp_path / "later.csv"
     train.write_text("label,code\n1,A1\n0,17\n")
     later.write_text("label,code\n1,17\n")
     reader = open_stream(train)
     assert len(next(reader)) == 2
-    assert reader.types == {"code": "text"}
+    assert reader.kinds == {"code": "category"}
     reader.close()
-    columns = Columns.from_dict(json.loads(json.dumps(Columns().with_types(reader.types).to_dict())))
+    columns = Columns.from_dict(json.loads(json.dumps(Columns().with_kinds(reader.kinds).to_dict())))
     assert drain(later, columns=columns)[0][0][4] == hashed("code=17")
     assert drain(later)[0][0][4] == hashed(values={"code": 17.0})
 
@@ -249,18 +249,14 @@ def test_arrow_tables(kind: str, tmp_path: Path) -> None:
     )
     path = tmp_path / f"table.{ending}"
     write(table, path)
-    rows, error = drain(path)
-    assert error.startswith(
-        f"{path}: expected numbers or texts in column 'day', got date32[day]: leave it out"
-    )
     rows, error = drain(path, columns=Columns(drop=("day",)))
     assert error == ""
     assert rows == [
         ("1.0", 1.0, 0.0, b"", hashed("city=Rome", "kind=a", values={"age": 33.5, "ok": 1.0})),
-        ("0.0", 1.0, 0.0, b"", hashed("city=Rome", "kind=b")),
-        ("nan", 1.0, 0.0, b"", hashed("kind=a")),
+        ("0.0", 1.0, 0.0, b"", hashed("age=", "city=Rome", "kind=b")),
+        ("nan", 1.0, 0.0, b"", hashed("ok=", "city=", "kind=a")),
     ]
-    rows, error = drain(path, columns=Columns(categorical=("day",), drop=("age", "ok", "city", "kind")))
+    rows, error = drain(path, columns=Columns(drop=("age", "ok", "city", "kind")))
     assert [row[4] for row in rows] == [hashed(f"day=1970-01-0{day}") for day in (2, 3, 4)]
     # By content, compressed, from a pipe.
     unnamed = tmp_path / "unnamed"
@@ -277,8 +273,16 @@ def test_bad_rows_of_tables(kind: str, tmp_path: Path) -> None:
     assert error == f"{path}: row 3: expected a finite number in column 'x', got 'inf'"
     assert [row[0] for row in rows] == ["1.0", "2.0"]
     reader = open_stream(path, on_error="skip")
-    assert sum(map(len, reader)) == 3
-    assert (reader.skipped, reader.first_error) == (1, error)
+    assert sum(map(len, reader)) == 4
+    assert (reader.skipped, reader.misfits, reader.first_misfit) == (0, 1, error)
+
+
+def test_nested_columns_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "nested.parquet"
+    pa.parquet.write_table(pa.table({"label": [1.0], "x": [[1, 2]]}), path)
+    _, error = drain(path)
+    assert error.startswith(f"{path}: expected numbers, texts or dates in column 'x', got list<")
+    assert error.endswith("leave it out (--drop x)")
 
 
 # --- JSON lines
@@ -303,7 +307,7 @@ def test_json_lines(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, records)) + "\n\n")
     rows, error = drain(path)
     assert error == ""
-    assert rows[0] == ("1.0", 2.0, 0.0, b"t", hashed("city=Rome", "ok", values={"price": 0.5}))
+    assert rows[0] == ("1.0", 2.0, 0.0, b"t", hashed("city=Rome", "ok", "nil=", values={"price": 0.5}))
     assert rows[1][4] == hashed(
         "user|tags=a", "user|tags=b", values={"user|age": 33.0, "user|17": 2.0, "emb|0": 0.5, "emb|2": 2.0}
     )

@@ -144,18 +144,18 @@ def test_the_same_table_gives_the_same_batches(
         assert rows_and_names == found["dicts"], kind
 
 
-def test_types_of_a_table_are_learned_and_used() -> None:
-    types: dict[str, str] = {}
-    list(read_records(pd.DataFrame({"zip": ["00133"], "x": [1.0]}), types=types))
-    assert types == {"zip": "text", "x": "number"}
-    columns = Columns().with_types(types)
+def test_kinds_of_a_table_are_learned_and_used() -> None:
+    kinds: dict[str, str] = {}
+    list(read_records(pd.DataFrame({"zip": ["00133"], "x": [1.0]}), kinds=kinds))
+    assert kinds == {"zip": "category", "x": "number"}
+    columns = Columns().with_kinds(kinds)
     (as_number,), (as_text,) = (
         read_records({"zip": zip_code, "x": 1.0}, columns=columns) for zip_code in (133, "133")
     )
     np.testing.assert_array_equal(as_number.indices, as_text.indices)
-    types.clear()
-    list(read_records(pa.table({"zip": [133], "x": [1.0]}), columns=columns, types=types))
-    assert types == {"zip": "text", "x": "number"}
+    kinds.clear()
+    list(read_records(pa.table({"zip": [133], "x": [1.0]}), columns=columns, kinds=kinds))
+    assert kinds == {"zip": "category", "x": "number"}
 
 
 def test_dicts_have_all_that_json_has() -> None:
@@ -318,7 +318,10 @@ def test_one_record_has_one_label() -> None:
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([{"price": 1}, {"a": 2}, {"price": NAN}], "record 3: expected a finite number for 'price', got 'nan'"),
+        (
+            [{"price": 1}, {"a": 2}, {"price": float("inf")}],
+            "record 3: expected a finite number for 'price', got 'inf'",
+        ),
         ([{"a": 1}, {"user": {"b": np.float32("inf")}}], "record 2: expected a finite number for 'b', got 'inf'"),
         ([{"a": 1, "label": "abc"}], "record 1: expected a number for 'label', got 'abc'"),
         ([{"a": 1, "_weight": -1}], "record 1: expected a non-negative number for '_weight', got '-1'"),
@@ -327,9 +330,12 @@ def test_one_record_has_one_label() -> None:
         ([{"a": {"b": {"c": 1}}}], "record 1: expected at most one level of objects for 'a', got '{…}'"),
         ([{(1, 2): 3}], "record 1: expected a text or a whole number as a name, got '(1, 2)'"),
         (pd.DataFrame({"price": [1.0, np.inf]}), "record 2: expected a finite number for 'price', got 'inf'"),
-        (pl.DataFrame({"price": [1.0, None, NAN]}), "record 3: expected a finite number for 'price', got 'nan'"),
+        (
+            pl.DataFrame({"price": [1.0, None, float("inf")]}),
+            "record 3: expected a finite number for 'price', got 'inf'",
+        ),
         (pa.table({"_weight": [1.0, -1.0]}), "record 2: expected a non-negative number for '_weight', got '-1'"),
-        (pa.table({"label": ["a"]}), "table: expected numbers in column 'label', got string"),
+        (pa.table({"label": ["a"]}), "record 1: expected a number for 'label', got 'a'"),
         (["1 | a", "1 | b:x"], "record 2:7: expected a number after ':', got 'x'"),
         ("1 | a\n\n1 | b:x", "record 3:7: expected a number after ':', got 'x'"),
         (["1 | a", " \n"], "record 2: expected a line of VW text, got a blank one"),

@@ -8,17 +8,23 @@ from typing import Any, NamedTuple
 from sketchnewton.core.spelling import closest
 from sketchnewton.core.types import Header
 
+NUMBER, BOOLEAN, CATEGORY, TEXT, DATE = KINDS = ("number", "boolean", "category", "text", "date")
+"""The kinds of columns; ``features.kinds`` says what becomes of their cells."""
 LABELS = ("label", "y", "target", "_label")
 """The column of the label, if none is named, is the first of these that is there."""
 WEIGHT, TAG = "_weight", "_tag"
 """The columns of weights and tags, if none are named and these are there."""
+MOST_WORDS = 16
+"""Of neighbours in a text that are one feature."""
+_SHOWN = 6  # columns of each kind
 
 
 class Columns(NamedTuple):
     """What the columns of CSV, Parquet and Arrow tables, and the keys of JSON lines, stand for.
 
-    A column named ``space|name`` belongs to a namespace. All columns that are not mentioned here are features:
-    numbers as they are, texts hashed as ``column=value``; an empty cell is no feature.
+    A column named ``space|name`` belongs to a namespace. All columns that are not mentioned here are features, of
+    the kind that the first rows or the table's schema tell: see ``features.kinds``. A missing cell is the feature
+    ``column=``.
     """
 
     label: str | None = None
@@ -30,22 +36,46 @@ class Columns(NamedTuple):
     drop: tuple[str, ...] = ()
     """Columns to leave out."""
     categorical: tuple[str, ...] = ()
-    """Columns whose numbers are to be treated as texts."""
+    """Columns of categories, whatever they look like: numbers, too."""
+    numeric: tuple[str, ...] = ()
+    """Columns of numbers."""
+    boolean: tuple[str, ...] = ()
+    """Columns of true and false, yes and no, 1 and 0."""
+    text: tuple[str, ...] = ()
+    """Columns of texts: a feature per word; ``column:2`` has one for each two neighbours, too."""
+    dates: tuple[str, ...] = ()
+    """Columns of dates and times: features for year, month, day, weekday and hour."""
+    missing: tuple[str, ...] = ()
+    """Cells that are missing values, besides empty ones, NA, NaN, null and None."""
 
-    types: tuple[tuple[str, str], ...] = ()
-    """``number`` or ``text`` for columns whose type is not to be found out again: see ``with_types``."""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """Kinds of columns that are not to be found out again: see ``with_kinds``."""
     optional: tuple[str, ...] = ()
     """Those of the columns above that may be missing; others are taken for mistyped."""
 
-    def with_types(self, types: Mapping[str, str]) -> Columns:
-        """These columns, with the types that a reader found: ``reader.types``."""
-        return self._replace(types=tuple(sorted(types.items())))
+    def with_kinds(self, kinds: Mapping[str, str]) -> Columns:
+        """These columns, with the kinds that a reader found: ``reader.kinds``."""
+        return self._replace(kinds=tuple(sorted(kinds.items())))
+
+    def chosen(self) -> dict[str, str]:
+        """The kinds of columns that were named; ``ValueError`` if one is to be of two."""
+        kinds: dict[str, str] = {}
+        lists = {CATEGORY: self.categorical, NUMBER: self.numeric, BOOLEAN: self.boolean, DATE: self.dates}
+        pairs = [(name, kind) for kind, names in lists.items() for name in names]
+        for name, kind in pairs + [_text_column(name) for name in self.text]:
+            if kinds.setdefault(name, kind) != kind:
+                raise ValueError(f"column '{name}' cannot be both {kinds[name]} and {kind}")
+        return kinds
+
+    def known_kinds(self) -> dict[str, str]:
+        """The kinds that need not be found out: those chosen, and those found before."""
+        return {**dict(self.kinds), **self.chosen()}
 
     def agree(self, other: Columns) -> bool:
         """Do both make the same features of the same columns?"""
-        mine, theirs = dict(self.types), dict(other.types)
+        mine, theirs = self.known_kinds(), other.known_kinds()
         same = all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
-        return same and (self.drop, self.categorical) == (other.drop, other.categorical)
+        return same and (set(self.drop), set(self.missing)) == (set(other.drop), set(other.missing))
 
     def to_dict(self) -> Header:
         """What differs from the defaults, as JSON has it."""
@@ -56,12 +86,14 @@ class Columns(NamedTuple):
     def from_dict(cls, values: Mapping[str, object]) -> Columns:
         """What ``to_dict`` gave."""
         options: Header = {k: _tuples(v) for k, v in values.items()}
-        return cls(**options)
+        made = cls(**options)
+        made.chosen()
+        return made
 
     @property
     def named(self) -> tuple[str, ...]:
         """The columns that have been named."""
-        return (*filter(None, (self.label, self.weight, self.tag)), *self.drop, *self.categorical)
+        return (*filter(None, (self.label, self.weight, self.tag)), *self.drop, *self.chosen())
 
     def label_among(self, names: Collection[str]) -> str | None:
         """The column of the label; None if there is none."""
@@ -82,6 +114,34 @@ def meant(name: str, names: Iterable[str]) -> str:
     """` (did you mean …?)` for the closest of `names` to one that is not among them, or nothing."""
     found = closest(name, names)
     return "" if found is None else f" (did you mean '{found}'?)"
+
+
+def described_kinds(kinds: Mapping[str, str]) -> str:
+    """The kinds of columns in words.
+
+    >>> described_kinds({"age": "number", "city": "category", "vip": "boolean", "zip": "category"})
+    '1 number (age), 1 boolean (vip), 2 categories (city, zip)'
+    """
+    parts = []
+    for kind in KINDS:
+        names = [name for name, found in kinds.items() if found.partition(":")[0] == kind]
+        if names:
+            plural = kind if len(names) == 1 else kind[:-1] + "ies" if kind[-1] == "y" else kind + "s"
+            shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+            parts.append(f"{len(names):,} {plural} ({shown})")
+    return ", ".join(parts)
+
+
+def _text_column(name: str) -> tuple[str, str]:
+    """A column of texts and its kind: ``review:2`` is the column ``review`` with pairs of words."""
+    column, colon, longest = name.rpartition(":")
+    if colon and longest.isdecimal() and longest.isascii():
+        if not 1 <= int(longest) <= MOST_WORDS:
+            raise ValueError(
+                f"text={name!r} is invalid: must be a column, or column:N with N up to {MOST_WORDS}"
+            )
+        return column, TEXT if int(longest) == 1 else f"{TEXT}:{int(longest)}"
+    return name, TEXT
 
 
 def _among(names: Collection[str], given: str | None, usual: str) -> str | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +12,25 @@ import numpy.typing as npt
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Floats, Integers
-from sketchnewton.features.columns import Columns, meant
+from sketchnewton.features.columns import BOOLEAN, NUMBER, Columns, meant
+from sketchnewton.features.kinds import (
+    EXPECTED,
+    MISSING_NAME,
+    Cell,
+    Misfit,
+    category,
+    expected_class,
+    features_of,
+    is_missing,
+    missing_texts,
+    parse_number,
+    split_column,
+)
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
 
-NUMBER, TEXT = "number", "text"
+Bools = npt.NDArray[np.bool_]
+_T = TypeVar("_T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,57 +72,148 @@ class Texts:
     distinct: list[bytes]
 
 
+class Fault(NamedTuple):
+    """What is wrong with a cell: its row and column, what was expected, and what is there."""
+
+    row: int
+    column: str
+    expected: str
+    token: bytes
+
+
+@dataclass(slots=True)
+class Cells:
+    """Rows of a table before they are features."""
+
+    features: Mapping[str, Numbers | Texts]
+    label: tuple[str, Numbers | Texts] | None
+    weight: tuple[str, Numbers | Texts] | None
+    tags: list[bytes] | None
+    rows: int
+
+
+class Faults(NamedTuple):
+    """Of some rows: cells that are not of their column's kind, and rows without a usable label or weight."""
+
+    cells: list[Fault]
+    rows: list[Fault]
+
+
+Report = Callable[[Faults], Iterable[int]]
+"""Told what is wrong with some rows; gives those to leave out."""
+
+
 @dataclass
 class RowMaker:
-    """Makes batches of columns, hashing names as VW text does: ``space|name`` belongs to a namespace."""
+    """Makes batches of columns, hashing names as VW text does: ``space|name`` belongs to a namespace.
+
+    ``kinds`` are those of the columns as far as they are known. ``label_codes`` has the code of each label, where
+    labels are not numbers; labels that are not wanted at all are NaN.
+    """
 
     features: Features
     names: Names | None
-    types: dict[str, str] = field(default_factory=dict)
+    columns: Columns
+    kinds: dict[str, str] = field(default_factory=dict)
+    label_codes: Mapping[bytes, float] | None = None
+    labels_wanted: bool = True
 
-    def batch(
+    def __post_init__(self) -> None:
+        self.missing = missing_texts(self.columns.missing)
+
+    def has_values(self, cells: Numbers | Texts) -> bool:
+        """Whether some cell is not missing."""
+        if isinstance(cells, Numbers):
+            return not np.isnan(cells.values).all()
+        return not all(is_missing(text, self.missing) for text in cells.distinct)
+
+    def batch(self, cells: Cells, report: Report, first_line: int | None = None) -> Batch:
+        """The rows of some cells; no feature where a value is 0, and ``column=`` where a cell does not fit."""
+        parts = [self._part(column, given) for column, given in cells.features.items()]
+        labels, bad_labels = self.labels(cells)
+        weights, bad_weights = self.weights(cells)
+        faults = Faults([fault for part in parts for fault in part.faults], bad_labels + bad_weights)
+        kept: Bools | None = None
+        if any(faults):
+            kept = np.ones(cells.rows, bool)
+            kept[list(report(faults))] = False
+            for part in parts:
+                part.leave_out(~kept)
+        batch = self._assembled(parts, labels, weights, cells, first_line)
+        return batch if kept is None or kept.all() else batch.keep(kept)
+
+    def _part(self, column: str, cells: Numbers | Texts) -> _Part:
+        kind = self.kinds.get(column, NUMBER)  # if it is not known yet, all cells are missing
+        if isinstance(cells, Numbers):
+            return _number_part(column, cells.values, kind)
+        return _text_part(column, cells, kind, self.missing)
+
+    def labels(self, cells: Cells) -> tuple[Floats, list[Fault]]:
+        """The labels as numbers, NaN where there is none, and what is wrong with some."""
+        if cells.label is None or not self.labels_wanted:
+            return np.full(cells.rows, np.nan), []
+        column, given = cells.label
+        if isinstance(given, Numbers):
+            return given.values, _infinite(column, given.values)
+        codes = self.label_codes
+
+        def code(text: bytes) -> float:
+            if codes is None:
+                return parse_number(text)
+            found = codes.get(category(text))
+            if found is None:
+                raise Misfit(expected_class(codes))
+            return found
+
+        return _looked_up(column, given, code, self.missing)
+
+    def weights(self, cells: Cells) -> tuple[Floats | None, list[Fault]]:
+        """The weights, None if all are 1, and what is wrong with some."""
+        if cells.weight is None:
+            return None, []
+        column, given = cells.weight
+        if isinstance(given, Numbers):
+            values, faults = given.values, _infinite(column, given.values)
+        else:
+            values, faults = _looked_up(column, given, parse_number, self.missing)
+        known = {fault.row for fault in faults}
+        for row in np.flatnonzero(~(values >= 0.0)).tolist():
+            if row not in known:
+                none = np.isnan(values[row])
+                expected = EXPECTED[NUMBER] if none else "expected a non-negative number"
+                faults.append(Fault(row, column, expected, b"" if none else b"%g" % values[row]))
+        return (values if np.any(values != 1.0) else None), faults
+
+    def _assembled(
         self,
-        columns: Mapping[str, Numbers | Texts],
+        parts: list[_Part],
         labels: Floats,
         weights: Floats | None,
-        tags: list[bytes] | None,
-        first_line: int | None = None,
+        cells: Cells,
+        first_line: int | None,
     ) -> Batch:
-        """Numbers as they are, texts as 1 at ``column=value``; no feature where a cell is empty or 0."""
-        shape = (len(labels), len(columns))
-        indices = np.zeros(shape, np.int64)
-        values = np.zeros(shape, np.float64)
-        entries = np.zeros(shape, np.int64) if self.names is not None else None
-        spaces = np.full(len(columns), ord(" "), np.uint8)
-        parts = [_Part(column, cells) for column, cells in columns.items()]
         if self.names is not None:
             self._enter(parts, self.names)
-        for k, part in enumerate(parts):
-            if part.space:
-                spaces[k] = part.space[0]
-            if not part.names:
-                continue
-            if self.names is None:
+        else:
+            for part in parts:
                 part.indices = self._hashes(part.space, part.names)
-            indices[:, k] = part.indices[part.codes]
-            values[:, k] = part.values
-            if entries is not None:
-                entries[:, k] = part.entries[part.codes]
-        present = values != 0.0
-        indptr = np.concatenate(([0], np.cumsum(present.sum(axis=1, dtype=np.int64))))
+        rows, values, at = _row_by_row(parts, cells.rows)
         batch = Batch(
-            indptr,
-            indices[present],
-            values[present],
+            np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=cells.rows)))),
+            _chosen([part.indices[part.codes] for part in parts], at, np.int64),
+            values,
             labels,
-            weights if weights is not None and np.any(weights != 1.0) else None,
+            weights,
             first_line=first_line,
-            tags=tags if tags is not None and any(tags) else None,
+            tags=cells.tags if cells.tags is not None and any(cells.tags) else None,
         )
         if not self.features.expands:
             return batch
-        every = np.broadcast_to(spaces, shape)[present]
-        return self.features.expanded(batch, every, None if entries is None else entries[present], self.names)
+        spaces = _chosen([part.spaces() for part in parts], at, np.uint8)
+        entries = None
+        if self.names is not None:
+            entries = _chosen([part.entries[part.codes] for part in parts], at, np.int64)
+        return self.features.expanded(batch, spaces, entries, self.names)
 
     def _enter(self, parts: list[_Part], names: Names) -> None:
         """Name what is in the cells, from row to row: then it does not matter how many rows there are."""
@@ -117,8 +223,10 @@ class RowMaker:
             part.entries = np.zeros(len(part.names), np.int64)
             present = np.flatnonzero(part.values)
             codes, first = np.unique(part.codes[present], return_index=True)
-            found += [(int(present[f]), k, int(code)) for code, f in zip(codes, first, strict=True)]
-        for _, k, code in sorted(found):
+            where = present[first]
+            rows = where if part.rows is None else part.rows[where]
+            found += list(zip(rows.tolist(), [k] * len(rows), where.tolist(), codes.tolist(), strict=True))
+        for _, k, _, code in sorted(found):
             name = [parts[k].names[code]]
             index, entry = names.enter(name, parts[k].space, self._hashes(parts[k].space, name))
             parts[k].indices[code], parts[k].entries[code] = index[0], entry[0]
@@ -127,23 +235,132 @@ class RowMaker:
         return _native.hash_names(names, _native.name_hash(space, 0), self.features.mask)
 
 
+# --- columns
+
+
+@dataclass
 class _Part:
-    """One column: its different names, and the number of the name and the value of each cell."""
+    """One column: its different names, and the number of the name and the value of each of its features.
 
-    def __init__(self, column: str, cells: Numbers | Texts) -> None:
-        self.space, name = split_column(column)
-        self.indices = self.entries = np.zeros(0, np.int64)
-        if isinstance(cells, Numbers):
-            self.names = [name]
-            self.codes = np.zeros(len(cells.values), np.int64)
-            self.values = np.nan_to_num(cells.values, nan=0.0)
-        else:
-            self.names = [name + b"=" + text for text in cells.distinct]
-            self.codes = cells.codes
-            self.values = (cells.codes >= 0).astype(np.float64)
+    Where ``rows`` is None there is one per row.
+    """
+
+    space: bytes
+    names: list[bytes]
+    codes: npt.NDArray[np.int64]
+    values: Floats
+    faults: list[Fault]
+    rows: npt.NDArray[np.int64] | None = None
+    indices: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    entries: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def spaces(self) -> npt.NDArray[np.uint8]:
+        """The first byte of the namespace, for each feature."""
+        return np.full(len(self.codes), (self.space or b" ")[0], np.uint8)
+
+    def leave_out(self, rows: Bools) -> None:
+        """So that what is only there is not even named."""
+        self.values = np.where(rows if self.rows is None else rows[self.rows], 0.0, self.values)
 
 
-def split_column(column: str) -> tuple[bytes, bytes]:
-    """The namespace and the name of a column."""
-    space, bar, name = column.encode("utf-8", "surrogateescape").partition(b"|")
-    return (space, name) if bar else (b"", space)
+def _number_part(column: str, numbers: Floats, kind: str) -> _Part:
+    space, name = split_column(column)
+    none = np.isnan(numbers)
+    values = np.where(none, 1.0, numbers)
+    faults = _infinite(column, numbers)
+    if kind == BOOLEAN:
+        for row in np.flatnonzero(~none & (values != 0.0) & (values != 1.0) & np.isfinite(values)).tolist():
+            faults.append(Fault(row, column, EXPECTED[BOOLEAN], b"%g" % numbers[row]))
+    for fault in faults:
+        none[fault.row], values[fault.row] = True, 1.0
+    return _Part(space, [name, name + MISSING_NAME], none.astype(np.int64), values, faults)
+
+
+def _infinite(column: str, numbers: Floats) -> list[Fault]:
+    rows = np.flatnonzero(np.isinf(numbers)).tolist()
+    return [Fault(row, column, "expected a finite number", b"%g" % numbers[row]) for row in rows]
+
+
+def _text_part(column: str, texts: Texts, kind: str, missing: frozenset[bytes]) -> _Part:
+    """Each different text is looked at once; the last of all stands for a missing one."""
+    space, name = split_column(column)
+    none: Cell = [(MISSING_NAME, 1.0)]
+    cells: list[Cell] = []
+    wrong: dict[int, str] = {}
+    for code, text in enumerate(texts.distinct):
+        cell = none
+        if not is_missing(text, missing):
+            try:
+                cell = features_of(kind, text)
+            except Misfit as misfit:
+                wrong[code] = str(misfit)
+        cells.append(cell)
+    cells.append(none)
+    codes = np.where(texts.codes < 0, len(cells) - 1, texts.codes)
+    faults = [
+        Fault(row, column, wrong[code], texts.distinct[code])
+        for row, code in ((row, int(codes[row])) for row in _where(codes, wrong, len(cells)))
+    ]
+    numbers: dict[bytes, int] = {}
+    lengths = np.array([len(cell) for cell in cells])
+    flat = np.array(
+        [numbers.setdefault(ending, len(numbers)) for cell in cells for ending, _ in cell], np.int64
+    )
+    values = np.array([value for cell in cells for _, value in cell])
+    names = [name + ending for ending in numbers]
+    if lengths.min() == lengths.max() == 1:
+        return _Part(space, names, flat[codes], values[codes], faults)
+    starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+    counts = lengths[codes]
+    rows = np.repeat(np.arange(len(codes)), counts)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    at = starts[codes][rows] + within
+    return _Part(space, names, flat[at], values[at], faults, rows)
+
+
+def _looked_up(
+    column: str, texts: Texts, code: Callable[[bytes], float], missing: frozenset[bytes]
+) -> tuple[Floats, list[Fault]]:
+    """A number for each text, NaN where there is none or where it is wrong."""
+    found = np.full(len(texts.distinct) + 1, np.nan)
+    wrong: dict[int, str] = {}
+    for at, text in enumerate(texts.distinct):
+        if not is_missing(text, missing):
+            try:
+                found[at] = code(text)
+            except Misfit as misfit:
+                wrong[at] = str(misfit)
+    rows = _where(texts.codes, wrong, len(found))
+    found_codes = texts.codes[rows].tolist()
+    faults = [
+        Fault(row, column, wrong[at], texts.distinct[at]) for row, at in zip(rows, found_codes, strict=True)
+    ]
+    return found[texts.codes], faults
+
+
+def _where(codes: npt.NDArray[np.int64], wrong: Mapping[int, str], count: int) -> list[int]:
+    """The rows whose code is among the wrong ones."""
+    if not wrong:
+        return []
+    marked = np.zeros(count, bool)
+    marked[list(wrong)] = True
+    rows: list[int] = np.flatnonzero(marked[codes]).tolist()
+    return rows
+
+
+def _row_by_row(parts: list[_Part], rows: int) -> tuple[npt.NDArray[np.int64], Floats, npt.NDArray[np.intp]]:
+    """Of all features that are not 0, the rows, the values, and where they are, one row after the other."""
+    values = np.concatenate([part.values for part in parts]) if parts else np.zeros(0)
+    if all(part.rows is None for part in parts):
+        present = (values != 0.0).reshape(len(parts), rows).T
+        row, part = np.nonzero(present)
+        at = part * rows + row
+        return row, values[at], at
+    every = np.concatenate([np.arange(rows) if part.rows is None else part.rows for part in parts])
+    order = np.argsort(every, kind="stable")
+    at = order[values[order] != 0.0]
+    return every[at], values[at], at
+
+
+def _chosen(arrays: list[npt.NDArray[_T]], at: npt.NDArray[np.intp], kind: type[_T]) -> npt.NDArray[_T]:
+    return np.concatenate([np.zeros(0, kind), *arrays])[at]

@@ -46,13 +46,14 @@ def facts_of(model: Model, top: int) -> Header:
         "largest_weights": [
             {"feature": names.get(feature, feature), "weight": weight} for feature, weight in largest
         ],
+        "kinds": dict(model.columns.kinds),
         "data": _data(model),
     }
 
 
 def _data(model: Model) -> Header:
     """How records become features, where that is not the usual way."""
-    parts = {"features": model.features.to_dict(), "columns": model.columns.to_dict()}
+    parts = {"features": model.features.to_dict(), "columns": model.columns.with_kinds({}).to_dict()}
     return {name: options for name, options in parts.items() if options}
 
 

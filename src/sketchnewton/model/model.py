@@ -129,7 +129,8 @@ class Model(Persistent):
         from sketchnewton.evaluation.metrics import measure
 
         names = self._names_for_reading()
-        score, answers = self.tested(self._labelled(records, labels, weights, self.target.copy(), names))
+        batches = self._labelled(records, labels, weights, self.target.copy(), names, remember=False)
+        score, answers = self.tested(batches)
         return {"rows": score.rows, "loss": score.mean_loss, **measure(answers)}
 
     def merge(self, *others: Model, base: Model | None = None) -> Self:
@@ -306,19 +307,22 @@ class Model(Persistent):
         weights: ArrayLike | None,
         target: Target,
         names: Names | None = None,
+        *,
+        remember: bool = True,
     ) -> Iterator[Batch]:
         """The records with targets for labels; a row that cannot be learned raises ValueError."""
         given = _listed(labels)
+        columns = None if remember else self.columns
         if target.names is None:
             if isinstance(given, list) and any(isinstance(label, str | bytes) for label in given):
                 raise ValueError("labels are text: give the model classes, such as target=Signs(names=[…])")
-            return fit(self._read(records, given, weights, names=names), target, _raise)
+            return fit(self._read(records, given, weights, columns, names), target, _raise)
         if given is None:
-            return fit(self._read(records, None, weights, names=names), target.of_codes, _raise)
+            return fit(self._read(records, None, weights, columns, names), target.of_codes, _raise)
         coded = target.code(given)
         for row in coded.unfit:
             _raise(row + 1, target.complaint(given[row]))
-        return fit(self._read(records, coded.labels, weights, names=names), target.of_codes, _raise)
+        return fit(self._read(records, coded.labels, weights, columns, names), target.of_codes, _raise)
 
     def _names_for_reading(self) -> Names | None:
         """Names that may grow without the model's own growing: what is only predicted leaves no trace."""
@@ -342,18 +346,18 @@ class Model(Persistent):
         """The records as batches. What their columns turn out to be is remembered, unless others are given."""
         from sketchnewton.streams.records import read_records
 
-        types: dict[str, str] = {}
+        kinds: dict[str, str] = {}
         yield from read_records(
             records,
             columns=columns or self.columns,
             features=self.features,
             names=self.names if names is None else names,
-            types=types,
+            kinds=kinds,
             labels=labels,
             weights=weights,
         )
-        if types and columns is None:
-            self.columns = self.columns.with_types(types)
+        if kinds and columns is None:
+            self.columns = self.columns.with_kinds(kinds)
 
     def _joined(self, parts: list[Floats]) -> Floats:
         if parts:

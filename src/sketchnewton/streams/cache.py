@@ -41,8 +41,8 @@ from sketchnewton.streams.source import Source
 
 __all__ = ["CacheWriter", "open_cache"]
 
-_MARK = b"sketchnewton cache 4\n"
-_END = b"sketchnewton cache end 4\n"
+_MARK = b"sketchnewton cache 5\n"
+_END = b"sketchnewton cache end 5\n"
 _ENDING = struct.Struct("<qq")  # where the end begins, its checksum
 _LENGTH = struct.Struct("<q")
 # Of a block: rows, entries, columns (-1: unknown), first line (-1: unknown), bytes of the tags, which arrays,

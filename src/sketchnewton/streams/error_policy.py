@@ -1,6 +1,8 @@
-"""What to do about bad rows: stop at the first, or count them."""
+"""What to do about bad rows and cells: stop at the first, or count them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from sketchnewton.core.batch import ParseError
 
@@ -22,6 +24,8 @@ class ErrorPolicy:
         self.skips = on_error == "skip"
         self.skipped = 0
         self.first: str | None = None
+        self.misfits = 0  # cells that are not of their column's kind, and were taken as missing
+        self.first_misfit: str | None = None
 
     def report(self, error: ParseError, *, can_go_on: bool = True) -> None:
         """Raise the error, unless bad rows are to be skipped and the rows behind it can be found."""
@@ -30,3 +34,11 @@ class ErrorPolicy:
         self.skipped += 1
         if self.first is None:
             self.first = str(error)
+
+    def report_misfit(self, locate: Callable[[], ParseError]) -> None:
+        """Raise the error, unless a cell that does not fit its column is to be counted and taken as missing."""
+        if not self.skips:
+            raise locate()
+        self.misfits += 1
+        if self.first_misfit is None:
+            self.first_misfit = str(locate())

@@ -23,18 +23,18 @@ def line_parser(parse_text: ParseText, options: ReadOptions) -> Parse:
     """A format whose rows are lines of text, for a ``BatchReader``."""
 
     def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
-        return _parse(source, parse_text, policy, options.batch_bytes, options.max_line_bytes)
+        return parse_lines(source, parse_text, policy, options)
 
     return parse
 
 
-def _parse(
-    source: Source, parse: ParseText, policy: ErrorPolicy, batch_bytes: int, max_line_bytes: int
+def parse_lines(
+    source: Source, parse: ParseText, policy: ErrorPolicy, options: ReadOptions
 ) -> Iterator[Batch]:
     """Parse chunk after chunk; errors come after the rows that precede them."""
     line = 1
     try:
-        for text in chunks(source, batch_bytes, max_line_bytes):
+        for text in chunks(source, options.batch_bytes, options.max_line_bytes):
             start: int | None = 0
             while start is not None:
                 with text[start:] as rest:
@@ -47,7 +47,7 @@ def _parse(
                     break
                 column, message, token, behind = error
                 policy.report(
-                    ParseError(source.name, line, column, explain(message, token, max_line_bytes)),
+                    ParseError(source.name, line, column, explain(message, token, options.max_line_bytes)),
                     can_go_on=token is not None,
                 )
                 line += 1

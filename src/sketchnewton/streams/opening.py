@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.formats import COMPRESSED, FORMATS, TABLE
@@ -31,13 +31,17 @@ def open_stream(
     batch_bytes: int = BATCH_BYTES,
     max_line_bytes: int = MAX_LINE_BYTES,
     prefetch: bool = True,
+    label_codes: Mapping[bytes, float] | None = None,
+    ignore_labels: bool = False,
 ) -> BatchReader:
     """Read files, one after the other, as one stream of batches.
 
     ``paths`` are files, patterns (``logs/*.vw.gz``), directories (all files in them, in order of their names)
     and ``-`` for standard input. Each is read in ``format``, or in that which its name says, or else its first
     bytes. ``columns`` says what is what in CSV, Parquet and JSON; ``names`` collects the names of features.
-    With ``on_error="skip"`` bad rows are counted, not raised.
+    With ``on_error="skip"`` bad rows are counted, not raised; so are cells that are not of their column's kind,
+    which are missing then. Labels of tables are numbers, or those that ``label_codes`` has a number for; with
+    ``ignore_labels`` they are NaN.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -51,13 +55,14 @@ def open_stream(
     if format is not None and format not in FORMATS:
         raise ValueError(f"format={format!r} is invalid: must be one of {', '.join(FORMATS)}")
     options = _options(features, columns, names, batch_bytes, max_line_bytes)
+    options = options._replace(label_codes=label_codes, ignore_labels=ignore_labels)
     opener = _Opener(format, options)
     return BatchReader(
         expand_paths(paths),
         opener.parse,
         on_error=on_error,
         prefetch=prefetch,
-        types=options.types,
+        kinds=options.kinds,
         formats=opener.parsers.keys(),
     )
 

@@ -26,14 +26,32 @@ Parse = Callable[[Source, ErrorPolicy], Iterator[Batch]]
 
 
 class ReadOptions(NamedTuple):
-    """How inputs are read, whatever their format; ``types`` are found out on the way, those of tables' columns."""
+    """How inputs are read, whatever their format; ``kinds`` are found out on the way, those of tables' columns."""
 
     features: Features
     columns: Columns
     names: Names | None
-    types: dict[str, str]
+    kinds: dict[str, str]
     batch_bytes: int = BATCH_BYTES
     max_line_bytes: int = MAX_LINE_BYTES
+    label_codes: Mapping[bytes, float] | None = None
+    """What becomes of the labels of tables, by their names as categories; None if labels are numbers."""
+    ignore_labels: bool = False
+    delimiter: str | None = None
+    """Of CSV and TSV; None: what the first line has, or a tab."""
+    header: bool = True
+    """Whether the first record of CSV and TSV has the names of columns; else these are 1, 2, …"""
+
+    def known_kinds(self) -> dict[str, str]:
+        """The very ``kinds``, with those that need not be found out."""
+        known = self.columns.known_kinds()
+        chosen = self.columns.chosen()
+        self.kinds.update(
+            {name: kind for name, kind in known.items() if name in chosen or name not in self.kinds}
+        )
+        return self.kinds
+
+    """Whether labels of tables are not looked at, whatever they are."""
 
 
 class BatchReader(Iterator[Batch]):
@@ -41,8 +59,9 @@ class BatchReader(Iterator[Batch]):
 
     ``position`` of ``size`` compressed bytes were needed for what was delivered so far; ``size`` is None
     if there is a pipe. ``rows`` counts the delivered rows, ``skipped`` the bad ones before them, of which
-    ``first_error`` is the first; ``path`` is the input that the last batch came from; ``types`` are those of a
-    table's columns, for ``Columns.with_types``; ``formats`` are those of the inputs that were opened.
+    ``first_error`` is the first, and ``misfits`` the cells that were not of their column's kind and taken as
+    missing, of which ``first_misfit`` is the first; ``path`` is the input that the last batch came from;
+    ``kinds`` are those of a table's columns, for ``Columns.with_kinds``; ``formats`` those of the inputs opened.
     """
 
     def __init__(
@@ -52,7 +71,7 @@ class BatchReader(Iterator[Batch]):
         *,
         on_error: str = "stop",
         prefetch: bool = True,
-        types: Mapping[str, str] | None = None,
+        kinds: Mapping[str, str] | None = None,
         formats: Collection[str] = (),
     ) -> None:
         policy = ErrorPolicy(on_error)
@@ -63,7 +82,9 @@ class BatchReader(Iterator[Batch]):
         self.rows = 0
         self.skipped = 0
         self.first_error: str | None = None
-        self.types = {} if types is None else types
+        self.misfits = 0
+        self.first_misfit: str | None = None
+        self.kinds = {} if kinds is None else kinds
         self.formats = formats
         steps = inputs.steps(parse, policy)
         self._policy = policy
@@ -79,12 +100,15 @@ class BatchReader(Iterator[Batch]):
             step = self._steps.next()
         except BaseException:
             self.close()
-            self.skipped, self.first_error = self._policy.skipped, self._policy.first
+            self._count(_Counts.of(self._policy))
             raise
         self.path, self.position = step.path, step.position
-        self.skipped, self.first_error = step.skipped, step.first_error
+        self._count(step.counts)
         self.rows += len(step.batch)
         return step.batch
+
+    def _count(self, counts: _Counts) -> None:
+        self.skipped, self.first_error, self.misfits, self.first_misfit = counts
 
     def close(self) -> None:
         """Stop reading and release the input; harmless when repeated."""
@@ -97,14 +121,26 @@ class BatchReader(Iterator[Batch]):
         self.close()
 
 
+class _Counts(NamedTuple):
+    """The rows that were skipped and the cells that were taken as missing, with the first of each."""
+
+    skipped: int
+    first_error: str | None
+    misfits: int
+    first_misfit: str | None
+
+    @classmethod
+    def of(cls, policy: ErrorPolicy) -> _Counts:
+        return cls(policy.skipped, policy.first, policy.misfits, policy.first_misfit)
+
+
 class _Step(NamedTuple):
     """A batch, and how far the reader was when it was made."""
 
     batch: Batch
     path: str
     position: int
-    skipped: int
-    first_error: str | None
+    counts: _Counts
 
 
 class _Inputs:
@@ -130,7 +166,7 @@ class _Inputs:
             try:
                 for batch in parse(source, policy):
                     empty = False
-                    yield _Step(batch, source.name, done + source.position, policy.skipped, policy.first)
+                    yield _Step(batch, source.name, done + source.position, _Counts.of(policy))
                     del batch  # as in `_run`
             except ParseError as error:
                 if error.path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +49,11 @@ def read_records(
     columns: Columns | None = None,
     features: Features | None = None,
     names: Names | None = None,
-    types: dict[str, str] | None = None,
+    kinds: dict[str, str] | None = None,
     labels: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    label_codes: Mapping[bytes, float] | None = None,
+    ignore_labels: bool = False,
 ) -> Iterator[Batch]:
     """Turn what Python users have into the batches that ``open_stream`` makes of files.
 
@@ -63,15 +66,18 @@ def read_records(
     * A batch, or an iterable of them: as they are, since their features have been made.
 
     ``labels`` and ``weights``, one per record, take the place of those that the records have. Labels that are not
-    numbers are left to the caller: then the batches' own are NaN. ``types`` learns the types of a table's columns,
-    for ``Columns.with_types``. What is wrong with a record is a ``ParseError`` that gives its number and the key,
-    after the batches before it were delivered: ``record 3: expected a finite number for 'price', got 'nan'``.
+    numbers are left to the caller: then the batches' own are NaN. ``kinds`` learns the kinds of a table's columns,
+    for ``Columns.with_kinds``; ``label_codes`` and ``ignore_labels`` are those of ``open_stream``. What is wrong
+    with a record is a ``ParseError`` that gives its number and the key, after the batches before it:
+    ``record 3: expected a finite number for 'price', got 'inf'``.
     """
     options = ReadOptions(
         Features() if features is None else features,
         Columns() if columns is None else columns,
         names,
-        {} if types is None else types,
+        {} if kinds is None else kinds,
+        label_codes=label_codes,
+        ignore_labels=ignore_labels,
     )
     if names is not None:
         names.join(options.features.joins)
@@ -148,14 +154,21 @@ def _path_batches(paths: list[str | os.PathLike[str]], options: ReadOptions) -> 
             raise ValueError(
                 f"expected a path like the first, got {path!r}: a path with | must be a pathlib.Path"
             )
-    reader = open_stream(paths, features=options.features, columns=options.columns, names=options.names)
+    reader = open_stream(
+        paths,
+        features=options.features,
+        columns=options.columns,
+        names=options.names,
+        label_codes=options.label_codes,
+        ignore_labels=options.ignore_labels,
+    )
     return _read(reader, options)
 
 
 def _read(reader: BatchReader, options: ReadOptions) -> Iterator[Batch]:
     with reader:
         for batch in reader:
-            options.types.update(reader.types)
+            options.kinds.update(reader.kinds)
             yield batch
 
 
@@ -210,8 +223,8 @@ def _line_batches(lines: Iterator[bytes], options: ReadOptions) -> Iterator[Batc
 def _object_batches(
     records: Iterator[Mapping[object, object]], options: ReadOptions, answers: Answers
 ) -> Iterator[Batch]:
-    from sketchnewton.streams.formats.jsonl import BadValue, ObjectRows
     from sketchnewton.streams.lines import explain
+    from sketchnewton.streams.object_rows import BadValue, ObjectRows
 
     if answers.labels is not None:
         options = options._replace(columns=_without(options.columns, options.columns.label))
@@ -258,7 +271,7 @@ def _key(key: object) -> str:
         return key
     if isinstance(key, int) and not isinstance(key, bool):
         return str(key)
-    from sketchnewton.streams.formats.jsonl import BadValue
+    from sketchnewton.streams.object_rows import BadValue
 
     raise BadValue("expected a text or a whole number as a name", "", key)
 
@@ -269,7 +282,13 @@ def _plain(value: object) -> Any:
         return [(_key(key), _plain(inner)) for key, inner in value.items()]
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return _plain(value.tolist()) if isinstance(value, np.ndarray | np.generic) else value
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else str(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if hasattr(value, "isoformat"):  # of a date or a time, which may be pandas' NaT
+        return None if str(value) == "NaT" else value.isoformat()
+    return float(value) if isinstance(value, Decimal) else value
 
 
 # --- tables

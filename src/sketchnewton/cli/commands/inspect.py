@@ -6,10 +6,11 @@ import argparse
 import math
 import sys
 
-from sketchnewton.cli.io.console import amount, number, print_page
+from sketchnewton.cli.io.console import amount, number, print_page, printable
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_zero
 from sketchnewton.core.types import Header, np
+from sketchnewton.features.columns import described_kinds
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
@@ -63,7 +64,10 @@ def _page(path: str, facts: Header) -> list[str]:
         f"  features seen  {_features(facts)}",
         f"  intercept      {' '.join(number(value) for value in np.atleast_1d(facts['intercept']).tolist())}",
     ]
-    lines += [f"  {name:<13}  {value}" for name, value in facts["data"].items()]
+    if facts["kinds"]:
+        lines.append(f"  columns        {printable(described_kinds(facts['kinds']))}")
+    titles = {"columns": "options"}
+    lines += [f"  {titles.get(name, name):<13}  {value}" for name, value in facts["data"].items()]
     parameters = facts["parameters"]
     if "make" in parameters:  # those of each class's learner
         parameters = {"learner": parameters["make"], **parameters["parameters"]}

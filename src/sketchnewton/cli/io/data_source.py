@@ -51,7 +51,10 @@ class DataSource:
         except ValueError as error:
             raise usage_error(str(error)) from None
         columns = Columns() if model is None else model.columns
-        self.columns = Columns.from_dict({**columns.to_dict(), **given(args, COLUMN_OPTIONS)})
+        try:
+            self.columns = Columns.from_dict({**columns.to_dict(), **given(args, COLUMN_OPTIONS)})
+        except ValueError as error:
+            raise usage_error(str(error)) from None
         if predicting:  # what mattered to training only need not be there
             self.columns = self.columns._replace(optional=columns.named)
         # A file of options may serve data of several formats; what was typed was meant for this.
@@ -66,10 +69,12 @@ class DataSource:
             self.names = Names(exact=exact)
         self.on_error: str = args.on_error
         self.prefetch: bool = args.threads > 1
-        self.types: dict[str, str] = {}  # of columns, as far as the data has told
+        self.kinds: dict[str, str] = {}  # of columns, as far as the data has told
         self.skipped = 0
         self.unlearnable = 0
         self.first_error: str | None = None
+        self.misfits = 0  # cells that were taken as missing
+        self.first_misfit: str | None = None
         self._paths: list[str] | None = None
         self._ahead: Ahead | None = getattr(args, "ahead", None)
 
@@ -78,6 +83,7 @@ class DataSource:
         data = copy.copy(self)
         data.typed, data._paths, data._ahead, data.columns = [path], None, None, self._typed_columns()
         data.skipped, data.unlearnable, data.first_error, data._column_options = 0, 0, None, []
+        data.misfits, data.first_misfit = 0, None
         return data
 
     @property
@@ -114,7 +120,8 @@ class DataSource:
 
     def reads_like(self, model: Model) -> bool:
         """Whether records become the features that the model knows."""
-        return self.features == model.features and self._exact == (model.names is not None)
+        same = self.features == model.features and self.columns.agree(model.columns)
+        return same and self._exact == (model.names is not None)
 
     def remember(self, model: Model) -> None:
         """Tell the model what predictions on other data need to know."""
@@ -134,7 +141,7 @@ class DataSource:
         return {
             "format": self.format,
             "features": self.features.to_dict(),
-            "columns": self.columns.with_types({}).to_dict(),
+            "columns": self.columns.with_kinds({}).to_dict(),
             "exact_names": self._exact,
             "on_error": self.on_error,
         }
@@ -166,11 +173,12 @@ class DataSource:
             for batch in watched(reader, console, stop):
                 if len(self.paths) == 1:  # a pipe has not told before
                     self._check_columns(reader.formats)
-                self.types = getattr(reader, "types", {})
+                self.kinds = dict(getattr(reader, "kinds", {}))
                 yield batch
                 del batch
         finally:
             self.skipped, self.first_error = reader.skipped, reader.first_error or self.first_error
+            self.misfits, self.first_misfit = reader.misfits, reader.first_misfit
 
     def fitted(self, batches: Iterable[Batch], target: Target | None) -> Generator[Batch]:
         """The batches with targets for labels; a row that cannot be learned stops the run or is skipped.
@@ -188,12 +196,15 @@ class DataSource:
         self.first_error = self.first_error or message
 
     def _typed_columns(self) -> Columns:
-        return self.columns.with_types(self.types) if self.types else self.columns
+        return self.columns.with_kinds(self.kinds) if self.kinds else self.columns
 
     def report_skipped(self, console: Console) -> None:
         """Say what was left out."""
         if count := self.skipped + self.unlearnable:
             console.line(f"skn: warning: {counted(count, 'row')} skipped; the first: {self.first_error}")
+        if self.misfits:
+            taken = f"{counted(self.misfits, 'cell')} taken as missing"
+            console.line(f"skn: warning: {taken}; the first: {self.first_misfit}")
 
 
 def expand_data(typed: list[str]) -> list[str]:

@@ -23,7 +23,10 @@ DATA_HELP = "Files, globs or directories of svmlight, VW, CSV, JSON lines, Parqu
 CACHE_SUFFIX = ".skn-cache"  # of the cache that several passes leave beside the first file
 
 # Field names of `streams.Columns` and `streams.Features`.
-COLUMN_OPTIONS = ("label", "weight", "tag", "drop", "categorical")
+COLUMN_OPTIONS = (
+    *("label", "weight", "tag", "drop"),
+    *("categorical", "numeric", "boolean", "text", "dates", "missing"),
+)
 FEATURE_OPTIONS = ("bits", "interactions", "ignore", "keep", "ngram", "string_values")
 
 
@@ -36,17 +39,27 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add("--weight", metavar="COLUMN", help="Column that holds the importance weight of the row.")
     add("--tag", metavar="COLUMN", help="Column to write after the prediction of each row.")
     add("--drop", type=names, metavar="COLUMNS", help="Columns to leave out: a,b,c.")
+    kinds = {
+        "categorical": "Columns of categories, whatever they look like: zip,store.",
+        "numeric": "Columns of numbers.",
+        "boolean": "Columns of true/false, yes/no or 1/0.",
+        "text": "Columns of texts, a feature per word: review; review:2 adds pairs of words.",
+        "dates": "Columns of dates or times (2024-01-31T12:30): year, month, day, weekday and hour.",
+    }
+    for kind, help_text in kinds.items():
+        add(f"--{kind}", type=names, metavar="COLUMNS", help=help_text)
     add(
-        "--categorical",
+        "--missing",
         type=names,
-        metavar="COLUMNS",
-        help="Columns whose numbers are categories: zip,store.",
+        metavar="CELLS",
+        help="Cells that are missing values, besides empty ones, NA, NaN, null and None: ?,-999.",
     )
     group.add_argument(
         "--on-error",
         choices=("stop", "skip"),
         default="stop",
-        help="Stop at a malformed row (default), or skip it, count it and report it.",
+        help="Stop at a malformed row (default), or skip it, count it and report it; a cell that does not fit its "
+        "column is counted and taken as missing.",
     )
     group.add_argument(
         "--threads",

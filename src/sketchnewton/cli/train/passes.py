@@ -69,7 +69,8 @@ class Passes:
                 self.from_cache = True
                 reader, facts = cached
                 self._data.skipped, self._data.first_error = facts["skipped"], facts["first_error"]
-                self._data.types = facts["types"]
+                self._data.kinds = facts["kinds"]
+                self._data.misfits, self._data.first_misfit = facts["misfits"], facts["first_misfit"]
                 yield from watched(reader, self._console, self._stop)
                 return
         yield from self._parse(self.cache)
@@ -115,7 +116,9 @@ class Passes:
                 {
                     "skipped": self._data.skipped,
                     "first_error": self._data.first_error,
-                    "types": self._data.types,
+                    "kinds": self._data.kinds,
+                    "misfits": self._data.misfits,
+                    "first_misfit": self._data.first_misfit,
                 }
             )
             self._parsed = True

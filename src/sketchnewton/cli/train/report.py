@@ -76,6 +76,8 @@ def summary(training: Training) -> Header:
         "alpha": learner.alpha_ or None,
         "positive": training.model.target.positive,
         "classes": learner.classes,
+        "kinds": training.data.kinds,
+        "cells_taken_as_missing": training.data.misfits,
         "rows_seen": learner.rows_seen,
         "model": args.model if training.saved else None,
         "stopped_by": None if training.stop.signal is None else signal.Signals(training.stop.signal).name,

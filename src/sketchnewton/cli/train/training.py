@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sketchnewton.cli.io.console import Console, amount
+from sketchnewton.cli.io.console import Console, amount, printable
 from sketchnewton.cli.io.data_source import DataSource
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.files import (
@@ -32,6 +32,7 @@ from sketchnewton.core import archive
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Header
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
+from sketchnewton.features.columns import described_kinds
 from sketchnewton.learners import Learner
 
 if TYPE_CHECKING:
@@ -270,6 +271,8 @@ class Training:
         """The rows of a pass that are still to be learned, cut where a checkpoint is due."""
         seen = 0
         for batch in self.data.fitted(self.passes.batches(), self.model.target):
+            if seen == 0 and at == 0 and self.data.kinds:
+                self.console.line(f"columns: {printable(described_kinds(self.data.kinds))}")
             begin = max(0, self.observed.row - seen)
             seen += len(batch)
             while begin < len(batch):

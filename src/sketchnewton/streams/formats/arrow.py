@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.core.types import Floats
-from sketchnewton.features.columns import Columns
+from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER
+from sketchnewton.features.kinds import number_text
 from sketchnewton.features.names import Names
-from sketchnewton.features.table_rows import NUMBER, TEXT, Numbers, Roles, RowMaker, Texts
+from sketchnewton.features.table_rows import Cells, Fault, Faults, Numbers, Report, Roles, Texts
 from sketchnewton.streams.error_policy import ErrorPolicy
+from sketchnewton.streams.lines import explain
 from sketchnewton.streams.reader import Parse, ReadOptions
 from sketchnewton.streams.seekable import SourceFile, seekable
 from sketchnewton.streams.source import Source
+from sketchnewton.streams.table_batches import advice, row_maker, table_batches
 from sketchnewton.streams.writer import BatchWriter
 
 if TYPE_CHECKING:
@@ -116,12 +119,34 @@ def _damaged(source: Source, kind: str, error: Exception) -> Exception:
 
 
 def text_column(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[bytes]]:
-    """Each cell's number among the distinct ones, −1 where there is none; and those."""
+    """Each cell's number among the distinct ones, −1 where there is none; and those, as texts."""
+    if str(column.type) == "null":
+        return np.full(len(column), -1), []
+    if str(column.type).endswith("_view"):
+        column = column.cast("large_binary" if "binary" in str(column.type) else "large_string")
     encoded = column.dictionary_encode()
     if hasattr(encoded, "num_chunks"):
         encoded = encoded.combine_chunks()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, encoded.dictionary.cast("binary").to_pylist()  # which need not be UTF-8
+    return codes, _as_texts(encoded.dictionary)
+
+
+def _as_texts(values: pa.Array) -> list[bytes]:
+    """Values in the one form in which all formats have them; texts need not be UTF-8."""
+    kind = str(values.type)
+    if kind in _TEXTS:
+        return cast("list[bytes]", values.cast("large_binary").to_pylist())
+    if kind == "bool":
+        return [b"true" if value else b"false" for value in values.to_pylist()]
+    if kind.startswith("timestamp"):
+        zone = b"" if values.type.tz is None else b"Z"
+        plain = values.cast(kind.partition(",")[0].removesuffix("]") + "]") if zone else values
+        return [text.encode() + zone for text in plain.cast("string").to_pylist()]
+    if kind.startswith(("date", "time")):
+        return [text.encode() for text in values.cast("string").to_pylist()]
+    if kind.startswith("decimal"):
+        values = values.cast("float64")
+    return [number_text(value) for value in values.to_pylist()]
 
 
 class Frame:
@@ -131,162 +156,159 @@ class Frame:
         self, path: str | None, schema: pa.Schema, options: ReadOptions, policy: ErrorPolicy
     ) -> None:
         self._path = path
-        self._arrow = import_arrow()
-        self._maker = RowMaker(options.features, options.names, options.types)
+        self._arrow = import_arrow("compute")
+        self._maker = row_maker(options)
         self._policy = policy
         self._row = 0  # before the next batch
         self._schema = schema
+        self._schema_kinds: dict[str, str] = {}
         try:
             self._roles = Roles.of(schema.names, options.columns)
             self._sparse = set(self._roles.features) == set(SPARSE) and all(
                 str(schema.field(name).type).startswith(("list", "large_list")) for name in SPARSE
             )
             if not self._sparse:
-                self._find_types(options.columns)
+                self._read_schema()
         except ValueError as error:
             raise self._wrong(str(error)) from None
 
-    def _find_types(self, columns: Columns) -> None:
-        types = self._maker.types
-        types.update({name: kind for name, kind in columns.types if name not in types})
-        types.update(dict.fromkeys(columns.categorical, TEXT))
-        is_type = self._arrow.types
+    def _read_schema(self) -> None:
+        """The kinds of columns; which of them are to be remembered is known when there are values."""
         for name in self._roles.features:
-            kind = self._schema.field(name).type
-            if is_type.is_dictionary(kind):
-                kind = kind.value_type
-            text = str(kind) in _TEXTS
-            number = any(
-                test(kind)
-                for test in (
-                    is_type.is_integer,
-                    is_type.is_floating,
-                    is_type.is_boolean,
-                    is_type.is_decimal,
-                    is_type.is_null,
-                )
-            )
-            if name in types:
-                continue
-            if not (text or number):
-                other = "" if is_type.is_nested(kind) else f" or take it as text (--categorical {name})"
+            kind = self._kind(self._schema.field(name).type)
+            if kind == "":
+                found = self._schema.field(name).type
                 raise ValueError(
-                    f"expected numbers or texts in column '{name}', got {kind}: "
-                    f"leave it out (--drop {name}){other}"
+                    f"expected numbers, texts or dates in column '{name}', got {found}: "
+                    f"leave it out (--drop {name})"
                 )
-            types[name] = TEXT if text else NUMBER
+            if kind is not None:
+                self._schema_kinds[name] = kind
+
+    def _kind(self, of: pa.DataType) -> str | None:
+        """The kind of a column of this type; None if it has no values, empty if it has others."""
+        test = self._arrow.types
+        if test.is_dictionary(of):
+            of = of.value_type
+        if test.is_null(of):
+            return None
+        if test.is_boolean(of):
+            return BOOLEAN
+        if test.is_integer(of) or test.is_floating(of) or test.is_decimal(of):
+            return NUMBER
+        known = str(of) in _TEXTS or test.is_date(of) or test.is_timestamp(of) or test.is_time(of)
+        return CATEGORY if known else ""
 
     def batches(self, pieces: Iterable[pa.RecordBatch]) -> Iterator[Batch]:
         """The rows of record batches, some thousands at a time."""
         for piece in pieces:
             for start in range(0, piece.num_rows, ROWS):
                 part = piece.slice(start, ROWS)
-                yield from self._good_rows(part)
+                make = partial(self._sparse_rows if self._sparse else self._rows, part)
+                yield from table_batches(make, part.num_rows, self._policy, self._located)
                 self._row += part.num_rows
 
-    def _good_rows(self, piece: pa.RecordBatch) -> Iterator[Batch]:
-        numbers = {name: self._numbers(piece, name) for name in self._numeric()}
-        bad = np.zeros(piece.num_rows, bool)
-        for name, (values, null) in numbers.items():
-            bad |= ~np.isfinite(values) & ~null
-            if name == self._roles.weight:
-                bad |= null | (values < 0.0)
-        if self._sparse:
-            bad |= self._bad_lists(piece)
-        start = 0
-        for row in [*np.flatnonzero(bad).tolist(), piece.num_rows]:
-            if row > start:
-                yield self._batch(piece.slice(start, row - start), numbers, slice(start, row))
-            if row < piece.num_rows:
-                self._policy.report(self._mistake(piece, numbers, row))
-            start = row + 1
+    def _rows(self, piece: pa.RecordBatch, report: Report) -> Batch:
+        kinds = self._maker.kinds
+        features: dict[str, Numbers | Texts] = {}
+        for name in self._roles.features:
+            schema_kind = self._schema_kinds.get(name)
+            kind = kinds.get(name) or schema_kind
+            cells = self._cells(piece, name, numbers=kind in (NUMBER, BOOLEAN))
+            if name not in kinds and schema_kind is not None and self._maker.has_values(cells):
+                kinds[name] = schema_kind
+            features[name] = cells
+        return self._maker.batch(self._around(piece, features), report)
 
-    def _numeric(self) -> list[str]:
+    def _around(self, piece: pa.RecordBatch, features: dict[str, Numbers | Texts]) -> Cells:
+        """The features with labels, weights and tags."""
         roles = self._roles
-        features = [] if self._sparse else [n for n in roles.features if self._maker.types[n] == NUMBER]
-        return [name for name in (roles.label, roles.weight, *features) if name is not None]
+        label = roles.label and (
+            roles.label,
+            self._cells(piece, roles.label, self._maker.label_codes is None),
+        )
+        weight = roles.weight and (roles.weight, self._cells(piece, roles.weight, numbers=True))
+        tags = None
+        if roles.tag is not None:
+            texts = self._texts(piece.column(roles.tag))
+            tags = [texts.distinct[code] if code >= 0 else b"" for code in texts.codes.tolist()]
+        return Cells(features, label or None, weight or None, tags, piece.num_rows)
 
-    def _numbers(self, piece: pa.RecordBatch, name: str) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """A column's values, and where there is none."""
+    def _cells(self, piece: pa.RecordBatch, name: str, numbers: bool) -> Numbers | Texts:
+        """A column's cells: as numbers, if these are wanted and it has some, else as texts."""
         column = _decoded(piece.column(name))
-        null = column.is_null().to_numpy(zero_copy_only=False)
-        try:
-            if self._arrow.types.is_null(column.type):
-                return np.full(len(column), np.nan), null
+        if numbers and self._kind(column.type) in (NUMBER, BOOLEAN):
             floats = column.cast(self._arrow.float64(), safe=False)
-        except (self._arrow.ArrowInvalid, self._arrow.ArrowNotImplementedError):
-            raise self._wrong(f"expected numbers in column '{name}', got {column.type}") from None
-        return floats.fill_null(np.nan).to_numpy(zero_copy_only=False), null
+            return Numbers(floats.fill_null(np.nan).to_numpy(zero_copy_only=False))
+        if self._kind(column.type) == "":
+            raise self._wrong(f"expected numbers or texts in column '{name}', got {column.type}")
+        return self._texts(column)
 
-    def _bad_lists(self, piece: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        """Rows whose lists do not fit each other, or have a number that is not allowed."""
-        (starts, indices), (others, data) = self._lists(piece, "indices"), self._lists(piece, "values")
-        bad: npt.NDArray[np.bool_] = np.diff(starts) != np.diff(others)
-        for offsets, wrong in ((starts, indices < 0), (others, ~np.isfinite(data.astype(np.float64)))):
-            for row in np.unique(np.searchsorted(offsets, np.flatnonzero(wrong), side="right") - 1):
-                bad[row] = True
-        return bad
+    def _texts(self, column: pa.Array) -> Texts:
+        """Each cell's number among the distinct ones, −1 where there is none; and those, as texts."""
+        return Texts(*text_column(_decoded(column)))
+
+    def _sparse_rows(self, piece: pa.RecordBatch, report: Report) -> Batch:
+        cells = self._around(piece, {})
+        labels, bad_labels = self._maker.labels(cells)
+        weights, bad_weights = self._maker.weights(cells)
+        indptr, indices = self._lists(piece, "indices")
+        others, data = self._lists(piece, "values")
+        message = "expected as many 'indices' as 'values', none negative and all finite"
+        rows = np.flatnonzero(_unequal(indptr, indices, others, data)).tolist()
+        faults = [*bad_labels, *bad_weights, *(Fault(row, "", message, b"") for row in rows)]
+        kept = np.ones(piece.num_rows, bool)
+        if faults:
+            kept[list(report(Faults([], faults)))] = False
+            if not kept.all():
+                piece = piece.filter(self._arrow.array(kept))
+                indptr, indices = self._lists(piece, "indices")
+                data = self._lists(piece, "values")[1]
+        tags = [tag for tag, stays in zip(cells.tags or (), kept, strict=bool(cells.tags)) if stays]
+        batch = Batch(
+            indptr,
+            indices.astype(np.int64),
+            data.astype(np.float64),
+            labels[kept],
+            None if weights is None else weights[kept],
+            tags=tags if any(tags) else None,
+        )
+        return self._maker.features.indexed(batch, self._maker.names)
 
     def _lists(self, piece: pa.RecordBatch, name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         column = piece.column(name).fill_null([])
         offsets = column.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
         return offsets - offsets[0], column.flatten().to_numpy(zero_copy_only=False)
 
-    def _batch(
-        self, piece: pa.RecordBatch, numbers: dict[str, tuple[Floats, npt.NDArray[np.bool_]]], part: slice
-    ) -> Batch:
-        roles = self._roles
-        labels = numbers[roles.label][0][part] if roles.label else np.full(piece.num_rows, np.nan)
-        weights = numbers[roles.weight][0][part] if roles.weight else None
-        tags = None
-        if roles.tag is not None:
-            codes, distinct = self._texts(piece, roles.tag)
-            tags = [distinct[code] if code >= 0 else b"" for code in codes.tolist()]
-            tags = tags if any(tags) else None
-        if self._sparse:
-            indptr, indices = self._lists(piece, "indices")
-            data = self._lists(piece, "values")[1].astype(np.float64)
-            if weights is not None and not np.any(weights != 1.0):
-                weights = None
-            batch = Batch(indptr, indices.astype(np.int64), data, labels, weights, tags=tags)
-            return self._maker.features.indexed(batch, self._maker.names)
-        cells: dict[str, Numbers | Texts] = {}
-        for name in roles.features:
-            if name in numbers:
-                cells[name] = Numbers(numbers[name][0][part])
-            else:
-                cells[name] = Texts(*self._texts(piece, name))
-        return self._maker.batch(cells, labels, weights, tags)
-
-    def _texts(self, piece: pa.RecordBatch, name: str) -> tuple[npt.NDArray[np.int64], list[bytes]]:
-        column = _decoded(piece.column(name))
-        bytes_already = "binary" in str(column.type)
-        return text_column(column.cast(self._arrow.binary() if bytes_already else self._arrow.string()))
-
-    def _mistake(
-        self, piece: pa.RecordBatch, numbers: dict[str, tuple[Floats, npt.NDArray[np.bool_]]], row: int
-    ) -> ParseError:
-        number = self._row + row + 1
-        for name, (values, null) in numbers.items():
-            value = float(values[row])
-            weight = name == self._roles.weight
-            if weight and (null[row] or value < 0.0):
-                expected = "expected a non-negative number"
-            elif not null[row] and not np.isfinite(value):
-                expected = "expected a finite number"
-            else:
-                continue
-            got = "nothing" if null[row] else f"'{value:g}'"
-            if self._path is None:
-                return ParseError(f"record {number}", None, None, f"{expected} for '{name}', got {got}")
-            return self._wrong(f"row {number}: {expected} in column '{name}', got {got}")
-        message = "expected as many 'indices' as 'values', none negative and all finite"
-        if self._path is None:
+    def _located(self, fault: Fault) -> ParseError:
+        number = self._row + fault.row + 1
+        in_memory = self._path is None
+        message = fault.expected
+        if fault.column:
+            message += f" for '{fault.column}'" if in_memory else f" in column '{fault.column}'"
+            message = explain(message, fault.token)
+            if fault.column in self._roles.features:
+                message += advice(fault.expected, fault.column)
+        if in_memory:
             return ParseError(f"record {number}", None, None, message)
         return self._wrong(f"row {number}: {message}")
 
     def _wrong(self, message: str) -> ParseError:
         return ParseError("table" if self._path is None else self._path, None, None, message)
+
+
+def _unequal(
+    starts: npt.NDArray[np.int64],
+    indices: npt.NDArray[Any],
+    others: npt.NDArray[np.int64],
+    data: npt.NDArray[Any],
+) -> npt.NDArray[np.bool_]:
+    """Rows whose lists do not fit each other, or have a number that is not allowed."""
+    bad: npt.NDArray[np.bool_] = np.diff(starts) != np.diff(others)
+    for offsets, wrong in ((starts, indices < 0), (others, ~np.isfinite(data.astype(np.float64)))):
+        for row in np.unique(np.searchsorted(offsets, np.flatnonzero(wrong), side="right") - 1):
+            bad[row] = True
+    return bad
 
 
 def _decoded(column: pa.Array) -> pa.Array:

@@ -1,0 +1,360 @@
+"""Rows out of objects: what JSON lines and dicts in memory have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sketchnewton import _native
+from sketchnewton.core.batch import Batch
+from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER, Columns, meant
+from sketchnewton.features.kinds import (
+    MISSING_NAME,
+    Misfit,
+    category,
+    encoded,
+    expected_class,
+    features_of,
+    is_missing,
+    missing_texts,
+    number_text,
+    parse_number,
+    split_column,
+)
+from sketchnewton.features.names import Names
+from sketchnewton.features.options import Features
+from sketchnewton.streams.reader import ReadOptions
+from sketchnewton.streams.table_batches import advice
+
+__all__ = ["BadValue", "MissingLabel", "ObjectRows", "Pairs"]
+
+Pairs = list[tuple[str, Any]]
+"""An object in its order; an object within it is pairs, too."""
+
+
+class BadValue(Exception):
+    """A value that is not allowed: what was expected, the key, and what stands there."""
+
+    def __init__(self, expected: str, key: str, value: object) -> None:
+        super().__init__(expected)
+        self.key = key
+        self.value = value
+        self.message = f"{expected} for '{key}'" if key else expected
+        self.token = _shown(value)
+
+
+class MissingLabel(BadValue):
+    """The first object does not have the label that was named."""
+
+
+@dataclass
+class ObjectRows:
+    """Rows in the making, of objects as pairs. Each different name is hashed once, when all are there.
+
+    ``kinds`` are those of keys as far as they are known; ``misfit``, if there is one, is told of a value that is
+    not of its kind, which is missing then.
+    """
+
+    columns: Columns
+    features: Features
+    names: Names | None
+    kinds: dict[str, str]
+    missing: frozenset[bytes]
+    label_codes: Mapping[bytes, float] | None = None
+    ignore_labels: bool = False
+    misfit: Callable[[BadValue], None] | None = None
+    labels: list[float] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+    tags: list[bytes] = field(default_factory=list)
+    ends: list[int] = field(default_factory=lambda: [0])
+    values: list[float] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+    distinct: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+    # What is known without taking names and texts apart again.
+    numbers: dict[str, int] = field(default_factory=dict)
+    texts: dict[tuple[str, str], list[tuple[int, float]]] = field(default_factory=dict)
+    nested: dict[str, tuple[bytes, bytes, str]] = field(default_factory=dict)
+    """Namespace and name of columns ``space|name`` that are keys of objects within objects."""
+
+    @classmethod
+    def of(cls, options: ReadOptions) -> ObjectRows:
+        """No rows yet."""
+        return cls(
+            options.columns,
+            options.features,
+            options.names,
+            options.known_kinds(),
+            missing_texts(options.columns.missing),
+            options.label_codes,
+            options.ignore_labels,
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def add_object(self, pairs: Pairs, *, first: bool = False) -> None:
+        """One object; those within it are lists of pairs, too. ``BadValue`` leaves the rows as they were."""
+        kept = len(self.values)
+        try:
+            if first:
+                self._check_label([key for key, _ in pairs])
+            self._row(pairs)
+        except BadValue:
+            del self.values[kept:], self.slots[kept:]
+            raise
+        self.ends.append(len(self.values))
+
+    def _check_label(self, keys: list[str]) -> None:
+        label = self.columns.label
+        if label is not None and label not in (*keys, *self.columns.optional):
+            raise MissingLabel(f"expected the label as '{label}'{meant(label, keys)}", "", ", ".join(keys))
+
+    def _row(self, pairs: Pairs) -> None:
+        columns = self.columns
+        keys = {key for key, _ in pairs}
+        roles = columns.label_among(keys), columns.weight_among(keys), columns.tag_among(keys)
+        label_key, weight_key, tag_key = roles
+        label, weight, tag = math.nan, 1.0, b""
+        seen: set[str] = set()
+        for key, value in pairs:
+            if key in roles:
+                if key in seen:
+                    raise BadValue("expected one value", key, value)
+                seen.add(key)
+            if key == label_key:
+                label = self._label(key, value)
+            elif key == weight_key:
+                weight = self._number(key, value)
+                if not weight >= 0.0:
+                    raise BadValue("expected a non-negative number", key, value)
+            elif key == tag_key:
+                tag = b"" if value is None else str(value).encode("utf-8", "surrogatepass")
+            elif key not in columns.drop:
+                self._feature(key, value)
+        if columns.weight is not None and columns.weight not in (*seen, *columns.optional):
+            raise BadValue("expected a number", columns.weight, None)
+        self.labels.append(label)
+        self.weights.append(weight)
+        self.tags.append(tag)
+
+    def _label(self, key: str, value: object) -> float:
+        if self.ignore_labels:
+            return math.nan
+        if self.label_codes is None:
+            return self._number(key, value)
+        text = self._text(key, value)
+        if text is None:
+            return math.nan
+        code = self.label_codes.get(category(text))
+        if code is None:
+            raise BadValue(expected_class(self.label_codes), key, value)
+        return code
+
+    def _number(self, key: str, value: object) -> float:
+        """A number, NaN if it is missing."""
+        if isinstance(value, str):
+            text = self._text(key, value)
+            try:
+                return math.nan if text is None else parse_number(text)
+            except Misfit as misfit:
+                raise BadValue(str(misfit), key, value) from None
+        return math.nan if value is None else _number(key, value)
+
+    def _text(self, key: str, value: object) -> bytes | None:
+        """A value as a text, None if it is missing."""
+        if isinstance(value, str):
+            text = value.encode("utf-8", "surrogatepass")
+            return None if is_missing(text, self.missing) else text
+        if isinstance(value, bool):
+            return b"true" if value else b"false"
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return None
+        number = _number(self._shown(key), value)
+        return number_text(value if isinstance(value, int) else number)  # all digits of a long number
+
+    # --- features
+
+    def _feature(self, key: str, value: object) -> None:
+        # Numbers and texts first, by their very type: they are nearly all there is, and bool is none of them.
+        kind = type(value)
+        if (kind is int or (kind is float and not math.isnan(value))) and self.kinds.get(key) == NUMBER:  # type: ignore[arg-type]
+            if value == 0:
+                return
+            slot = self.numbers.get(key)
+            if slot is None:
+                slot = self.numbers[key] = self._slot(*self._split(key))
+            try:
+                self.values.append(_number(self._shown(key), value))
+                self.slots.append(slot)
+            except BadValue as bad:
+                self._misfit(key, bad)
+        elif kind is str:
+            self._append(self._of_text(key, value))  # type: ignore[arg-type]
+        elif isinstance(value, list):
+            if value and isinstance(value[0], tuple):
+                self._namespace(key, value)
+            else:
+                self._list(key, value)
+        else:
+            self._scalar(key, value)
+
+    def _namespace(self, space: str, pairs: Pairs) -> None:
+        for name, inner in pairs:
+            if isinstance(inner, list) and inner and isinstance(inner[0], tuple):
+                raise BadValue("expected at most one level of objects", space, "{…}")
+            column = f"{space}|{name}"
+            if column not in self.nested:
+                self.nested[column] = encoded(space), encoded(name), name
+            self._feature(column, inner)
+
+    def _list(self, key: str, values: list[object]) -> None:
+        """A bag of words, or numbered features."""
+        space, name = self._split(key)
+        for place, item in enumerate(values):
+            if isinstance(item, list):
+                raise BadValue("expected a list of numbers or texts", self._shown(key), "[…]")
+            if item is None:
+                continue
+            if isinstance(item, str):
+                ending = item.encode("utf-8", "surrogatepass")
+                self._append([(self._slot(space, name + b"=" + ending), 1.0)])
+            else:
+                within = space + b"^" + name if space else name
+                number = _number(self._shown(key), item)
+                self._append([(self._slot(within, b"%d" % place), number)] if number else [])
+
+    def _scalar(self, key: str, value: object) -> None:
+        """Anything but a text, an object or a list."""
+        try:
+            text = self._text(key, value)
+        except BadValue as bad:
+            self._misfit(key, bad)
+            return
+        if text is None:
+            self._append(self._missing(key))
+            return
+        if key not in self.kinds:
+            self.kinds[key] = BOOLEAN if isinstance(value, bool) else NUMBER
+            self._feature(key, value)
+            return
+        kind = self.kinds[key]
+        if kind == NUMBER:
+            number = _number(key, value)
+            self._append([(self._slot(*self._split(key)), number)] if number else [])
+            return
+        self._append(self._of_cell(key, kind, text, value))
+
+    def _of_text(self, key: str, value: str) -> list[tuple[int, float]]:
+        known = self.texts.get((key, value))
+        if known is None:
+            text = self._text(key, value)
+            if text is None:
+                return self._missing(key)
+            known = self._of_cell(key, self.kinds.setdefault(key, CATEGORY), text, value)
+            self.texts[key, value] = known
+        return known
+
+    def _of_cell(self, key: str, kind: str, text: bytes, value: object) -> list[tuple[int, float]]:
+        """Slots and values of the features of a cell that is not missing."""
+        space, name = self._split(key)
+        try:
+            return [
+                (self._slot(space, name + ending), number)
+                for ending, number in features_of(kind, text)
+                if number != 0.0  # which is no feature, and has no name
+            ]
+        except Misfit as misfit:
+            bad = BadValue(str(misfit), self._shown(key), value)
+            bad.message += advice(str(misfit), key)
+        self._complain(bad)
+        return self._missing(key)
+
+    def _misfit(self, key: str, bad: BadValue) -> None:
+        self._complain(bad)
+        self._append(self._missing(key))
+
+    def _complain(self, bad: BadValue) -> None:
+        if self.misfit is None:
+            raise bad
+        self.misfit(bad)
+
+    def _missing(self, key: str) -> list[tuple[int, float]]:
+        space, name = self._split(key)
+        return [(self._slot(space, name + MISSING_NAME), 1.0)]
+
+    def _append(self, features: list[tuple[int, float]]) -> None:
+        for slot, number in features:
+            self.slots.append(slot)
+            self.values.append(number)
+
+    def _split(self, key: str) -> tuple[bytes, bytes]:
+        """The namespace and the name of a column."""
+        return self.nested[key][:2] if key in self.nested else split_column(key)
+
+    def _shown(self, key: str) -> str:
+        """A column as the line has it."""
+        return self.nested[key][2] if key in self.nested else key
+
+    def _slot(self, space: bytes, name: bytes) -> int:
+        return self.distinct.setdefault((space, name), len(self.distinct))
+
+    def batch(self, line: int | None) -> Batch:
+        """All rows so far."""
+        indices, entries, spaces = self._look_up()
+        slots = np.array(self.slots, np.int64)
+        weights = np.array(self.weights)
+        batch = Batch(
+            np.array(self.ends, np.int64),
+            indices[slots],
+            np.array(self.values, np.float64),
+            np.array(self.labels, np.float64),
+            weights if np.any(weights != 1.0) else None,
+            first_line=line,
+            tags=self.tags if any(self.tags) else None,
+        )
+        if not self.features.expands:
+            return batch
+        return self.features.expanded(
+            batch, spaces[slots], None if self.names is None else entries[slots], self.names
+        )
+
+    def _look_up(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+        """Index, entry and namespace of each different name."""
+        count = len(self.distinct)
+        indices = np.zeros(count, np.int64)
+        entries = np.zeros(count, np.int64)
+        spaces = np.full(count, ord(" "), np.uint8)
+        for (space, name), slot in self.distinct.items():
+            if space:
+                spaces[slot] = space[0]
+            indices[slot] = _native.name_hash(name, _native.name_hash(space, 0)) & self.features.mask
+            if self.names is not None:
+                index, entry = self.names.enter([name], space, indices[slot : slot + 1])
+                indices[slot], entries[slot] = index[0], entry[0]
+        return indices, entries, spaces
+
+
+def _number(key: str, value: object) -> float:
+    if not isinstance(value, int | float):
+        raise BadValue("expected a number", key, value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise BadValue("expected a finite number", key, value)
+    return number
+
+
+def _shown(value: object) -> bytes:
+    if value is None:
+        return b"null"
+    try:
+        return str(value)[:80].encode("utf-8", "surrogatepass")
+    except ValueError:
+        return b"an integer of thousands of digits"
