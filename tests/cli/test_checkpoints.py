@@ -116,8 +116,8 @@ def test_dying_before_the_first_checkpoint_over_an_older_model(data: Path, tmp_p
     write_rows(older, seed=3)
     assert train(older, model, "--learner", "adagrad") == 0
     before = model.read_bytes()
-    assert train(data, whole, "--alpha", 3) == 0
-    train_and_die(1, data, model, "--alpha", 3, "--checkpoint-every", 300, before=True)
+    assert train(data, whole, "--learner", "newton", "--alpha", 3) == 0
+    train_and_die(1, data, model, "--learner", "newton", "--alpha", 3, "--checkpoint-every", 300, before=True)
     assert model.read_bytes() == before
     assert train(data, model, "--resume", model) == 0
     assert model.read_bytes() == whole.read_bytes()

@@ -37,7 +37,9 @@ def test_options_come_from_the_file(data: Path, tmp_path: Path, capsys: pytest.C
 def test_what_is_typed_wins(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "run.toml"
     config.write_text('data = "nowhere.svm"\nalpha = 2.5\nsketch_size = 4\ndiagonal = true\n')
-    found = parameters(capsys, data, f"--config={config}", "--alpha", 7, "--no-diagonal")
+    found = parameters(
+        capsys, data, f"--config={config}", "--alpha", 7, "--no-diagonal", "--learner", "newton"
+    )
     assert {"alpha": 7.0, "sketch_size": 4, "diagonal": False}.items() <= found.items()
 
 

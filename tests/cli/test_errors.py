@@ -110,12 +110,25 @@ def test_a_bad_test_file_leaves_the_trained_model(tmp_path: Path, capsys: pytest
         (["inspect", "DATA", "more"], "unexpected argument 'more'"),
         (["train", "DATA", "--alpha", "x"], "--alpha: 'x' is invalid: must be a number"),
         (["train", "DATA", "--alpha", "nan"], "--alpha: 'nan' is invalid: must be a number"),
-        (["train", "DATA", "--alpha", "-1"], "alpha=-1"),
+        (["train", "DATA", "--learner", "newton", "--alpha", "-1"], "alpha=-1"),
+        (
+            ["train", "DATA", "--alpha", "1"],
+            "--alpha does not apply to the default learner, bank: --learner newton has it",
+        ),
+        (["train", "DATA", "--diagonal"], "default learner, bank: --learner newton has it"),
+        (["train", "DATA", "--clip", "auto"], "a bank learns the range of labels anyway"),
         (
             ["train", "DATA", "--curvature-weight", "1/x"],
             "--curvature-weight: '1/x' is invalid: must be a number, 1/t, 1/sqrt(t)",
         ),
-        (["train", "DATA", "--eta", "0.1"], "--eta does not apply to --learner newton"),
+        (
+            ["train", "DATA", "--sketch", "fd", "--eta", "0.1"],
+            "--eta does not apply to the default learner, newton: --learner adagrad or",
+        ),
+        (
+            ["train", "DATA", "--eta", "0.1"],
+            "--eta does not apply to the default learner, bank: --learner adagrad or",
+        ),
         (
             ["train", "DATA", "--learner", "adagrad", "--curvature-weight", "0.1"],
             "--curvature-weight does not apply to --learner adagrad",

@@ -293,7 +293,8 @@ def test_dry_run_writes_nothing(data: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--beta", "0.5"], "--beta does not apply to --sketch oja, only to pfd"),
+        (["--beta", "0.5"], "--beta does not apply to the default learner, bank: --learner newton has it"),
+        (["--sketch", "oja", "--beta", "0.5"], "--beta does not apply to --sketch oja, only to pfd"),
         (["--sketch", "fd", "--oja-rate", "1"], "--oja-rate does not apply to --sketch fd, only to oja"),
         (["--sketch", "rfd", "--block", "3"], "--block does not apply to --sketch rfd, only to oja"),
         (["--sketch", "none", "--sketch-size", "3"], "--sketch-size does not apply to --sketch none"),
@@ -371,14 +372,35 @@ def test_bench_agrees_with_train(data: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_bench_goes_without_learners_that_cannot(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run("bench", data, "--quiet", "--loss", "hinge", "--positive", 1)
+    run("bench", data, "--quiet", "--rows", 20, "--clip", "auto")
     page = capsys.readouterr().out
-    assert "bank          not run: loss='hinge' is invalid: a bank needs one of squared, logistic," in page
+    assert "bank          not run: clip='auto' is invalid: must be a number or None" in page
     assert "best here: skn train" in page
-    assert main(["bench", str(data), "--loss", "hinge", "--learners", "adagrad,bank"]) == 2
-    assert "a bank needs one of" in capsys.readouterr().err
+    assert main(["bench", str(data), "--clip", "auto", "--learners", "adagrad,bank"]) == 2
+    assert "a bank learns the range of labels anyway" in capsys.readouterr().err
     assert main(["bench", str(data), "--loss", "hinged"]) == 2
     assert "did you mean 'hinge'?" in capsys.readouterr().err
+
+
+def test_bench_of_prices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every learner predicts within the range of the targets, and as the command that is named would."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3))
+    y = 2e5 + 5e4 * X @ [1.0, -2.0, 0.5]
+    data = tmp_path / "prices.svm"
+    data.write_text(
+        "".join(f"{label:.6g} 1:{a:.6g} 2:{b:.6g} 3:{c:.6g}\n" for label, (a, b, c) in zip(y, X, strict=True))
+    )
+    run("bench", data, "--quiet", "--json")
+    learners = json.loads(capsys.readouterr().out)["learners"]
+    for facts in learners:
+        assert facts["loss"] < y.var(), facts["learner"]
+    for name in ("newton-rfd", "adagrad", "full"):
+        run("bench", data, "--quiet", "--learners", name)
+        command = capsys.readouterr().out.splitlines()[-1].removeprefix("best here: skn ")
+        run(*shlex.split(command), "--quiet", "--json")
+        facts = next(facts for facts in learners if facts["learner"] == name)
+        assert json.loads(capsys.readouterr().out)["progressive_loss"] == facts["loss"]
 
 
 @pytest.mark.parametrize("learner", ["newton-oja", "adagrad", "bank"])

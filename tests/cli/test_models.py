@@ -25,9 +25,8 @@ def data(tmp_path: Path) -> Path:
 @pytest.fixture
 def model(data: Path) -> Path:
     path = data.with_name("m.skn")
-    assert (
-        main(["train", str(data), "--model", str(path), "--loss", "logistic", "--clip", "8", "--quiet"]) == 0
-    )
+    options = ["--sketch", "oja", "--loss", "logistic", "--clip", "8", "--quiet"]
+    assert main(["train", str(data), "--model", str(path), *options]) == 0
     return path
 
 

@@ -42,7 +42,22 @@ def summary(capsys: pytest.CaptureFixture[str], *args: object) -> dict[str, obje
 
 
 def test_the_command_learns_what_the_learner_learns(data: Path, tmp_path: Path) -> None:
-    assert main(["train", str(data), "--model", str(tmp_path / "m.skn"), "--alpha", "2", "--quiet"]) == 0
+    assert (
+        main(
+            [
+                "train",
+                str(data),
+                "--model",
+                str(tmp_path / "m.skn"),
+                "--sketch",
+                "oja",
+                "--alpha",
+                "2",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     expected = sketchnewton.SketchedNewton(alpha=2.0, intercept=True)
     for batch in read_svmlight(data):
         expected.learn(batch, batch.labels)
@@ -78,7 +93,8 @@ def test_resuming_from_stdin(data: Path, tmp_path: Path) -> None:
 
 def test_options_that_agree_with_the_resumed_model(data: Path, tmp_path: Path) -> None:
     model = str(tmp_path / "m.skn")
-    options = ["--alpha", "2", "--loss", "huber", "--clip", "3", "--oja-rate", "1,0.5", "--sketch-size", "2"]
+    options = ["--learner", "newton", "--alpha", "2", "--loss", "huber", "--clip", "3", "--oja-rate", "1,0.5"]
+    options += ["--sketch-size", "2"]
     assert main(["train", str(data), "--model", model, "--quiet", *options]) == 0
     assert main(["train", str(data), "--resume", model, "--quiet", *options, "--loss", "huber:1.0"]) == 0
 
@@ -97,7 +113,9 @@ def test_options_that_disagree_with_the_resumed_model(
     option: str, value: str, held: str, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = data.with_name("m.skn")
-    assert main(["train", str(data), "--model", str(model), "--alpha", "2", "--quiet"]) == 0
+    assert (
+        main(["train", str(data), "--model", str(model), "--sketch", "oja", "--alpha", "2", "--quiet"]) == 0
+    )
     assert main(["train", str(data), "--resume", str(model), option, value]) == 2
     message = capsys.readouterr().err
     for part in (option, value, held, str(model)):
@@ -231,6 +249,8 @@ def test_predictions_on_stdout(data: Path) -> None:
 
 def test_learner_options_reach_the_learner(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = [
+        "--learner",
+        "newton",
         "--sketch-size",
         "3",
         "--curvature-weight",
@@ -264,7 +284,7 @@ def test_learner_options_reach_the_learner(data: Path, capsys: pytest.CaptureFix
 def test_the_curvature_weight_is_a_number_or_a_schedule(
     weight: str, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = summary(capsys, data, "--curvature-weight", weight)
+    told = summary(capsys, data, "--learner", "newton", "--curvature-weight", weight)
     assert str(told["parameters"]["curvature_weight"]) == weight  # type: ignore[index]
 
 

@@ -272,12 +272,33 @@ class TestScikitLearnsWords:
     def test_wrong_parameters(self) -> None:
         for parameters, message in [
             ({"sketch": "fdd"}, "sketch='fdd' is invalid"),
-            ({"alpha": -1}, "alpha=-1 is invalid"),
+            ({"alpha": -1, "sketch": "oja"}, "alpha=-1 is invalid"),
+            (
+                {"alpha": 1e-4},
+                "alpha=0.0001 is invalid: the default learner, NewtonBank, has nothing to tune",
+            ),
+            ({"diagonal": True}, "for SketchedNewton, which has diagonal"),
+            ({"curvature_weight": 1.0}, "for SketchedNewton, which has curvature_weight"),
             ({"loss": "logstic"}, "did you mean 'logistic'"),
             ({"max_iter": 0}, "max_iter=0 is invalid"),
         ]:
             with pytest.raises(ValueError, match=message):
                 SketchedNewtonClassifier(**parameters).fit(self.X, self.y)
+
+
+def test_alpha_does_not_change_the_learner_of_a_regressor() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    with pytest.warns(UserWarning, match=r"alpha=0.01 is ignored: the default learner, NewtonBank"):
+        tuned = SketchedNewtonRegressor(alpha=0.01, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(tuned.coef_, SketchedNewtonRegressor(random_state=0).fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge"])
+def test_clip_bounds_the_default_learner(loss: str) -> None:
+    X, y = rows(300, 5, 2)
+    model = SketchedNewtonClassifier(loss=loss, clip=0.5).fit(X, y)
+    assert type(model._learners[0]).__name__ == "NewtonBank"
+    assert abs(model.decision_function(X)).max() <= 0.5 + 1e-6
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])

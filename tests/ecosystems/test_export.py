@@ -112,7 +112,7 @@ def texts() -> tuple[Any, Any]:
     return X, (X[:, :200].sum(axis=1) > X[:, 200:400].sum(axis=1)).astype(int)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge"])
 @pytest.mark.parametrize("kind", ["dense", "standardised", "tabular", "text", "no intercept"])
 def test_onnx_is_the_bank(kind: str, loss: str) -> None:
     """Scales, views of rows, experts, bounds and their aggregation, for rows that were not learned from."""
@@ -143,7 +143,7 @@ def test_onnx_softmax() -> None:
     np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("loss", ["squared", "absolute", "poisson"])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "huber:20", "poisson"])
 def test_onnx_regressor(loss: str) -> None:
     X, y = load_diabetes(return_X_y=True)
     model = SketchedNewtonRegressor(loss=loss).fit(X[:50], y[:50])

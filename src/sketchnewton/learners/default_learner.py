@@ -24,17 +24,23 @@ def newton_learner(
     diagonal: bool | None,
     **tuning: Any,
 ) -> Learner:
-    """The bank that needs no tuning, or `SketchedNewton` if a sketch is named or something is to be tuned.
+    """The bank that needs no tuning, or `SketchedNewton` if a sketch is named: nothing else changes the learner.
 
-    `clip="auto"` is a constant for ±1 labels (`classes`), and learned from the targets otherwise. `diagonal=None`
-    is False for classes with a curved loss and a sketch, where rescaling features costs time and gains nothing.
-    `alpha=None` is taken from the first row, for "rfd" too.
+    `clip="auto"` is learned from the targets, but for `SketchedNewton` of ±1 labels (`classes`) a constant.
+    `diagonal=None` is False for classes with a curved loss and a sketch, where rescaling features costs time and
+    gains nothing. `alpha=None` is taken from the first row, for "rfd" too.
     """
     size = _size(sketch_size)
     facts = get_loss(loss)
-    untuned = clip == "auto" and diagonal is None and all(value is None for value in tuning.values())
-    if sketch is None and untuned:
-        return NewtonBank(loss=loss, intercept=intercept, dtype=dtype, **size)
+    if sketch is None:
+        for name, value in {"diagonal": diagonal, **tuning}.items():
+            if value is not None:
+                raise ValueError(
+                    f"{name}={value!r} is invalid: the default learner, NewtonBank, has nothing to tune; name a "
+                    f"sketch, such as sketch='oja', for SketchedNewton, which has {name}"
+                )
+        bound = None if clip == "auto" else clip
+        return NewtonBank(loss=loss, clip=bound, intercept=intercept, dtype=dtype, **size)
     if classes and clip == "auto":
         clip = facts.class_bound
     if sketch == "rfd" and tuning.get("alpha") is None:
@@ -42,7 +48,7 @@ def newton_learner(
     if diagonal is None:
         diagonal = not (classes and sketch != "none" and facts.curved)
     return SketchedNewton(
-        sketch or "oja",
+        sketch,
         loss=loss,
         clip=clip,
         diagonal=diagonal,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,9 @@ class SketchedNewtonClassifier(OnlineClassifier):
     Parameters
     ----------
     sketch : {"oja", "fd", "rfd", "pfd", "rp", "none"}, default=None
-        How curvature is kept, see `sketchnewton.SketchedNewton`. None is the learner that needs no tuning,
-        `sketchnewton.NewtonBank`, unless one of alpha, clip, curvature, curvature_weight or diagonal is given,
-        or a loss that it does not have: then "oja".
+        How curvature is kept by `sketchnewton.SketchedNewton`. None is the learner that needs no tuning,
+        `sketchnewton.NewtonBank`: alpha, curvature, curvature_weight and diagonal belong to a sketch, and are
+        refused without one.
     sketch_size : int, default=None
         Directions of curvature to keep; None: 10, or what suits `NewtonBank`.
     alpha : float, default=None
@@ -34,7 +35,8 @@ class SketchedNewtonClassifier(OnlineClassifier):
     loss : str, default="squared"
         "squared" (on labels ±1), "logistic", "hinge", "squared_hinge".
     clip : float or "auto" or None, default="auto"
-        Bound of scores while learning. "auto" is 4 for logistic loss and 1 for the others.
+        Bound of scores. "auto": the bank has none but the range of the labels; with a sketch it is 4 for logistic
+        loss and 1 for the others, while learning.
     curvature : float, default=None
         σ of the sketched online Newton paper; None: that of the loss.
     curvature_weight : float or str, default=None
@@ -266,11 +268,21 @@ class SketchedNewtonRegressor(OnlineRegressor):
 
 
 def _learner(estimator: Any, seed: int, *, classes: bool) -> Learner:
+    shared = classes and estimator.multi_class_sketch == "shared"  # Oja's, for two classes, too
+    sketch, alpha = estimator.sketch or ("oja" if shared else None), estimator.alpha
+    if sketch is None and alpha is not None and not classes:
+        # No error: scikit-learn's checks set alpha of every regressor that has one.
+        warnings.warn(
+            f"alpha={alpha!r} is ignored: the default learner, NewtonBank, has nothing to tune; name a sketch, "
+            "such as sketch='oja', for SketchedNewton, which has alpha",
+            stacklevel=3,
+        )
+        alpha = None
     return newton_learner(
         classes=classes,
-        sketch=estimator.sketch,
+        sketch=sketch,
         sketch_size=estimator.sketch_size,
-        alpha=estimator.alpha,
+        alpha=alpha,
         loss=estimator.loss,
         clip=estimator.clip,
         curvature=estimator.curvature,

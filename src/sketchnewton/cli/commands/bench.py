@@ -7,7 +7,7 @@ import math
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sketchnewton.cli.io.console import Console, amount, counted, number, percent, print_page
@@ -18,13 +18,14 @@ from sketchnewton.cli.options.learner import add_learner_options
 from sketchnewton.cli.options.parser import Parser, nearest
 from sketchnewton.cli.options.types import at_least_one, finite, names
 from sketchnewton.core.names import DEFAULT_LOSS
-from sketchnewton.core.types import Header
+from sketchnewton.core.types import Floats, Header
 
 if TYPE_CHECKING:
     from sketchnewton.cli.io.data_source import DataSource
     from sketchnewton.cli.train.passes import Passes
     from sketchnewton.evaluation import ProgressiveScore
     from sketchnewton.learners import Learner
+    from sketchnewton.losses import Loss
     from sketchnewton.model import Target
     from sketchnewton.streams import Batch
 
@@ -76,7 +77,7 @@ class Contender:
         self,
         name: str,
         kind: str,
-        options: Mapping[str, str],
+        options: Mapping[str, str | float],
         tried: str | None = None,
         grid: tuple[float | None, ...] = (None,),
     ) -> None:
@@ -105,7 +106,7 @@ class Contender:
 
 
 # One line per contender.
-_CONTENDERS: tuple[tuple[str, str, dict[str, str], str | None, tuple[float | None, ...]], ...] = (
+_CONTENDERS: tuple[tuple[str, str, dict[str, str | float], str | None, tuple[float | None, ...]], ...] = (
     ("bank", "bank", {}, None, (None,)),
     ("newton-oja", "newton", {"sketch": "oja"}, "alpha", _ALPHAS),
     ("newton-rfd", "newton", {"sketch": "rfd"}, "alpha", _ALPHAS),
@@ -221,6 +222,8 @@ def _compare(
     target = Numbers(loss) if args.positive is None else Signs(args.positive)
     with tempfile.TemporaryDirectory() as folder:
         passes = Passes(data, os.path.join(folder, "rows.skn-cache"), console, stop)
+        if "clip" not in given and not loss.sign_labels and args.positive is None:
+            _bound_by_targets(contenders, loss, (b.labels for b in _rows(passes, data, target, args.rows)))
         for at, contender in enumerate(contenders):
             if contender.skipped is not None:
                 continue
@@ -246,6 +249,20 @@ def _compare(
             if stop.signal is not None:
                 break
     return rows, target.hint(watch)
+
+
+def _bound_by_targets(contenders: list[Contender], loss: Loss, labels: Iterable[Floats]) -> None:
+    """In a regression all predict within the range of the targets, which most learn as they go."""
+    bounds = [
+        (float(loss.needed_bound(part).max()), bool((abs(part) == 1).all())) for part in labels if len(part)
+    ]
+    if all(signs for _, signs in bounds):
+        return
+    for contender in contenders:
+        if contender.kind == "full":  # the one that is told
+            contender.options["clip"] = max(bound for bound, _ in bounds)
+        elif contender.kind != "bank":
+            contender.options["clip"] = "auto"
 
 
 def _rows(passes: Passes, data: DataSource, target: Target, most: int | None) -> Iterator[Batch]:
@@ -326,7 +343,7 @@ def _options(args: argparse.Namespace, best: Contender) -> str:
     add_options(parser)
     words = ["--learner", best.kind]
     for key, value in best.options.items():
-        words += [f"--{key}", value]
+        words += [f"--{key}", f"{value:.17g}" if isinstance(value, float) else value]
     words += best.setting(best.best).split()
     for action in parser._actions:
         value = getattr(args, action.dest, action.default)

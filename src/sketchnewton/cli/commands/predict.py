@@ -20,7 +20,7 @@ SUMMARY = "Write the predictions of a trained model, one per line."
 EXAMPLES = """\
 examples:
   skn predict clicks.skn today.svm > scores.txt
-  skn predict clicks.skn today.svm.gz --link --output probabilities.txt
+  skn predict chance.skn today.svm.gz --link --output probabilities.txt      of a model of --loss logistic
 
 Labels in DATA are read and ignored.
 """

@@ -24,7 +24,7 @@ examples:
   skn train clicks.vw --passes 5 --holdout 10           five passes, the later ones from a cache
   skn train digits.svm --multiclass 10                  one of ten classes
   skn train digits.svm --positive 7                     class 7 against all others
-  skn train prices.csv --label price --clip 500         regression with labels up to 500
+  skn train prices.csv --label price --loss huber:1000  regression; labels may have any range and outliers
 
 The progressive loss scores each prediction before its row is learned: an honest estimate from one pass.
 Ctrl-C saves the model learned so far; the same command with --resume MODEL finishes the run, bit for bit.

@@ -24,6 +24,12 @@ class PredictionFormat:
     def __init__(self, model: Model, *, link: bool = False, raw: bool = False) -> None:
         if link and raw:
             raise usage_error("--link and --raw cannot be combined")
+        loss = model.learner.loss
+        if link and loss.link_kind == "identity":
+            raise usage_error(
+                f"--link does not apply to {loss.name} loss, whose predictions are on the scale of the labels "
+                "already: leave it out, or train with --loss logistic for probabilities"
+            )
         self._named = not (link or raw) and model.target.names is not None
         self._shown = model.linked if link else model.ordered if raw else model.answer
 

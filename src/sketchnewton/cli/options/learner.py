@@ -22,13 +22,20 @@ from sketchnewton.cli.options.types import (
 from sketchnewton.core.names import DEFAULT_LOSS, command_line_learners, loss_modules
 from sketchnewton.core.sketch_kinds import SKETCHES, TABLE
 
-__all__ = ["DEFAULT_LEARNERS", "LEARNERS", "LEARNER_OPTIONS", "ONLY_WITH_SKETCH", "add_learner_options"]
+__all__ = [
+    "DEFAULT_LEARNER",
+    "LEARNERS",
+    "LEARNER_OPTIONS",
+    "ONLY_WITH_SKETCH",
+    "SKETCH_LEARNER",
+    "add_learner_options",
+]
 
 # --learner NAME: the classes in sketchnewton.learners, the last of which takes the most options, and what it is.
 LEARNERS = command_line_learners()
 
-# Without --learner: the first of these that takes all the options given.
-DEFAULT_LEARNERS: tuple[str, ...] = ("bank", "newton")
+# Without --learner: the first, or with --sketch the second. No other option changes the learner.
+DEFAULT_LEARNER, SKETCH_LEARNER = "bank", "newton"
 
 # Options that apply to some sketches only, and those sketches.
 ONLY_WITH_SKETCH = {
@@ -40,7 +47,7 @@ _OPTIONS: dict[str, dict[str, object]] = {
     "learner": {
         "choices": tuple(LEARNERS),
         "help": "; ".join(f"{name}: {what}" for name, (_, what) in LEARNERS.items())
-        + f" (default {DEFAULT_LEARNERS[0]}).",
+        + f" (default {DEFAULT_LEARNER}; {SKETCH_LEARNER} with --sketch).",
     },
     "sketch": {
         "choices": SKETCHES,
@@ -98,7 +105,8 @@ _OPTIONS: dict[str, dict[str, object]] = {
         "type": clip,
         "metavar": "C",
         "help": "Keep predictions within -C..C, and so logistic probabilities within sigmoid(-C..C): "
-        "0.27..0.73 for C=1, 0.02..0.98 for C=4. none: no bound (default 1; AdaGrad none).",
+        "0.27..0.73 for C=1, 0.02..0.98 for C=4. none: no bound; auto: the range of the labels, learned (default: "
+        "bank the range of the labels, newton 1, AdaGrad none).",
     },
     "diagonal": {
         "action": argparse.BooleanOptionalAction,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 from sketchnewton import learners
-from sketchnewton.cli.io.errors import CommandError, usage_error
+from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.options.learner import (
-    DEFAULT_LEARNERS,
+    DEFAULT_LEARNER,
     LEARNER_OPTIONS,
     LEARNERS,
     ONLY_WITH_SKETCH,
+    SKETCH_LEARNER,
 )
 from sketchnewton.core.names import SOFTMAX_LOSS
 from sketchnewton.learners import Learner, OneVsAll
@@ -39,9 +39,13 @@ def new_model(args: argparse.Namespace) -> Model:
 
 
 def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None) -> Learner:
-    """The learner called `kind` with the options `given`, once for each of the `classes` if there are any."""
+    """The learner called `kind` with the options `given`, once for each of the `classes` if there are any.
+
+    Without a name it is the bank, or with a sketch the learner that has it; no other option changes the learner.
+    """
+    default = kind is None
     if kind is None:
-        return _default(given, classes)
+        kind = SKETCH_LEARNER if "sketch" in given else DEFAULT_LEARNER
     make = _class(kind)
     takes = make.defaults()
     parameters = {}
@@ -49,7 +53,7 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
         if _parameter(name) in takes:
             parameters[_parameter(name)] = value
         elif name != "seed":  # where nothing is random, any seed will do
-            raise usage_error(f"{_option(name)} does not apply to --learner {kind}")
+            raise usage_error(_misplaced(name, kind, default=default))
     if "sketch" in takes:
         _check_sketch(given, (takes | parameters)["sketch"])
     if "intercept" in takes:
@@ -139,12 +143,13 @@ def _class(kind: str) -> type[Learner]:
     return found
 
 
-def _default(given: Mapping[str, object], classes: int | None) -> Learner:
-    """The first of the default learners that takes all options given; if none does, the last complains."""
-    for kind in DEFAULT_LEARNERS[:-1]:
-        with contextlib.suppress(CommandError):
-            return build(kind, given, classes)
-    return build(DEFAULT_LEARNERS[-1], given, classes)
+def _misplaced(option: str, kind: str, *, default: bool) -> str:
+    """What to do about an option that the learner does not have."""
+    owners = [name for name in LEARNERS if _parameter(option) in _class(name).defaults()]
+    owners = [SKETCH_LEARNER] if SKETCH_LEARNER in owners else owners  # the nearest relative
+    which = f"the default learner, {kind}" if default else f"--learner {kind}"
+    advice = f": {' or '.join(f'--learner {name}' for name in owners)} has it" if owners else ""
+    return f"{_option(option)} does not apply to {which}{advice}"
 
 
 def _check_sketch(given: Mapping[str, object], sketch: str) -> None:

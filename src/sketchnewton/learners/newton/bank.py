@@ -88,11 +88,15 @@ class NewtonBank(TableLearner):
         sketch_size: int = 7,
         *,
         loss: str | Loss = "squared",
-        clip: float | None = None,
+        clip: float | str | None = None,
         intercept: bool = True,
         dtype: str = "float32",
     ) -> None:
         m = checked_size("sketch_size", sketch_size, 0)
+        if isinstance(clip, str):
+            raise ValueError(
+                f"clip={clip!r} is invalid: must be a number or None; a bank learns the range of labels anyway"
+            )
         K, q = len(EXPERTS), max(m, 1)
         super().__init__(
             columns=K + m + 3,
@@ -248,6 +252,11 @@ class NewtonBank(TableLearner):
         return predictions
 
     # -- for learners
+
+    @property
+    def _rule(self) -> str:
+        """The loss by whose rule it aggregates: within [-1, 1] the squared hinge loss is the squared one."""
+        return "squared" if self.loss.name == "squared_hinge" else self.loss.name
 
     def _scales_of_seen(self) -> Floats:
         count, mean = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T

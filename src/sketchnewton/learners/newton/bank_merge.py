@@ -63,7 +63,7 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
         if len(new) < 2:  # the others have learned nothing: not even rounding is to tell of them
             return dict(State(banks[new[0] if new else 0]._all_arrays()).arrays())
         banks, sides = [banks[i] for i in new], [sides[i] for i in new]
-    whole = _counted(sides, start, banks[0].loss.name == "squared")
+    whole = _counted(sides, start, banks[0]._rule == "squared")
     sketch, directions = _sketch(sides, start, whole, banks[0]._m)
     weights = _weights(sides, start, whole)
     shares = _shares(sides, start, whole)

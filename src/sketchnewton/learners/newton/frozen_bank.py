@@ -9,7 +9,7 @@ from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton import bank as banks
 from sketchnewton.learners.newton.bank import EXPERTS, NewtonBank
 
-LARGEST_LOGIT = 20.0  # of an expert: native/learners/aggregate.hpp
+LARGEST_LOGIT = 20.0  # of an expert: native/learners/bank_loss.hpp
 HEAVY = 0.25  # a restless expert's constant, as a share of the typical row: native/learners/bank.hpp
 
 
@@ -26,7 +26,7 @@ class FrozenBank(NamedTuple):
     5. The prediction: theirs, aggregated with their `shares` by the rule of the loss, times half, plus middle.
     """
 
-    loss: str
+    loss: str  # whose rule aggregates
     counts: Floats
     means: Floats
     rows: float
@@ -62,9 +62,9 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
         low, high = bank.prediction_bounds
         if bank.loss.link_kind == "logistic":
             low, high = max(low, -LARGEST_LOGIT), min(high, LARGEST_LOGIT)
-        scaled = bank.loss.name == "squared"
+        scaled = bank._rule == "squared"
         return FrozenBank(
-            loss=bank.loss.name,
+            loss=bank._rule,
             counts=counts,
             means=means,
             rows=learned + 1.0,
