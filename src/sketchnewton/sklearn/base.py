@@ -55,10 +55,6 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """A learner with the parameters of this estimator, which has seen nothing."""
 
     @abstractmethod
-    def _targets(self, y: object) -> Array:
-        """What `_learn_targets` wants to know of validated targets."""
-
-    @abstractmethod
     def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
         """Let the learners learn rows in order; return the mean loss of predictions made before learning."""
 

@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
+from sklearn.utils.multiclass import (
+    _check_partial_fit_first_call,
+    check_classification_targets,
+    unique_labels,
+)
 
 from sketchnewton.core.types import Array, Floats
 from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
@@ -35,7 +39,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         X, y = self._validated(X, y, reset=True)
         check_classification_targets(y)
         weights = self._validated_weights(sample_weight, len(y), may_be_zero=False)
-        classes = np.unique(y)
+        classes = unique_labels(y)  # text as text, whatever it came in
         if len(classes) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
         if self.warm_start and hasattr(self, "_learners"):
@@ -47,7 +51,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         else:
             self.classes_ = classes
             self._start()
-        codes = np.searchsorted(classes, y)
+        codes = self._known_codes(y)
         by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
         return self._passes(X, codes, self._weighted(codes, weights, by_class), y)
 
@@ -83,13 +87,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         X, y = self._validated(X, y, reset=first)
         weights = self._validated_weights(sample_weight, len(y), may_be_zero=True)
         _check_partial_fit_first_call(self, classes)
-        codes = self._codes(y)
-        if codes is None:
-            check_classification_targets(y)
-            unknown = np.setdiff1d(y, self.classes_)
-            raise ValueError(
-                f"The target label(s) {unknown} in y do not exist in the initial classes {self.classes_}"
-            )
+        codes = self._known_codes(y)
         if first:
             if len(self.classes_) < 2:
                 n = len(self.classes_)
@@ -146,8 +144,14 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     def _codes(self, y: Array) -> NDArray[np.intp] | None:
         """The position of each label in `classes_`; None if one is not there."""
         classes = self.classes_
-        if (y.dtype.kind in "US") != (classes.dtype.kind in "US"):
-            return None
+        if not (
+            y.dtype.kind == classes.dtype.kind == "U" or {y.dtype.kind, classes.dtype.kind} <= set("biuf")
+        ):
+            places = {
+                label: place for place, label in enumerate(classes.tolist())
+            }  # equal labels of any type
+            codes = np.array([places.get(label, -1) for label in y.tolist()], np.intp)
+            return None if (codes < 0).any() else codes
         if len(classes) == 2:
             codes = (y == classes[1]).astype(np.intp)
         else:
@@ -155,8 +159,17 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             codes[codes == len(classes)] = 0
         return codes if (classes[codes] == y).all() else None
 
-    def _targets(self, y: Any) -> Array:
-        return np.asarray(np.searchsorted(self.classes_, y))
+    def _known_codes(self, y: Array) -> NDArray[np.intp]:
+        """The position of each label in `classes_`, or an error that names those that are not there."""
+        codes = self._codes(y)
+        if codes is not None:
+            return codes
+        check_classification_targets(y)
+        known = set(self.classes_.tolist())
+        unknown = sorted({label for label in y.tolist() if label not in known}, key=str)
+        raise ValueError(
+            f"The target label(s) {unknown} in y do not exist in the initial classes {self.classes_}"
+        )
 
     def _weighted(self, codes: Array, weights: Floats | None, by_class: Floats) -> Floats | None:
         if (by_class == 1.0).all():
