@@ -35,7 +35,7 @@ NUMBERS: dict[str, Any] = {
     "uint": lambda codes: codes.astype(np.uint16),
     "float": lambda codes: codes.astype(float),
     "list": lambda codes: codes.tolist(),
-    "pandas": lambda codes: pandas.Series(codes),
+    "pandas": pandas.Series,
     "pandas nullable": lambda codes: pandas.Series(codes, dtype="Int64"),
     "polars": lambda codes: polars.Series(codes.tolist()),
 }
@@ -58,13 +58,11 @@ def outcome(make: Any, calls: list[tuple[str, Any, Any]]) -> Any:
         predicted = model.predict(X)
     except (TypeError, ValueError) as error:
         return type(error)
-    return (
-        model.classes_.tolist(),
-        model.classes_.dtype.kind,
-        set(predicted.tolist()) <= set(model.classes_.tolist()),
-    )
+    assert set(predicted.tolist()) <= set(model.classes_.tolist())
+    return model.classes_.tolist(), model.classes_.dtype.kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", [TEXTS, NUMBERS, TRUTHS], ids=["texts", "numbers", "truths"])
 def test_labels_of_any_type_in_any_sequence(group: dict[str, Any]) -> None:
     for first, second in itertools.product(group, repeat=2):
@@ -78,11 +76,7 @@ def test_labels_of_any_type_in_any_sequence(group: dict[str, Any]) -> None:
             [("partial_fit", one, every), ("fit", two, None), ("partial_fit", one, None)],
         ):
             expected = outcome(lambda: SGDClassifier(max_iter=5, tol=None), calls)
-            assert outcome(lambda: SketchedAdaGradClassifier(max_iter=1), calls) == expected, (
-                first,
-                second,
-                [c[0] for c in calls],
-            )
+            assert outcome(lambda: SketchedAdaGradClassifier(max_iter=1), calls) == expected, (first, second)
 
 
 def test_the_same_rows_give_the_same_model_whatever_the_labels_are_made_of() -> None:
