@@ -28,7 +28,7 @@ test-torch: $(VENV)/.installed ## install PyTorch into .venv, run the tests of i
 	$(PIP) install --no-build-isolation '.[torch]' 'torch==2.13.0'
 	$(BIN)/python -m pytest $(PARALLEL) --doctest-modules --pyargs tests/torch sketchnewton.torch
 
-test-report: $(VENV)/.installed ## install Debian's chromium if there is none, open a small report of the experiments in it
+test-report: $(VENV)/.installed docs ## install Debian's chromium if there is none, open the report of experiments and the site in it
 	command -v chromium > /dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends chromium)
 	$(BIN)/python -m pytest tests/browser
 
@@ -70,6 +70,14 @@ fuzz-models: $(VENV)/.tools ## load, learn, predict, merge and save mutated mode
 	  PYTHONPATH=build/sanitized/package $(BIN)/python -m tests.native.model_mutants --mutants $(MUTANTS) \
 	  --seconds 3600 2> build/sanitized/log || (tail -40 build/sanitized/log; exit 1)
 
+docs: $(VENV)/.tools ## build the documentation site into build/site; warnings are errors
+	$(PIP) install --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs-serve: $(VENV)/.tools ## show the documentation site while you write it
+	$(PIP) install --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
 bench: $(VENV)/.installed ## time training against Vowpal Wabbit, the learner alone and later passes; fails if a promise is broken
 	$(PIP) install --no-build-isolation '.[bench]'
 	status=0; for script in vowpal_wabbit learner_cost passes; do \
@@ -96,4 +104,4 @@ build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 
-.PHONY: help demo test quick test-torch test-report check format fuzz fuzz-models bench long-stream clean
+.PHONY: help demo test quick test-torch test-report check format fuzz fuzz-models docs docs-serve bench long-stream clean
