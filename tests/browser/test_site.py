@@ -70,7 +70,6 @@ def is_request(event: dict[str, object]) -> bool:
 def test_search_finds_a_class(browser: Browser, site: str) -> None:
     browser.open(site + "index.html", 1280, 900)
     browser.evaluate("document.querySelector('.md-search__input').focus()")
-    words = json.dumps("SketchedNewton")
     browser.evaluate(TYPE.replace("WORDS", json.dumps("SketchedNewton")))
     hits: list[str] = []
     for _ in range(100):
