@@ -224,6 +224,24 @@ def test_the_bounds_are_what_the_theorems_say() -> None:
 
 
 @pytest.mark.parametrize(
+    "learner",
+    [
+        FullNewton(),
+        InvariantNewton(),
+        SketchedNewton("fd", 3),
+        SketchedNewton("rfd", 3),
+        SketchedNewton("rfd", 3, alpha=1.0),
+        SketchedAdaGrad("rp", 3, of="data", clip=1.0),
+    ],
+    ids=lambda learner: learner.title,
+)
+def test_rows_of_zeros_allow_no_regret(learner: Learner) -> None:
+    """Nothing is learned, and no row sets an α."""
+    assert regret(learner, np.zeros((3, 2)), [1.0, -1.0, 0.5]) == 0
+    assert regret_bound(learner, np.zeros((3, 2)), [1.0, -1.0, 0.5]) == 0
+
+
+@pytest.mark.parametrize(
     ("learner", "message"),
     [
         (SketchedNewton("oja", 3), "no regret bound is known"),

@@ -110,6 +110,8 @@ def frequent_directions(run: Run) -> float:
     m, spectrum = int(run.learner.params["sketch_size"]), run.learner.spectrum
     if m == 0 or run.least == 0:
         return run.common + run.logarithms(0, 0.0)
+    if not run.gradients.any():  # then no row has set α either
+        return run.common
     weighted = np.sqrt(run.sigma + run.eta)[:, None] * run.gradients
     squares = np.linalg.svd(weighted, compute_uv=False) ** 2
     tails = squares.sum() - np.concatenate([[0.0], np.cumsum(squares)])  # Ω_k, k = 0, 1, …
