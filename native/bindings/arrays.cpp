@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -25,6 +25,7 @@
 #include "bindings/module.hpp"
 #include "core/labels.hpp"
 #include "core/losses.hpp"
+#include "memory/zero_pages.hpp"
 
 namespace skn {
 
@@ -40,10 +41,11 @@ nb::object zeros_of(const std::vector<std::size_t>& shape) {
   for (const std::size_t n : shape)
     if (__builtin_mul_overflow(size, n, &size)) throw std::bad_alloc();
   if (__builtin_add_overflow(size, kCacheLine, &size)) throw std::bad_alloc();
-  void* const memory = std::calloc(size, 1);  // zero pages, committed when they are touched
-  if (memory == nullptr) throw std::bad_alloc();
-  const nb::capsule owner(memory, [](void* p) noexcept { std::free(p); });
-  const auto place = (reinterpret_cast<std::uintptr_t>(memory) + kCacheLine - 1) / kCacheLine * kCacheLine;
+  auto memory = std::make_unique<ZeroPages>(size);
+  const auto start = reinterpret_cast<std::uintptr_t>(memory->data());
+  const nb::capsule owner(memory.get(), [](void* p) noexcept { delete static_cast<ZeroPages*>(p); });
+  memory.release();
+  const auto place = (start + kCacheLine - 1) / kCacheLine * kCacheLine;
   return nb::cast(
       nb::ndarray<nb::memview, T>(reinterpret_cast<T*>(place), shape.size(), shape.data(), owner));
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/array.hpp"
 #include "bindings/module.hpp"
 #include "bindings/name_index.hpp"
 #include "bindings/rows.hpp"
@@ -38,21 +39,19 @@ class OneRow final : public Rows {
   }
 
   std::int64_t count() const override { return rows; }
-  void load(std::int64_t, Row& row) const override { row.assign(index.data(), value.data(), size()); }
-  Scan scan(double limit) const override { return view().scan(limit); }
+  void load(std::int64_t r, Block& block) const override {
+    const std::int64_t ends[] = {0, extent(index.size())};
+    block.assign(r, index.data(), value.data(), ends, 1, largest_, clean_);
+  }
+  Scan scan(double limit) const override {
+    const std::int64_t ends[] = {0, extent(index.size())};
+    return Csr<std::int64_t, double>{ends, index.data(), value.data(), rows}.scan(limit);
+  }
   std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const override {
     auto part = std::make_unique<OneRow>(*this);
     part->rows = end - begin;
     return part;
   }
-
- private:
-  std::int64_t size() const { return static_cast<std::int64_t>(index.size()); }
-  CsrRows<std::int64_t, double> view() const {
-    ends_[1] = size();
-    return {ends_, index.data(), value.data(), rows};
-  }
-  mutable std::int64_t ends_[2] = {0, 0};
 };
 
 double number(PyObject* value) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "bindings/array.hpp"
 #include "bindings/rows.hpp"
@@ -29,10 +30,12 @@ class RowKernel {
     const std::size_t n = rows_of(x, out);
     require(x.fit(features_), "rows must be scanned, and the table must have room for them");
     require(labels.size() == n && (!weights || weights->size() == n), "lengths differ");
-    for (std::size_t i = 0; i < n && outputs_ > 1; ++i)
-      require(labels.data()[i] >= 0 && labels.data()[i] < static_cast<double>(outputs_), "no such class");
     nb::gil_scoped_release release;
-    learn_rows(*x.rows, labels.data(), weights ? weights->data() : nullptr, out.data());
+    // A label may become an index, so it is the copy that is checked: the array may change at any time.
+    const std::vector<double> own(labels.data(), labels.data() + n);
+    for (std::size_t i = 0; i < n && outputs_ > 1; ++i)
+      require(own[i] >= 0 && own[i] < static_cast<double>(outputs_), "no such class");
+    learn_rows(*x.rows, own.data(), weights ? weights->data() : nullptr, out.data());
   }
 
   // A single row of a kernel of one output, without the cost of arrays.

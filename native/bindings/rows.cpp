@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <tuple>
+#include <vector>
 
 #include "bindings/array.hpp"
 #include "bindings/module.hpp"
@@ -22,12 +23,13 @@ PyRows csr_rows(Array<const std::int64_t, 1> indptr, Array<const Index, 1> indic
                 Array<const Value, 1> values) {
   require(indptr.size() > 0, "indptr is empty");
   const std::int64_t n = extent(indptr.size()) - 1;
-  const std::int64_t* p = indptr.data();
+  const auto places = std::make_shared<const std::vector<std::int64_t>>(indptr.data(), indptr.data() + n + 1);
+  const std::int64_t* p = places->data();
   require(p[0] >= 0, "indptr starts below zero");
   for (std::int64_t i = 0; i < n; ++i) require(p[i] <= p[i + 1], "indptr decreases");
   require(p[n] <= extent(indices.size()) && p[n] <= extent(values.size()), "indptr points beyond the data");
-  return {std::make_unique<CsrRows<Index, Value>>(p, indices.data(), values.data(), n),
-          nb::make_tuple(indptr, indices, values)};
+  return {std::make_unique<CsrRows<Index, Value>>(places, indices.data(), values.data(), 0, n),
+          nb::make_tuple(indices, values)};
 }
 
 template <class Value>
@@ -44,7 +46,7 @@ std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, double> scan(
       found = x.rows->scan(kLargestValue);
     }
     x.scan = found;
-    if (found.clean && found.bad_row < 0) x.rows->trust();
+    if (found.bad_row < 0) x.rows->expect(found);
   }
   const Scan& s = *x.scan;
   return {s.largest_index, s.widest_row, s.bad_row, s.bad_index, s.bad_value};
@@ -59,8 +61,8 @@ PyRows part(const PyRows& x, std::int64_t begin, std::int64_t end) {
 
 std::int64_t spread_row(const PyRows& x, std::int64_t r, Doubles out) {
   require(r >= 0 && r < x.rows->count(), "no such row");
-  Row row;
-  x.rows->load(r, row);
+  RowReader reader(*x.rows);
+  const Row row = reader[r];
   std::fill_n(out.data(), out.size(), 0.0);
   for (std::int64_t k = 0; k < row.size() && row.index()[k] < extent(out.size()); ++k)
     out.data()[row.index()[k]] = row.value()[k];

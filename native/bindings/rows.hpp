@@ -11,7 +11,8 @@
 
 namespace skn {
 
-// `owner` keeps the arrays alive. They are looked at once: nobody changes them.
+// `owner` keeps the arrays alive. They are looked at once; a row that has become another since then is
+// refused when it is loaded.
 struct PyRows {
   std::unique_ptr<Rows> rows;
   nanobind::object owner;

@@ -162,7 +162,7 @@ nb::tuple parse_vw(const Text& text, std::size_t max_line_bytes, std::uint64_t m
     if (names != nullptr) entries = pooled<std::int64_t>(nonzeros);
     const vw::Arrays out{indptr.get(),      indices.get(), data.get(),   labels.get(),
                          importances.get(), bases.get(),   spaces.get(), entries.get()};
-    std::unique_lock<std::mutex> lock;
+    std::unique_lock<ForkSafeMutex> lock;
     if (names != nullptr) lock = std::unique_lock(names->mutex());
     result = vw::parse(begin, end, out, {mask, string_values}, names, max_line_bytes);
   }
@@ -248,7 +248,7 @@ nb::tuple expand_rows(const Vector<std::int64_t>& indptr, const Vector<std::int6
   ExpandedRows out;
   {
     const nb::gil_scoped_release release;
-    std::unique_lock<std::mutex> lock;
+    std::unique_lock<ForkSafeMutex> lock;
     if (names != nullptr) lock = std::unique_lock(names->mutex());
     out = Expander(how, names).expand(rows);
   }

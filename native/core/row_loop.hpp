@@ -21,11 +21,8 @@ void learn_rows(const Rows& rows, const Table& table, const double* labels, cons
 // Calls predict(row, out of the row) for each row.
 template <class Predict>
 void predict_rows(const Rows& rows, double* out, std::int64_t outputs, Predict predict) {
-  Row row;
-  for (std::int64_t i = 0; i < rows.count(); ++i) {
-    rows.load(i, row);
-    predict(row, out + i * outputs);
-  }
+  RowReader reader(rows);
+  for (std::int64_t i = 0; i < rows.count(); ++i) predict(reader[i], out + i * outputs);
 }
 
 }  // namespace skn

@@ -4,122 +4,180 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace skn {
 
-// One example: parallel arrays of feature indices (strictly increasing) and values (never zero), its own or
-// those of the input.
+// Beyond this a square, and the square of a square, could leave the range of float64.
+inline constexpr double kLargestValue = 1e30;
+
+template <class Value>
+bool within(Value value, double limit) {
+  return std::abs(static_cast<double>(value)) <= limit;  // NaN is not
+}
+
+// One example: parallel arrays of feature indices (strictly increasing, not negative) and values (never
+// zero).
 class Row {
  public:
   Row() = default;
-  Row(Row&&) = default;  // vectors take their memory along, so views stay valid; not so in copies
-  Row& operator=(Row&&) = default;
+  Row(const std::int64_t* index, const double* value, std::int64_t size)
+      : index_(index), value_(value), size_(size) {}
 
   std::int64_t size() const { return size_; }
-  const std::int64_t* index() const { return index_view_; }
-  const double* value() const { return value_view_; }
+  const std::int64_t* index() const { return index_; }
+  const double* value() const { return value_; }
 
-  void clear(std::int64_t most) {
-    if (most > static_cast<std::int64_t>(index_.size())) {
-      index_.resize(static_cast<std::size_t>(most));
-      value_.resize(static_cast<std::size_t>(most));
-    }
-    index_view_ = index_.data();
-    value_view_ = value_.data();
-    size_ = 0;
-    last_ = -1;
-    sorted_ = true;
+ private:
+  const std::int64_t* index_ = nullptr;
+  const double* value_ = nullptr;
+  std::int64_t size_ = 0;
+};
+
+// A few rows that follow one another. Another thread may change the input at any time, so what kernels use as
+// indices are copies, and it is the copies that are checked.
+class Block {
+ public:
+  static constexpr std::int64_t kEntries = 256, kRows = 256;  // unless a single row has more
+
+  bool has(std::int64_t r) const {
+    return begin_ <= r && r < begin_ + static_cast<std::int64_t>(rows_.size());
   }
+  const Row& row(std::int64_t r) const { return rows_[static_cast<std::size_t>(r - begin_)]; }
 
-  // The usual row, sorted and without zeros, is copied only if its numbers are of other types. If it is not
-  // known to be one, it is looked at, in a loop that the compiler can vectorise.
+  // Rows from `begin` on; the k-th has the entries ends[k] to ends[k + 1]. No feature may be beyond
+  // `largest`. If a scan has found them `clean`, that is, sorted, without duplicates and zeros, only indices
+  // are looked at.
   template <class Index, class Value>
-  void assign(const Index* index, const Value* value, std::int64_t n, bool known = false) {
-    if (known || clean(index, value, n)) {
-      if constexpr (std::is_same_v<Index, std::int64_t> && std::is_same_v<Value, double>) {
-        index_view_ = index;
-        value_view_ = value;
-      } else {
-        clear(n);
-        for (std::int64_t k = 0; k < n; ++k) {
-          index_[k] = static_cast<std::int64_t>(index[k]);
-          value_[k] = static_cast<double>(value[k]);
+  void assign(std::int64_t begin, const Index* index, const Value* value, const std::int64_t* ends,
+              std::int64_t rows, std::int64_t largest, bool clean) {
+    const std::int64_t first = ends[0], n = ends[rows] - first;
+    start(begin, n);
+    copy(index + first, index_.data(), n);
+    const double* values = value_.data();
+    constexpr bool kSame = std::is_same_v<Value, double>;
+    if constexpr (kSame) {
+      if (clean) {
+        values = value + first;
+        for (std::int64_t k = 0; k < n; k += 8) {  // the next rows', too, as a rule
+          __builtin_prefetch(values + k);
+          __builtin_prefetch(index + first + n + k);
         }
       }
-      size_ = n;
-      return;
     }
-    clear(n);
-    for (std::int64_t k = 0; k < n; ++k)
-      add(static_cast<std::int64_t>(index[k]), static_cast<double>(value[k]));
-    finish();
+    if (!kSame || !clean) copy(value + first, value_.data(), n);
+    barrier();
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t at = ends[r] - first;
+      rows_.emplace_back(index_.data() + at, values + at, ends[r + 1] - ends[r]);
+    }
+    if (clean && increase(n, largest)) return;
+    if (values != value_.data()) {
+      copy(values, value_.data(), n);
+      barrier();
+    }
+    for (Row& row : rows_) {
+      const std::int64_t at = row.index() - index_.data();
+      row = tidied(index_.data() + at, value_.data() + at, row.size(), largest);
+    }
   }
 
-  // A dense row: its indices are 0, 1, 2, … unless a value is zero.
+  // Dense rows: indices are 0, 1, 2, … unless a value is zero.
   template <class Value>
-  void assign(const Value* value, std::int64_t n) {
-    clear(n);
-    bool clean = true;
-    for (std::int64_t k = 0; k < n; ++k) {
-      index_[k] = k;
-      value_[k] = static_cast<double>(value[k]);
-      clean &= value[k] != Value(0);
-    }
-    size_ = n;
-    if (clean) return;
-    size_ = 0;
-    for (std::int64_t k = 0; k < n; ++k) add(k, static_cast<double>(value[k]));
-  }
-
-  // At most as often as clear() was told.
-  void add(std::int64_t index, double value) {
-    index_[size_] = index;
-    value_[size_] = value;
-    size_ += value != 0.0;  // without a branch: the next one overwrites a zero
-    sorted_ &= index > last_;
-    last_ = index;
-  }
-
-  // Sorts and sums duplicates, so that one feature is one coordinate whatever the input looked like.
-  void finish() {
-    if (sorted_) return;
-    std::vector<std::pair<std::int64_t, double>> pairs;
-    for (std::int64_t k = 0; k < size_; ++k) pairs.emplace_back(index_[k], value_[k]);
-    std::stable_sort(pairs.begin(), pairs.end(), [](auto& a, auto& b) { return a.first < b.first; });
-    size_ = 0;
-    for (std::size_t k = 0; k < pairs.size();) {
-      const std::int64_t index = pairs[k].first;
-      double sum = 0;
-      for (; k < pairs.size() && pairs[k].first == index; ++k) sum += pairs[k].second;
-      add(index, sum);
+  void assign(std::int64_t begin, const Value* value, std::int64_t rows, std::int64_t width) {
+    start(begin, rows * width);
+    copy(value, value_.data(), rows * width);
+    barrier();
+    std::int64_t odd = 0;  // counted, not noted: compilers make vectors of sums
+    for (std::int64_t k = 0; k < rows * width; ++k)
+      odd += (value_[k] == 0.0) | !within(value_[k], kLargestValue);
+    const std::int64_t step = odd ? width : 0;  // else all rows share the numbers of the first
+    for (std::int64_t r = 0; r < rows; ++r) {
+      std::int64_t* const index = index_.data() + r * step;
+      if (odd || r == 0)
+        for (std::int64_t k = 0; k < width; ++k) index[k] = k;
+      double* const values = value_.data() + r * width;
+      rows_.push_back(odd ? tidied(index, values, width, width - 1) : Row(index, values, width));
     }
   }
 
  private:
-  template <class Index, class Value>
-  static bool clean(const Index* index, const Value* value, std::int64_t n) {
-    if (n == 0) return true;
-    std::int64_t bad = (index[0] < 0) | (value[0] == Value(0));
-    for (std::int64_t k = 1; k < n; ++k) bad |= (index[k - 1] >= index[k]) | (value[k] == Value(0));
-    return bad == 0;
+  void start(std::int64_t begin, std::int64_t entries) {
+    begin_ = begin;
+    rows_.clear();
+    const auto room = static_cast<std::size_t>(entries);
+    if (room <= index_.size()) return;
+    index_.resize(room);
+    value_.resize(room);
+  }
+
+  template <class From, class To>
+  static void copy(const From* from, To* to, std::int64_t n) {
+    for (std::int64_t k = 0; k < n; ++k) to[k] = static_cast<To>(from[k]);
+  }
+
+  // What follows reads the copies, whatever the compiler knows about what they are copies of.
+  static void barrier() { asm volatile("" : : : "memory"); }
+
+  // Do the indices of each row increase strictly, from 0 or more to no more than `largest`?
+  bool increase(std::int64_t n, std::int64_t largest) const {
+    const std::int64_t* const index = index_.data();
+    std::int64_t descents = 0;
+    for (std::int64_t k = 1; k < n; ++k) descents += index[k - 1] >= index[k];
+    bool inside = true;
+    for (const Row& row : rows_) {
+      if (row.size() == 0) continue;
+      const std::int64_t* const end = row.index() + row.size();
+      inside &= (row.index()[0] >= 0) & (end[-1] <= largest);
+      if (row.index() > index)
+        descents -= row.index()[-1] >= row.index()[0];  // between rows there may be some
+    }
+    return inside && descents == 0;
+  }
+
+  // The row without zeros, sorted, duplicates summed, so that one feature is one coordinate whatever the
+  // input looked like. What a scan would have refused is refused.
+  static Row tidied(std::int64_t* index, double* value, std::int64_t n, std::int64_t largest) {
+    std::int64_t size = 0, last = -1;
+    bool sorted = true;
+    const auto add = [&](std::int64_t i, double v) {
+      index[size] = i;
+      value[size] = v;
+      size += v != 0.0;  // without a branch: the next one overwrites a zero
+    };
+    for (std::int64_t k = 0; k < n; ++k) {
+      if (index[k] < 0 || index[k] > largest || !within(value[k], kLargestValue))
+        throw std::runtime_error("rows have changed since they were checked: they must not while in use");
+      sorted &= index[k] > last;
+      last = index[k];
+      add(index[k], value[k]);
+    }
+    if (sorted) return {index, value, size};
+    std::vector<std::pair<std::int64_t, double>> pairs;
+    for (std::int64_t k = 0; k < size; ++k) pairs.emplace_back(index[k], value[k]);
+    std::stable_sort(pairs.begin(), pairs.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    size = 0;
+    for (std::size_t k = 0; k < pairs.size();) {
+      const std::int64_t i = pairs[k].first;
+      double sum = 0;
+      for (; k < pairs.size() && pairs[k].first == i; ++k) sum += pairs[k].second;
+      add(i, sum);
+    }
+    return {index, value, size};
   }
 
   std::vector<std::int64_t> index_;
   std::vector<double> value_;
-  const std::int64_t* index_view_ = nullptr;
-  const double* value_view_ = nullptr;
-  std::int64_t size_ = 0, last_ = -1;
-  bool sorted_ = true;
+  std::vector<Row> rows_;
+  std::int64_t begin_ = 0;
 };
 
 // What a learner must know about a batch before it touches its state.
-// Beyond this a square, and the square of a square, could leave the range of float64.
-inline constexpr double kLargestValue = 1e30;
-
 struct Scan {
   std::int64_t largest_index = -1;
   std::int64_t widest_row = 0;
@@ -129,53 +187,52 @@ struct Scan {
   bool clean = false;  // all rows are sorted, without duplicates and zeros
 };
 
-template <class Value>
-bool within(Value value, double limit) {
-  return std::abs(static_cast<double>(value)) <= limit;  // NaN is not
-}
-
 class Rows {
  public:
   virtual ~Rows() = default;
   virtual std::int64_t count() const = 0;
-  virtual void load(std::int64_t r, Row& row) const = 0;
+  virtual void load(std::int64_t r, Block& block) const = 0;  // row r and a few more
   virtual Scan scan(double limit) const = 0;
   virtual std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const = 0;
-  virtual void trust() {}  // a scan found them clean
-};
 
-template <class Index, class Value>
-class CsrRows final : public Rows {
- public:
-  CsrRows(const std::int64_t* indptr, const Index* indices, const Value* values, std::int64_t count)
-      : indptr_(indptr), indices_(indices), values_(values), count_(count) {}
-
-  std::int64_t count() const override { return count_; }
-
-  void load(std::int64_t r, Row& row) const override {
-    if (clean_) prefetch(r);  // else values are looked at here
-    row.assign(indices_ + indptr_[r], values_ + indptr_[r], indptr_[r + 1] - indptr_[r], clean_);
+  // What a scan has found without fault: rows are loaded faster, and refused if they are others by then.
+  void expect(const Scan& scan) {
+    largest_ = scan.largest_index;
+    clean_ = scan.clean;
   }
 
-  Scan scan(double limit) const override {
+ protected:
+  bool clean_ = false;
+  std::int64_t largest_ = std::numeric_limits<std::int64_t>::max();
+};
+
+// Row r has the entries indptr[r] to indptr[r + 1], which the caller has checked, of two arrays.
+template <class Index, class Value>
+struct Csr {
+  const std::int64_t* indptr;
+  const Index* indices;
+  const Value* values;
+  std::int64_t count;
+
+  Scan scan(double limit) const {
     Scan s;
-    const std::int64_t first = indptr_[0], last = indptr_[count_];
+    const std::int64_t first = indptr[0], last = indptr[count];
     std::int64_t descents = 0;  // between rows there may be some
-    for (std::int64_t r = 0; r < count_; ++r) {
-      const std::int64_t begin = indptr_[r], size = indptr_[r + 1] - begin;
+    for (std::int64_t r = 0; r < count; ++r) {
+      const std::int64_t begin = indptr[r], size = indptr[r + 1] - begin;
       s.widest_row = std::max(s.widest_row, size);
-      if (size > 0 && begin > first) descents -= indices_[begin - 1] >= indices_[begin];
+      if (size > 0 && begin > first) descents -= indices[begin - 1] >= indices[begin];
     }
     Index largest = -1;
     std::int64_t bad = 0, zeros = 0;  // counted, not noted: compilers make vectors of sums
     const auto look = [&](std::int64_t k) {
-      largest = std::max(largest, indices_[k]);
-      bad += !within(values_[k], limit) || indices_[k] < 0;
-      zeros += values_[k] == Value(0);
+      largest = std::max(largest, indices[k]);
+      bad += !within(values[k], limit) || indices[k] < 0;
+      zeros += values[k] == Value(0);
     };
     if (first < last) look(first);
     for (std::int64_t k = first + 1; k < last; ++k) {  // without a way out, in whole vectors
-      descents += indices_[k - 1] >= indices_[k];
+      descents += indices[k - 1] >= indices[k];
       look(k);
     }
     s.clean = descents == 0 && zeros == 0;
@@ -184,36 +241,53 @@ class CsrRows final : public Rows {
     return s;
   }
 
-  std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const override {
-    auto part = std::make_unique<CsrRows>(indptr_ + begin, indices_, values_, end - begin);
-    part->clean_ = clean_;
-    return part;
-  }
-
-  void trust() override { clean_ = true; }
-
  private:
-  void prefetch(std::int64_t r) const {
-    constexpr std::int64_t kLine = 64 / sizeof(Value);
-    for (std::int64_t k = indptr_[r]; k < indptr_[r + 1]; k += kLine) __builtin_prefetch(values_ + k);
-  }
-
   void locate(double limit, Scan& s) const {
-    for (std::int64_t r = 0; r < count_; ++r) {
-      for (std::int64_t k = indptr_[r]; k < indptr_[r + 1]; ++k) {
-        if (within(values_[k], limit) && indices_[k] >= 0) continue;
-        s.bad_row = r, s.bad_index = static_cast<std::int64_t>(indices_[k]);
-        s.bad_value = static_cast<double>(values_[k]);
+    for (std::int64_t r = 0; r < count; ++r) {
+      for (std::int64_t k = indptr[r]; k < indptr[r + 1]; ++k) {
+        if (within(values[k], limit) && indices[k] >= 0) continue;
+        s.bad_row = r, s.bad_index = static_cast<std::int64_t>(indices[k]);
+        s.bad_value = static_cast<double>(values[k]);
         return;
       }
     }
   }
+};
 
-  const std::int64_t* indptr_;
-  const Index* indices_;
-  const Value* values_;
-  std::int64_t count_;
-  bool clean_ = false;
+template <class Index, class Value>
+class CsrRows final : public Rows {
+ public:
+  using Places = std::shared_ptr<const std::vector<std::int64_t>>;
+
+  // The places of rows are a copy, checked to increase from 0 or more to no more than the entries there are.
+  CsrRows(Places indptr, const Index* indices, const Value* values, std::int64_t begin, std::int64_t end)
+      : places_(std::move(indptr)),
+        csr_{places_->data() + begin, indices, values, end - begin},
+        begin_(begin) {}
+
+  std::int64_t count() const override { return csr_.count; }
+
+  void load(std::int64_t r, Block& block) const override {
+    const std::int64_t* const ends = csr_.indptr + r;
+    std::int64_t rows = 1;
+    const std::int64_t most = std::min(csr_.count - r, Block::kRows);
+    while (rows < most && ends[rows + 1] - ends[0] <= Block::kEntries) ++rows;
+    block.assign(r, csr_.indices, csr_.values, ends, rows, largest_, clean_);
+  }
+
+  Scan scan(double limit) const override { return csr_.scan(limit); }
+
+  std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const override {
+    auto part = std::make_unique<CsrRows>(places_, csr_.indices, csr_.values, begin_ + begin, begin_ + end);
+    part->largest_ = largest_;
+    part->clean_ = clean_;
+    return part;
+  }
+
+ private:
+  Places places_;
+  Csr<Index, Value> csr_;
+  std::int64_t begin_;
 };
 
 template <class Value>
@@ -224,7 +298,11 @@ class DenseRows final : public Rows {
 
   std::int64_t count() const override { return count_; }
 
-  void load(std::int64_t r, Row& row) const override { row.assign(values_ + r * width_, width_); }
+  void load(std::int64_t r, Block& block) const override {
+    const std::int64_t fit = Block::kEntries / std::max<std::int64_t>(width_, 1);
+    const std::int64_t rows = std::clamp<std::int64_t>(fit, 1, std::min(count_ - r, Block::kRows));
+    block.assign(r, values_ + r * width_, rows, width_);
+  }
 
   Scan scan(double limit) const override {
     Scan s;
@@ -236,6 +314,7 @@ class DenseRows final : public Rows {
     if (good) return s;
     const Value* const bad =
         std::find_if(values_, values_ + size, [&](Value v) { return !within(v, limit); });
+    if (bad == values_ + size) return s;  // it was changed meanwhile
     s.bad_row = (bad - values_) / width_, s.bad_index = (bad - values_) % width_;
     s.bad_value = static_cast<double>(*bad);
     return s;
@@ -251,22 +330,44 @@ class DenseRows final : public Rows {
   std::int64_t width_;
 };
 
+// Rows one by one. A row stays as it is until the third one after it is read.
+class RowReader {
+ public:
+  explicit RowReader(const Rows& rows) : rows_(rows) {}
+
+  const Row& operator[](std::int64_t r) {
+    if (!blocks_[now_].has(r)) {
+      now_ = (now_ + 1) % kAlive;
+      rows_.load(r, blocks_[now_]);
+    }
+    return blocks_[now_].row(r);
+  }
+
+ private:
+  static constexpr int kAlive = 3;
+  const Rows& rows_;
+  Block blocks_[kAlive];
+  int now_ = 0;
+};
+
 // Calls learn(row, i) for the rows [begin, end) in order; ahead(row) is told of each row two steps early,
 // so that it can be prefetched.
 template <class Ahead, class Learn>
 void stream(const Rows& rows, std::int64_t begin, std::int64_t end, Ahead ahead, Learn learn) {
+  RowReader reader(rows);
   Row row, next, later;
-  const auto load = [&](std::int64_t i, Row& into) {
+  const auto load = [&](std::int64_t i) {
     if (i >= end) return;
-    rows.load(i, into);
-    ahead(into);
+    later = reader[i];
+    ahead(later);
   };
-  load(begin, next);
-  load(begin + 1, later);
+  load(begin);
+  next = later;
+  load(begin + 1);
   for (std::int64_t i = begin; i < end; ++i) {
-    std::swap(row, next);
-    std::swap(next, later);
-    load(i + 2, later);
+    row = next;
+    next = later;
+    load(i + 2);
     learn(row, i);
   }
 }

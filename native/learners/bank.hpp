@@ -64,10 +64,9 @@ class Bank {
 
   // What each expert would predict: experts numbers per row.
   void predict_experts(const Rows& rows, std::int64_t features, double* out) {
-    Row row;
+    RowReader reader(rows);
     for (std::int64_t i = 0; i < rows.count(); ++i) {
-      rows.load(i, row);
-      peek(row, features);
+      peek(reader[i], features);
       for (std::int64_t k = 0; k < K_; ++k) out[i * K_ + k] = labels_.middle() + labels_.half() * p_[k];
     }
   }

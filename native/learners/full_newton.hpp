@@ -37,11 +37,8 @@ class FullNewton {
   }
 
   void predict(const Rows& rows, std::int64_t features, double* out) const {
-    Row row;
-    for (std::int64_t i = 0; i < rows.count(); ++i) {
-      rows.load(i, row);
-      out[i] = problem_.clipped(score(row, features));
-    }
+    RowReader reader(rows);
+    for (std::int64_t i = 0; i < rows.count(); ++i) out[i] = problem_.clipped(score(reader[i], features));
   }
 
  private:

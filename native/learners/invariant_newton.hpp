@@ -48,11 +48,8 @@ class InvariantNewton {
 
   // Features without a unit count as zero, those beyond the matrices among them.
   void predict(const Rows& rows, std::int64_t, double* out) {
-    Row row;
-    for (std::int64_t i = 0; i < rows.count(); ++i) {
-      rows.load(i, row);
-      out[i] = peek(row);
-    }
+    RowReader reader(rows);
+    for (std::int64_t i = 0; i < rows.count(); ++i) out[i] = peek(reader[i]);
   }
 
  private:

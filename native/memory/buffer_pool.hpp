@@ -13,6 +13,8 @@
 #include <new>
 #include <vector>
 
+#include "memory/fork_safe_mutex.hpp"
+
 namespace skn {
 
 class BufferPool {
@@ -64,7 +66,7 @@ class BufferPool {
   static constexpr std::size_t kMost = 1 << 24;   // bytes kept
   static constexpr std::size_t kCount = 32;       // blocks kept
 
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::vector<Block*> kept_;  // the one given back last is last
   std::size_t kept_bytes_ = 0;
 };

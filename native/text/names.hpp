@@ -7,11 +7,12 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "memory/fork_safe_mutex.hpp"
 
 namespace skn {
 
@@ -68,19 +69,26 @@ class Names {
     return entry(scratch_, hashed);
   }
 
-  // What people read: `namespace^name`, with `*` between the features of an interaction.
+  // What people read: `namespace^name`, with `*` between the features of an interaction. That of joined
+  // features is cut off: a few bytes of a file may join long names many times.
   std::string shown(std::int64_t entry) const {
     const std::string& key = this->key(entry);
     if (key[0] == 'n') return key.substr(1);
     std::string result;
     for (std::size_t at = 1; at < key.size(); at += 8) {
       if (at > 1) result += key[0] == 'x' ? '*' : ' ';
-      result += shown(part(key, at));
+      const std::int64_t member = part(key, at);
+      if (this->key(member)[0] == 'n')
+        result.append(this->key(member), 1, kLongestShown);
+      else
+        result += shown(member);  // an n-gram, of single features
+      if (result.size() > kLongestShown) return result.substr(0, kLongestShown) + "…";
     }
     return result;
   }
 
   // Takes back what `key` gave, single features first; false for a key that no entry can have at this place.
+  // An n-gram joins single features, an interaction joins those and n-grams: nothing is deeper than that.
   bool restore(const std::string& key, std::int64_t hashed) {
     if (key.empty() || entries_.contains(key)) return false;
     if (key[0] != 'n') {
@@ -88,6 +96,7 @@ class Names {
       for (std::size_t at = 1; at < key.size(); at += 8) {
         const std::int64_t earlier = part(key, at);
         if (earlier < 0 || place(earlier) >= list(earlier).keys.size()) return false;
+        if (this->key(earlier)[0] == 'x' || (this->key(earlier)[0] == 'g' && key[0] == 'g')) return false;
       }
     }
     entry(key, hashed);
@@ -95,7 +104,7 @@ class Names {
   }
 
   // A reader's thread adds names while others may look: whoever does either holds this.
-  std::mutex& mutex() { return mutex_; }
+  ForkSafeMutex& mutex() { return mutex_; }
 
  private:
   struct Hash {
@@ -123,6 +132,8 @@ class Names {
     return static_cast<std::int64_t>(value);
   }
 
+  static constexpr std::size_t kLongestShown = 1000;  // bytes
+
   struct List {
     std::vector<const std::string*> keys;
     std::vector<std::int64_t> indices;
@@ -136,7 +147,7 @@ class Names {
   std::array<List, 2> lists_;  // single features, joined ones
   std::unordered_map<std::string, std::int64_t, Hash, std::equal_to<>> entries_;
   std::string scratch_;
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
 };
 
 }  // namespace skn

@@ -296,14 +296,11 @@ def _damaged(how: str) -> ModelFileError:
 @contextlib.contextmanager
 def replacement_of(target: str) -> Iterator[BufferedWriter]:
     """A new file beside `target` that takes its place when the block ends, or vanishes when it fails."""
-    mode = _mode_of(target)
+    mode = mode_of(target)
     temporary = temporary_beside(target)
-    # Mode 0o666 is narrowed by the umask, as for any new file; the `tempfile` module would make it private.
-    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+    file = created(temporary, mode)
     try:
-        with open(descriptor, "wb") as file:
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -314,6 +311,16 @@ def replacement_of(target: str) -> Iterator[BufferedWriter]:
         if isinstance(error, OSError) and error.filename is None:  # of a write
             error.filename = target
         raise
+
+
+def created(path: str, mode: int | None) -> BufferedWriter:
+    """A new file with these permissions, which it never exceeds; None: those of any new file."""
+    # Mode 0o666 is narrowed by the umask; the `tempfile` module would make the file private.
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    file = open(os.open(path, flags, 0o666 if mode is None else mode & 0o600), "wb")  # noqa: SIM115
+    if mode is not None:
+        os.fchmod(file.fileno(), mode)
+    return file
 
 
 def temporary_beside(target: str) -> str:
@@ -346,7 +353,7 @@ def _is_running(number: int, process: str) -> bool:
     return True
 
 
-def _mode_of(target: str) -> int | None:
+def mode_of(target: str) -> int | None:
     """The permission bits of the file that will be replaced, None where there is none yet."""
     try:
         mode = os.stat(target).st_mode

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import threading
+import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,6 +22,8 @@ from sketchnewton.learners.probabilities import class_probabilities
 from sketchnewton.learners.rows import as_rows, as_vector, as_weights, checked_scan
 from sketchnewton.losses import Loss, get_loss
 
+Lock = AbstractContextManager[object]
+
 
 class Learner(Persistent):
     """A linear model that learns one row at a time.
@@ -27,7 +31,8 @@ class Learner(Persistent):
     `learn` returns the prediction made *before* each row was learned from, so its loss is an honest estimate of
     the error on new rows. Rows are processed in order and one by one: a batch of 1,000 gives the same bits as
     1,000 batches of 1. All state is arrays in native memory; a saved learner continues bit for bit. Several
-    threads may use one learner: it does one thing at a time.
+    threads may use one learner: it does one thing at a time. A child process has what was learned before the fork,
+    but for a learner that another thread was using at that moment: that one is refused.
     """
 
     noun: ClassVar[str] = "learner"
@@ -43,7 +48,8 @@ class Learner(Persistent):
     def __init__(self, **parameters: Any) -> None:
         self.loss = get_loss(parameters["loss"])
         super().__init__(**{**parameters, "loss": self.loss.spec})
-        self._lock = threading.RLock()  # kernels release the GIL; a learner does one thing at a time
+        self._lock: Lock = threading.RLock()  # kernels release the GIL; a learner does one thing at a time
+        _LEARNERS.add(self)
         self._state = State()
 
     @classmethod
@@ -351,3 +357,31 @@ def first_metric(loss: Loss, clip: float, weight: float) -> float:
         return loss.smoothness
     steepest = weight * loss.lipschitz(clip) ** 2
     return steepest if math.isfinite(steepest) and steepest > 0 else 1.0
+
+
+class _HalfLearned(AbstractContextManager[object]):
+    """The lock of a learner that a thread was using when the process was forked: a child has no such thread."""
+
+    def __enter__(self) -> object:
+        raise RuntimeError(
+            "another thread was using this learner when the process was forked, so here it may be half changed: "
+            "fork before, or after, or copy the learner first"
+        )
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+_LEARNERS: weakref.WeakSet[Learner] = weakref.WeakSet()  # all there are
+
+
+def _after_fork() -> None:
+    for learner in list(_LEARNERS):
+        lock = getattr(learner, "_lock", None)
+        if isinstance(lock, _HalfLearned) or lock is None:
+            continue
+        learner._lock = threading.RLock() if lock.acquire(blocking=False) else _HalfLearned()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -18,6 +18,7 @@ from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
 from sketchnewton.learners import Learner
 from sketchnewton.model.fitting import fit
+from sketchnewton.model.run_note import checked_run
 from sketchnewton.model.target import Target, target_of
 
 if TYPE_CHECKING:
@@ -278,7 +279,7 @@ class Model(Persistent):
         model = cls._around(learner, header)
         if model.names is not None:
             model.names = Names.from_state(without_prefix(_NAMES, arrays), exact=True)
-        model.run = _checked_run(header["run"])
+        model.run = None if header["run"] is None else checked_run(header["run"])
         if best is not None:
             kept = class_named(best["class"])._rebuilt(best, without_prefix(_BEST, arrays))
             model.best = _checked_best(kept, model.learner, model.run)
@@ -409,14 +410,6 @@ def _listed(labels: Any) -> Any:
 
 def _raise(row: int, why: str) -> None:
     raise ValueError(f"row {row} {why}")
-
-
-def _checked_run(run: object) -> Header | None:
-    if run is None:
-        return None
-    if not isinstance(run, dict) or not all(isinstance(run.get(name), int) for name in ("row", "pass")):
-        raise ValueError("its note on the run is damaged")
-    return run
 
 
 def _checked_best(best: Persistent, learner: Learner, run: Header | None) -> Learner:

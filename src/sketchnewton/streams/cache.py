@@ -51,6 +51,7 @@ _BLOCK = struct.Struct("<qqqqqqq")
 _LARGEST_KEY = 1 << 24
 
 _INT32, _FLOAT32, _WEIGHTS, _TAGS, _BASE = 1, 2, 4, 8, 16
+_FLAGS = 31
 Key = Mapping[str, Any]
 
 
@@ -61,7 +62,8 @@ class CacheWriter:
         self._path = os.path.realpath(path)
         self._temporary = archive.temporary_beside(self._path)
         self._rows = 0
-        self._file: BinaryIO | None = open(self._temporary, "xb")  # noqa: SIM115 - `close` closes
+        mode = archive.mode_of(self._path)
+        self._file: BinaryIO | None = archive.created(self._temporary, mode)
         text = _key_bytes(key)
         self._file.write(_MARK + _LENGTH.pack(len(text)) + text)
 
@@ -146,7 +148,7 @@ class _Blocks:
     def _batch(self) -> Batch:
         *facts, check = _BLOCK.unpack(self._take(_BLOCK.size))
         rows, entries, columns, line, tag_bytes, flags = facts
-        if min(rows, entries, tag_bytes) < 0:
+        if min(rows, entries, tag_bytes) < 0 or flags & ~_FLAGS:
             raise self._damaged()
         arrays: list[memoryview] = []
         found = _native.checksum(_BLOCK.pack(*facts, 0))
@@ -162,6 +164,12 @@ class _Blocks:
         if _native.checksum(tags, found) != check:
             raise self._damaged()
         indptr, indices, data, labels, *rest = arrays
+        try:
+            _native.csr_rows(indptr, indices, data)
+        except ValueError:  # they do not fit each other
+            raise self._damaged() from None
+        if indptr[0] != 0 or indptr[-1] != entries:
+            raise self._damaged()
         return Batch(
             indptr,
             # Kernels' own types: this thread has the time, the learner's has not.
@@ -171,7 +179,7 @@ class _Blocks:
             weights=rest.pop(0) if flags & _WEIGHTS else None,
             base=rest.pop(0) if flags & _BASE else None,
             tags=_cut(bytes(tags), rest.pop(0)) if flags & _TAGS else None,
-            columns=None if columns < 0 else columns,
+            columns=None if columns < 0 else columns,  # for people: learners look at indices
             first_line=None if line < 0 else line,
         )
 
@@ -224,9 +232,16 @@ def _ending(path: str, file: BinaryIO, key: bytes) -> tuple[int, int, Header] | 
         return None
     file.seek(end)
     text = file.read(size - tail - end)
-    if _native.checksum(text) != check:
+    facts = _facts(text) if _native.checksum(text) == check else None
+    return None if facts is None else (begin, end, facts)
+
+
+def _facts(text: bytes) -> Header | None:
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError):
         return None
-    return begin, end, json.loads(text)
+    return facts if isinstance(facts, dict) else None
 
 
 def _key_bytes(key: Key) -> bytes:

@@ -19,6 +19,7 @@ from sketchnewton.cli.io.files import open_output
 from sketchnewton.core.types import Header
 from sketchnewton.learners import Learner
 from sketchnewton.model import Model, open_model
+from sketchnewton.model.run_note import checked_run
 
 __all__ = ["Checkpoints", "Run", "forget", "mark", "resumed", "save_unfinished"]
 
@@ -97,7 +98,7 @@ def _rebuilt(path: str, header: Header) -> Model:
     """The model that a run began with."""
     try:
         return Model.like(header)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError):
         raise CommandError(f"{_place(path)}: not the mark of a run of skn train: delete it") from None
 
 
@@ -138,10 +139,11 @@ def _marker(path: str) -> Header | None:
     try:
         with open(_place(path), encoding="utf-8") as file:
             marker = json.load(file)
-        if not {"run", "old", "fresh"} <= marker.keys() or "files" not in marker["run"]:
+        if not {"run", "old", "fresh"} <= marker.keys():
             raise ValueError
+        checked_run(marker["run"])
     except FileNotFoundError:
         return None
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         raise CommandError(f"{_place(path)}: not the mark of a run of skn train: delete it") from None
     return marker  # type: ignore[no-any-return]

@@ -14,6 +14,7 @@ from sketchnewton.cli.io.data_source import DataSource, watched
 from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import CACHE_SUFFIX
+from sketchnewton.core.types import Header
 from sketchnewton.streams import Batch
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ class Passes:
                 cached = self._stop.wait(open_cache, self.cache, self._key, prefetch=self._data.prefetch)
             except Stopped:
                 return
+            if cached is not None and not _are_facts(cached[1]):
+                cached[0].close()
+                cached = None
             if cached is not None:
                 self.from_cache = True
                 reader, facts = cached
@@ -132,3 +136,13 @@ class Passes:
             f"skn: warning: {cache}: cannot write the cache: {error.strerror}; going on without"
         )
         self.cache = None
+
+
+def _are_facts(facts: Header) -> bool:
+    """Are these what `_commit` gave, so that the cache need not be built again?"""
+    skipped, first, types = (facts.get(name) for name in ("skipped", "first_error", "types"))
+    return (
+        (type(skipped) is int and skipped >= 0)
+        and (first is None or isinstance(first, str))
+        and (isinstance(types, dict) and all(isinstance(kind, str) for kind in types.values()))
+    )
