@@ -151,7 +151,7 @@ def test_a_list_of_numbers_is_as_good_as_an_array() -> None:
         {"kind": "numbers", "loss": "sqared"},
         {"kind": "numbers", "loss": "squared", "more": 1},
         {"kind": "signs"},
-        {"kind": "signs", "positive": "1"},
+        {"kind": "signs", "positive": ["1"]},
         {"kind": "signs", "positive": True},
         {"kind": "signs", "positive": math.nan},
         {"kind": "signs", "positive": 10**400},

@@ -117,7 +117,10 @@ MALFORMED = {
         b'{"label": 1}\n{"a": 1} {"b": 2}\n',
         "2:9: expected the end of the line after the object, got ' {\"b\": 2}'",
     ),
-    ("jsonl", "label"): (b'{"label": 1}\n{"label": "x"}\n', "2:2: expected a number for 'label', got 'x'"),
+    ("jsonl", "label"): (
+        b'{"label": 1}\n{"label": "x"}\n',
+        "2:2: expected a number for 'label' (labels that are texts are classes: --classes a,b), got 'x'",
+    ),
     ("jsonl", "label nan"): (
         b'{"label": 1}\n{"label": Infinity}\n',
         "2:2: expected a finite number for 'label', got 'inf'",

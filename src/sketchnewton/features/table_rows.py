@@ -117,9 +117,15 @@ class RowMaker:
     kinds: dict[str, str] = field(default_factory=dict)
     label_codes: Mapping[bytes, float] | None = None
     labels_wanted: bool = True
+    only_labels: bool = False
 
     def __post_init__(self) -> None:
         self.missing = missing_texts(self.columns.missing)
+
+    def roles(self, names: Sequence[str]) -> Roles:
+        """Which of a table's columns is what; ``ValueError`` names the first that is not there."""
+        found = Roles.of(names, self.columns)
+        return Roles(found.label, None, None, ()) if self.only_labels else found
 
     def has_values(self, cells: Numbers | Texts) -> bool:
         """Whether some cell is not missing."""

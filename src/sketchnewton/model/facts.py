@@ -33,6 +33,7 @@ def facts_of(model: Model, top: int) -> Header:
         "alpha": learner.alpha_ or None,
         "positive": model.target.positive,
         "labels": model.target.description,
+        "class_names": model.classes,
         "rows_seen": learner.rows_seen,
         "unfinished": _unfinished(model.run),
         "features": learner.features_seen,

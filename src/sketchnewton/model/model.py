@@ -120,7 +120,8 @@ class Model(Persistent):
         """The learner's scores: one per record, or one per record and class."""
         # What mattered to training only need not be there.
         columns = self.columns._replace(optional=self.columns.named)
-        batches = fit(self._read(records, columns=columns, names=self._names_for_reading()), None, _raise)
+        names = self._names_for_reading()
+        batches = fit(self._read(records, columns=columns, names=names, labelled=False), None, _raise)
         return self._joined([self.scores(batch) for batch in batches])
 
     def test(
@@ -319,7 +320,7 @@ class Model(Persistent):
                 raise ValueError("labels are text: give the model classes, such as target=Signs(names=[…])")
             return fit(self._read(records, given, weights, columns, names), target, _raise)
         if given is None:
-            return fit(self._read(records, None, weights, columns, names), target.of_codes, _raise)
+            return fit(self._read(records, None, weights, columns, names), target.as_read, _raise)
         coded = target.code(given)
         for row in coded.unfit:
             _raise(row + 1, target.complaint(given[row]))
@@ -343,6 +344,8 @@ class Model(Persistent):
         weights: ArrayLike | None = None,
         columns: Columns | None = None,
         names: Names | None = None,
+        *,
+        labelled: bool = True,
     ) -> Iterator[Batch]:
         """The records as batches. What their columns turn out to be is remembered, unless others are given."""
         from sketchnewton.streams.records import read_records
@@ -356,6 +359,8 @@ class Model(Persistent):
             kinds=kinds,
             labels=labels,
             weights=weights,
+            label_codes=self.target.label_codes,
+            ignore_labels=not labelled,
         )
         if kinds and columns is None:
             self.columns = self.columns.with_kinds(kinds)

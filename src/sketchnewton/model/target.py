@@ -23,7 +23,7 @@ from sketchnewton.core.types import ArrayLike, Floats, Header, NDArray, np
 from sketchnewton.learners import Learner
 from sketchnewton.losses import Loss, get_loss
 
-__all__ = ["Classes", "Coded", "LabelWatch", "Numbers", "Signs", "Target", "target_of"]
+__all__ = ["Classes", "Coded", "LabelWatch", "Numbers", "Signs", "Target", "shown_label", "target_of"]
 
 NO_LABEL = "has no label, but training needs one (in a table, --label names its column)"
 _ENOUGH = 3  # different labels, after which there is nothing left to notice
@@ -49,7 +49,7 @@ class Target(ABC):
     """
 
     kind: ClassVar[str]
-    positive: float | None = None
+    positive: float | str | None = None
     """The label that is learned as +1, all others being −1; None where there is no such label."""
     names: tuple[Hashable, ...] | None = None
     """The label of each class, by its number; None where labels are numbers."""
@@ -142,6 +142,22 @@ class Target(ABC):
         """The target for labels that `code` has coded already."""
         return self
 
+    @property
+    def label_codes(self) -> Mapping[bytes, float] | None:
+        """The code of each label by its text, for readers of tables; None where labels are numbers."""
+        if self.names is None:
+            return None
+        from sketchnewton.model.class_names import is_number, label_text  # only where there are names
+
+        if all(map(is_number, self.names)):
+            return None
+        return {label_text(name): code for name, code in self._codes.items()}
+
+    @property
+    def as_read(self) -> Target:
+        """The target for labels as readers that know `label_codes` give them."""
+        return self if self.label_codes is None else self.of_codes
+
     def hint(self, watch: LabelWatch) -> str | None:
         """What the labels of a stream, as the learner got them, suggest about the target, as a line."""
         return None
@@ -219,12 +235,17 @@ class Signs(Target):
 
     kind = "signs"
 
-    def __init__(self, positive: float | None = None, *, names: Sequence[Hashable] | None = None) -> None:
+    def __init__(
+        self, positive: float | str | None = None, *, names: Sequence[Hashable] | None = None
+    ) -> None:
         if (positive is None) == (names is None):
             raise ValueError("either the positive label or the names of two classes are needed")
-        self.positive = None if positive is None else _number("positive", positive)
-        if self.positive is not None:
-            self._rule = _native.LabelRule.positive(self.positive)
+        if isinstance(positive, str):
+            self.positive = positive
+            self._rule = _native.LabelRule.positive(1.0)  # of what a reader made of it
+        elif positive is not None:
+            number = self.positive = _number("positive", positive)
+            self._rule = _native.LabelRule.positive(number)
         else:
             known = _checked_names(names)
             if len(known) != 2:
@@ -239,7 +260,7 @@ class Signs(Target):
     def description(self) -> str:
         """What becomes of labels, in words."""
         if self.names is None:
-            return f"label {self.positive:.12g} as +1, others as -1"
+            return f"label {shown_label(self.positive)} as +1, others as -1"
         return f"label {self.names[1]!r} as +1, {self.names[0]!r} as -1"
 
     def check(self, learner: Learner) -> None:
@@ -259,6 +280,15 @@ class Signs(Target):
     def hint(self, watch: LabelWatch) -> str | None:
         """Labels that are all −1 may mean a positive label that was mistyped."""
         return None if self.positive is None else watch.no_positive(self.positive)
+
+    @property
+    def label_codes(self) -> Mapping[bytes, float] | None:
+        """The code of each label by its text, for readers of tables; None where labels are numbers."""
+        if isinstance(self.positive, str):
+            from sketchnewton.model.class_names import AgainstAll, label_text
+
+            return AgainstAll(label_text(self.positive))
+        return super().label_codes
 
     def to_dict(self) -> Header:
         """The label that is +1, or both names."""
@@ -357,7 +387,7 @@ class Classes(Target):
     @property
     def description(self) -> str:
         """What becomes of labels, in words."""
-        return f"labels as {self.count} classes"
+        return f"labels as {self.count} classes" + ("" if self.names is None else f": {_listed(self.names)}")
 
     def to_dict(self) -> Header:
         """How many classes there are and how they are counted, or their names."""
@@ -393,11 +423,13 @@ class LabelWatch:
             f"--positive {high:.12g} makes them -1 and +1"
         )
 
-    def no_positive(self, positive: float) -> str | None:
+    def no_positive(self, positive: float | str) -> str | None:
         """A warning where no label was `positive`, as a line."""
         if self._values != {-1.0}:
             return None
-        return f"skn: warning: no row has the label {positive:.12g}, so all of them were learned as -1"
+        return (
+            f"skn: warning: no row has the label {shown_label(positive)}, so all of them were learned as -1"
+        )
 
 
 def _number(name: str, value: object) -> float:
@@ -410,6 +442,11 @@ def _number(name: str, value: object) -> float:
     if math.isnan(number):
         raise ValueError(f"{name}={value!r} is invalid: must be a number")
     return number
+
+
+def shown_label(label: object) -> str:
+    """A label in a message."""
+    return f"{label:.12g}" if isinstance(label, float) else repr(label)
 
 
 def _missing(label: object) -> bool:

@@ -175,7 +175,7 @@ class Delimited:
             raise ParseError(self._path, line, 1, f"{message} (--no-header if there are none)")
         self._header = names
         try:
-            self._roles = Roles.of(names, self._maker.columns)
+            self._roles = self._maker.roles(names)
         except ValueError as error:
             raise ParseError(self._path, line, 1, str(error)) from None
 
@@ -289,8 +289,8 @@ class Delimited:
         record, line = piece.text[int(piece.begins[fault.row]) : end], int(piece.lines[fault.row])
         start, token = self._field(name, record)
         message = explain(f"{fault.expected} {role}", token)
-        if name in roles.features:
-            message += advice(fault.expected, name)
+        if name in (roles.label, *roles.features):
+            message += advice(fault.expected, name, label=name == roles.label)
         line += record[:start].count(b"\n")
         column = start - (record.rfind(b"\n", 0, start) + 1) + 1
         return ParseError(self._path, line, column, message)

@@ -46,6 +46,7 @@ class BadValue(Exception):
         self.value = value
         self.message = f"{expected} for '{key}'" if key else expected
         self.token = _shown(value)
+        self.advice = ""  # for those who have the command line
 
 
 class MissingLabel(BadValue):
@@ -67,6 +68,7 @@ class ObjectRows:
     missing: frozenset[bytes]
     label_codes: Mapping[bytes, float] | None = None
     ignore_labels: bool = False
+    only_labels: bool = False
     misfit: Callable[[BadValue], None] | None = None
     labels: list[float] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
@@ -92,6 +94,7 @@ class ObjectRows:
             missing_texts(options.columns.missing),
             options.label_codes,
             options.ignore_labels,
+            options.only_labels,
         )
 
     def __len__(self) -> int:
@@ -128,6 +131,8 @@ class ObjectRows:
                 seen.add(key)
             if key == label_key:
                 label = self._label(key, value)
+            elif self.only_labels:
+                continue
             elif key == weight_key:
                 weight = self._number(key, value)
                 if not weight >= 0.0:
@@ -136,8 +141,8 @@ class ObjectRows:
                 tag = b"" if value is None else str(value).encode("utf-8", "surrogatepass")
             elif key not in columns.drop:
                 self._feature(key, value)
-        if columns.weight is not None and columns.weight not in (*seen, *columns.optional):
-            raise BadValue("expected a number", columns.weight, None)
+        if columns.weight not in (None, *seen, *columns.optional) and not self.only_labels:
+            raise BadValue("expected a number", str(columns.weight), None)
         self.labels.append(label)
         self.weights.append(weight)
         self.tags.append(tag)
@@ -146,7 +151,11 @@ class ObjectRows:
         if self.ignore_labels:
             return math.nan
         if self.label_codes is None:
-            return self._number(key, value)
+            try:
+                return self._number(key, value)
+            except BadValue as bad:
+                bad.advice = advice(str(bad), key, label=True)
+                raise
         text = self._text(key, value)
         if text is None:
             return math.nan

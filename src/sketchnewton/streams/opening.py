@@ -33,6 +33,7 @@ def open_stream(
     prefetch: bool = True,
     label_codes: Mapping[bytes, float] | None = None,
     ignore_labels: bool = False,
+    only_labels: bool = False,
 ) -> BatchReader:
     """Read files, one after the other, as one stream of batches.
 
@@ -41,7 +42,7 @@ def open_stream(
     bytes. ``columns`` says what is what in CSV, Parquet and JSON; ``names`` collects the names of features.
     With ``on_error="skip"`` bad rows are counted, not raised; so are cells that are not of their column's kind,
     which are missing then. Labels of tables are numbers, or those that ``label_codes`` has a number for; with
-    ``ignore_labels`` they are NaN.
+    ``ignore_labels`` they are NaN, with ``only_labels`` there is nothing else.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -55,7 +56,7 @@ def open_stream(
     if format is not None and format not in FORMATS:
         raise ValueError(f"format={format!r} is invalid: must be one of {', '.join(FORMATS)}")
     options = _options(features, columns, names, batch_bytes, max_line_bytes)
-    options = options._replace(label_codes=label_codes, ignore_labels=ignore_labels)
+    options = options._replace(label_codes=label_codes, ignore_labels=ignore_labels, only_labels=only_labels)
     opener = _Opener(format, options)
     return BatchReader(
         expand_paths(paths),

@@ -52,6 +52,8 @@ class ReadOptions(NamedTuple):
         return self.kinds
 
     """Whether labels of tables are not looked at, whatever they are."""
+    only_labels: bool = False
+    """Whether nothing else of tables is looked at."""
 
 
 class BatchReader(Iterator[Batch]):

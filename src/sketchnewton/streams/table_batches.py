@@ -24,6 +24,7 @@ def row_maker(options: ReadOptions) -> RowMaker:
         options.known_kinds(),
         options.label_codes,
         labels_wanted=not options.ignore_labels,
+        only_labels=options.only_labels,
     )
 
 
@@ -58,8 +59,13 @@ def table_batches(
         raise locate(first)
 
 
-def advice(expected: str, column: str) -> str:
-    """What to do about a column that has other cells than its first rows had."""
+LABEL_ADVICE = " (labels that are texts are classes: --classes a,b)"
+
+
+def advice(expected: str, column: str, *, label: bool = False) -> str:
+    """What to do about a column that has other cells than its first rows had, or about the label."""
+    if label:
+        return LABEL_ADVICE if expected == EXPECTED[NUMBER] else ""
     if expected == EXPECTED[NUMBER]:
         return f" (text in such a column: --categorical {column})"
     return f" (other cells in such a column: --categorical {column})" if expected in EXPECTED.values() else ""

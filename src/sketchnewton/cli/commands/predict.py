@@ -15,14 +15,16 @@ from sketchnewton.cli.options.parser import Parser
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
-USAGE = "skn predict MODEL DATA ... [--output FILE] [--link] [--raw] [--quiet]"
+USAGE = "skn predict MODEL DATA ... [--output FILE|csv|jsonl] [--probabilities] [--link] [--raw] [--quiet]"
 SUMMARY = "Write the predictions of a trained model, one per line."
 EXAMPLES = """\
 examples:
   skn predict clicks.skn today.svm > scores.txt
   skn predict chance.skn today.svm.gz --link --output probabilities.txt      of a model of --loss logistic
+  skn predict spam.skn mails.csv --tag id --probabilities --output csv     a table: tag, prediction, ham, spam
+  skn predict spam.skn mails.csv --output scores.jsonl                     an object per row
 
-Labels in DATA are read and ignored.
+Labels in DATA are ignored.
 """
 
 
@@ -30,7 +32,13 @@ def add_options(parser: Parser) -> None:
     """Define the options."""
     parser.add_argument("model", metavar="MODEL", help="Model file written by skn train --model.")
     parser.add_argument("data", metavar="DATA", nargs="+", help=DATA_HELP)
-    parser.add_argument("--output", metavar="FILE", default="-", help="Write here instead of stdout.")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        default="-",
+        help="Write here instead of stdout; to FILE.csv or FILE.jsonl as a table with tags. csv or jsonl: that "
+        "table on stdout.",
+    )
     add_scale_options(parser)
     add_data_options(parser)
     parser.add_argument("--quiet", action="store_true", help="Print only errors and predictions.")
@@ -40,9 +48,12 @@ def run(args: argparse.Namespace) -> int:
     """Predict as `args` say. A run that is stopped or fails leaves no output file."""
     from sketchnewton.cli.io.data_source import DataSource
     from sketchnewton.cli.io.files import check_distinct, check_readable, check_writable, open_output
-    from sketchnewton.cli.io.predictions import PredictionFormat
+    from sketchnewton.cli.io.predictions import TABLES, PredictionFormat, PredictionTable, table_format
     from sketchnewton.model import open_model
 
+    table = table_format(args.output)
+    if args.output in TABLES:
+        args.output = "-"
     check_readable(args.model)
     check_distinct(
         {"--output": args.output}, {"MODEL": args.model, **{f"DATA {path}": path for path in args.data}}
@@ -50,8 +61,10 @@ def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
     model = open_model(args.model)
     model.learner.threads = max(1, args.threads - 1)
-    form = PredictionFormat(model, link=args.link, raw=args.raw)
+    form: PredictionFormat | PredictionTable = PredictionFormat(model, args)
     data = DataSource(args.data, args, model, predicting=True)
+    if table is not None and isinstance(form, PredictionFormat):
+        form = PredictionTable(model, form, table, tagged=hasattr(args, "tag"))
     data.check()
     console = Console(args.quiet, bar=args.output != "-" or not sys.stdout.isatty())
     start = time.perf_counter()

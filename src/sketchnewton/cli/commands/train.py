@@ -8,7 +8,7 @@ from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_featu
 from sketchnewton.cli.options.learner import add_learner_options
 from sketchnewton.cli.options.output import add_scale_options
 from sketchnewton.cli.options.parser import Parser
-from sketchnewton.cli.options.types import at_least_one, at_least_two, finite
+from sketchnewton.cli.options.types import at_least_one, at_least_two, label, names
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
@@ -74,9 +74,19 @@ def add_options(parser: Parser) -> None:
     )
     rows.add_argument(
         "--positive",
-        type=finite,
+        type=label,
         metavar="LABEL",
         help="Learn LABEL as +1 and every other label as -1; the model remembers it.",
+    )
+    rows.add_argument(
+        "--classes",
+        type=names,
+        metavar="LABELS",
+        help="Labels are these classes: cat,dog,bird; all: every label that DATA has. In tables, labels that are "
+        "texts or true/false are classes by themselves.",
+    )
+    rows.add_argument(
+        "--regression", action="store_true", help="Labels are numbers, even if there are only two."
     )
     rows.add_argument(
         "--multiclass",

@@ -75,6 +75,8 @@ class DataSource:
         self.first_error: str | None = None
         self.misfits = 0  # cells that were taken as missing
         self.first_misfit: str | None = None
+        self.label_codes = None if model is None else model.target.label_codes
+        self.ignore_labels = predicting
         self._paths: list[str] | None = None
         self._ahead: Ahead | None = getattr(args, "ahead", None)
 
@@ -143,6 +145,7 @@ class DataSource:
             "features": self.features.to_dict(),
             "columns": self.columns.with_kinds({}).to_dict(),
             "exact_names": self._exact,
+            "labels": {} if self.label_codes is None else {str(k): v for k, v in self.label_codes.items()},
             "on_error": self.on_error,
         }
 
@@ -161,6 +164,8 @@ class DataSource:
             names=self.names,
             on_error=self.on_error,
             prefetch=self.prefetch,
+            label_codes=self.label_codes,
+            ignore_labels=self.ignore_labels,
         )
 
     def read(self, console: Console, stop: GracefulStop) -> Iterator[Batch]:
@@ -186,7 +191,7 @@ class DataSource:
         Without a `target`, one that cannot be predicted.
         """
         self.unlearnable = 0
-        return fit(batches, target, self._refuse)
+        return fit(batches, None if target is None else target.as_read, self._refuse)
 
     def _refuse(self, row: int, why: str) -> None:
         message = f"{self.name}: row {row} {why}"

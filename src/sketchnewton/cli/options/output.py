@@ -18,7 +18,13 @@ def add_scale_options(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--raw",
         action="store_true",
-        help="Write scores; with --multiclass, those of all K classes instead of the predicted class.",
+        help="Write scores; with several classes, those of all instead of the predicted class.",
+    )
+    group.add_argument(
+        "--probabilities",
+        action="store_true",
+        help="Write the probability of each class, a column per class, in the order in which skn inspect lists "
+        "them.",
     )
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "clip",
     "curvature_weight",
     "finite",
+    "label",
     "names",
     "oja_rate",
 ]
@@ -57,6 +58,15 @@ def oja_rate(text: str) -> str | float | list[float]:
         return text
     rates = [finite(part) for part in text.split(",")]
     return rates[0] if len(rates) == 1 else rates
+
+
+def label(text: str) -> float | str:
+    """A label: a number if it is one."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
 
 
 def names(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from sketchnewton import learners
@@ -18,7 +18,8 @@ from sketchnewton.cli.options.learner import (
 from sketchnewton.core.names import SOFTMAX_LOSS
 from sketchnewton.learners import Learner, OneVsAll
 from sketchnewton.losses import get_loss
-from sketchnewton.model import Model, Signs, Target
+from sketchnewton.model import Classes, Model, Signs, Target
+from sketchnewton.model.target import shown_label
 
 __all__ = ["automatic_alpha", "build", "check_agreement", "describe", "new_model", "smaller_steps"]
 
@@ -26,16 +27,32 @@ _WAYS_ON = "leave the option out to continue, or leave --resume out to start ove
 _DESCRIBED = ("sketch", "sketch_size", "alpha", "curvature_weight", "eta", "loss", "clip")
 
 
-def new_model(args: argparse.Namespace) -> Model:
-    """A model that has learned nothing, as the options say; its features are those of the data."""
+def new_model(args: argparse.Namespace, names: Sequence[Hashable] | None = None) -> Model:
+    """A model that has learned nothing, as the options say; its features are those of the data.
+
+    `names` are those of the classes, if labels are classes with names.
+    """
     given = _given(args)
     kind = given.pop("learner", None)
-    learner = build(kind, given, args.multiclass)
-    if args.positive is None:
-        return Model(learner)
-    if args.multiclass is not None:
-        raise usage_error("--positive does not apply to --multiclass, which learns all classes")
-    return Model(learner, target=_positive(learner, args.positive))
+    if args.positive is not None:
+        if args.multiclass is not None or (names is not None and args.classes is not None):
+            raise usage_error(
+                "--positive does not apply to --multiclass and --classes, which learn all classes"
+            )
+        learner = build(kind, given)
+        return Model(learner, target=_positive(learner, args.positive, names))
+    if names is None:
+        return Model(build(kind, given, args.multiclass))
+    if args.multiclass not in (None, len(names)):
+        raise usage_error(
+            f"--multiclass {args.multiclass} does not agree with the labels, of which there are {len(names)}"
+        )
+    several = len(names) > 2 or args.multiclass is not None
+    learner = build(kind, given, len(names) if several else None)
+    try:
+        return Model(learner, target=Classes(names=names) if several else Signs(names=names))
+    except ValueError as error:
+        raise usage_error(str(error)) from None
 
 
 def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None) -> Learner:
@@ -107,7 +124,7 @@ def describe(model: Model) -> str:
     if parameters.get("alpha") is None:
         parameters["alpha"] = learner.alpha_ or None
     shown = [f"{name}={_shown(parameters[name])}" for name in _DESCRIBED if parameters.get(name) is not None]
-    if model.target.kind == "signs":
+    if model.target.kind == "signs" or model.target.names is not None:
         shown.append(model.target.description)
     return f"{learner.title}: {', '.join(shown)}"
 
@@ -168,24 +185,25 @@ def _trained_with(learner: Learner, parameter: str) -> str:
     return f"{parameter}={_shown(held)}"
 
 
-def _resume_positive(path: str, model: Model, positive: float | None) -> None:
+def _resume_positive(path: str, model: Model, positive: float | str | None) -> None:
     if positive is None or positive == model.target.positive:
         return
     if model.learner.rows_seen:
         raise usage_error(
-            f"--positive {positive:.12g} does not agree with {path}, which was trained with "
+            f"--positive {shown_label(positive)} does not agree with {path}, which was trained with "
             f"{model.target.description}: {_WAYS_ON}"
         )
     model.target = _positive(model.learner, positive)
 
 
-def _positive(learner: Learner, positive: float) -> Target:
+def _positive(learner: Learner, positive: float | str, names: Sequence[Hashable] | None = None) -> Target:
     loss = learner.loss
     if not loss.takes(-1.0):
         raise usage_error(
             f"--positive makes labels -1 and +1, but the {loss.name} loss needs {loss.label_rule}: leave it out"
         )
-    return Signs(positive)
+    # In a table of texts all labels are texts.
+    return Signs(positive if names is None else shown_label(positive))
 
 
 def _same(parameter: str, wanted: Any, held: Any) -> bool:

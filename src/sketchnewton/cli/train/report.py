@@ -76,6 +76,7 @@ def summary(training: Training) -> Header:
         "alpha": learner.alpha_ or None,
         "positive": training.model.target.positive,
         "classes": learner.classes,
+        "class_names": training.model.classes,
         "kinds": training.data.kinds,
         "cells_taken_as_missing": training.data.misfits,
         "rows_seen": learner.rows_seen,

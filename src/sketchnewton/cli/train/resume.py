@@ -22,4 +22,8 @@ def resume(args: argparse.Namespace) -> tuple[Model, Run | None, bool]:
         check_readable(path)
     model, run, fresh = resumed(path, identity_of(expand_data(args.data)))
     check_agreement(path, model, args)
+    if args.regression or args.classes is not None:
+        from sketchnewton.cli.train.labels import check_classes
+
+        check_classes(path, model, args)
     return model, run, fresh

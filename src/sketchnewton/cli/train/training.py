@@ -8,7 +8,7 @@ import copy
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from sketchnewton.cli.io.console import Console, amount, printable
@@ -97,7 +97,7 @@ class Training:
             args.resume = None
         self.fresh = args.resume is None
         if args.resume is None:
-            self.model = new_model(args)
+            self.model = new_model(args, self._class_names())
         else:
             from sketchnewton.cli.train.resume import resume
 
@@ -108,7 +108,7 @@ class Training:
         self.data.remember(self.model)
         self._set_up_run()
         self.model.learner.threads = max(1, args.threads - 1)
-        form = PredictionFormat(self.model, link=args.link, raw=args.raw)
+        form = PredictionFormat(self.model, args)
         self.observed = ObservedLearner(self.model, self.console, form, self.holdout)
         self.passes = Passes(
             self.data, cache_place(args, self.data, self.pass_count), self.console, self.stop
@@ -124,6 +124,20 @@ class Training:
         self._checkpoints: Checkpoints | None = None
         if self.interrupted is not None:
             self._continue(self.interrupted)
+
+    def _class_names(self) -> list[Hashable] | None:
+        """Those of the classes that labels are; None, at once, for data whose labels can only be numbers."""
+        args = self.args
+        data = DataSource(args.data, args)
+        if args.classes is None and not args.regression and data.without_columns:
+            if isinstance(args.positive, str):
+                raise usage_error(
+                    f"--positive {args.positive} does not apply to {data.name}, whose labels are numbers"
+                )
+            return None
+        from sketchnewton.cli.train.labels import class_names
+
+        return class_names(args)
 
     @property
     def learner(self) -> Learner:
@@ -322,7 +336,9 @@ class Training:
         return True
 
     def _hint(self) -> None:
-        if self.fresh or self.model.target.kind == "signs":  # what numbers mean is settled in a trained model
+        if (
+            self.fresh and not self.args.regression
+        ) or self.model.target.kind == "signs":  # what numbers mean is settled in a trained model
             hint = self.model.target.hint(self.observed.labels)
             if hint is not None:
                 self.console.line(hint)

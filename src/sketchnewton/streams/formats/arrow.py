@@ -15,7 +15,7 @@ from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER
 from sketchnewton.features.kinds import number_text
 from sketchnewton.features.names import Names
-from sketchnewton.features.table_rows import Cells, Fault, Faults, Numbers, Report, Roles, Texts
+from sketchnewton.features.table_rows import Cells, Fault, Faults, Numbers, Report, Texts
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.lines import explain
 from sketchnewton.streams.reader import Parse, ReadOptions
@@ -59,7 +59,8 @@ def parquet_parser(options: ReadOptions) -> Parse:
             try:
                 table = arrow.parquet.ParquetFile(file)
                 frame = Frame(source.name, table.schema_arrow, options, policy)
-                pieces = table.iter_batches(ROWS, use_threads=False)
+                wanted = frame.wanted if options.only_labels else None
+                pieces = table.iter_batches(ROWS, columns=wanted or None, use_threads=False)
                 yield from frame.batches(_counted(pieces, source, table.metadata.num_rows))
             except (arrow.ArrowException, OSError) as error:
                 raise _damaged(source, "Parquet", error) from None
@@ -163,7 +164,7 @@ class Frame:
         self._schema = schema
         self._schema_kinds: dict[str, str] = {}
         try:
-            self._roles = Roles.of(schema.names, options.columns)
+            self._roles = self._maker.roles(schema.names)
             self._sparse = set(self._roles.features) == set(SPARSE) and all(
                 str(schema.field(name).type).startswith(("list", "large_list")) for name in SPARSE
             )
@@ -171,6 +172,12 @@ class Frame:
                 self._read_schema()
         except ValueError as error:
             raise self._wrong(str(error)) from None
+
+    @property
+    def wanted(self) -> list[str]:
+        """The columns that are looked at."""
+        roles = self._roles
+        return [name for name in (roles.label, roles.weight, roles.tag, *roles.features) if name is not None]
 
     def _read_schema(self) -> None:
         """The kinds of columns; which of them are to be remembered is known when there are values."""
@@ -287,8 +294,9 @@ class Frame:
         if fault.column:
             message += f" for '{fault.column}'" if in_memory else f" in column '{fault.column}'"
             message = explain(message, fault.token)
-            if fault.column in self._roles.features:
-                message += advice(fault.expected, fault.column)
+            is_label = fault.column == self._roles.label
+            if fault.column in self._roles.features or (is_label and not in_memory):
+                message += advice(fault.expected, fault.column, label=is_label)
         if in_memory:
             return ParseError(f"record {number}", None, None, message)
         return self._wrong(f"row {number}: {message}")

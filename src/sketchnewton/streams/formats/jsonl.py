@@ -87,7 +87,7 @@ def _at(record: bytes, bad: BadValue) -> _Mistake:
         return _Mistake(1, bad.message, bad.token)
     sought = json.dumps(bad.key, ensure_ascii=False) if bad.key else str(bad.value)
     place = record.find(sought.encode("utf-8", "surrogatepass"))
-    return _Mistake(1 + max(0, place), bad.message, bad.token)
+    return _Mistake(1 + max(0, place), bad.message + bad.advice, bad.token)
 
 
 def _decode(record: bytes) -> Pairs:
