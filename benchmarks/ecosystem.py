@@ -110,7 +110,7 @@ def shared_speed() -> None:
     y = (X @ rng.standard_normal((50, 10))).argmax(axis=1)
 
     def prepare(kind: str) -> Callable[[], object]:
-        model = SketchedNewtonClassifier(sketch="oja", multi_class_sketch=kind)
+        model = SketchedNewtonClassifier(learner="newton", sketch="oja", multi_class_sketch=kind)
         return lambda: model.partial_fit(X, y, classes=range(10))
 
     costs = in_turn({kind: partial(prepare, kind) for kind in ("separate", "shared")})
@@ -191,7 +191,7 @@ def main() -> int:
     if args.accuracy:
         accuracy(args.usps)
     else:
-        settings = [{}, *({"sketch": sketch} for sketch in args.sketch)]
+        settings = [{}, *({"learner": "newton", "sketch": sketch} for sketch in args.sketch)]
         sklearn_speed(settings)
         shared_speed()
         river_speed([*settings, {"hashing": 18}])

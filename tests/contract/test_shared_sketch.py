@@ -190,13 +190,15 @@ def test_labels_and_losses_are_checked() -> None:
 def test_what_a_shared_sketch_does_not_go_with(options: dict[str, Any], message: str) -> None:
     X, y = stream(30, 3)
     with pytest.raises(ValueError, match=message):
-        SketchedNewtonClassifier(**{"multi_class_sketch": "shared", **options}).fit(X, y)
+        SketchedNewtonClassifier(**{"learner": "newton", "multi_class_sketch": "shared", **options}).fit(X, y)
 
 
 def test_two_classes_have_one_sketch_anyway() -> None:
     X, y = stream(200, 2)
     models = [
-        SketchedNewtonClassifier(sketch="oja", multi_class_sketch=kind, random_state=0).fit(X, y)
+        SketchedNewtonClassifier(learner="newton", sketch="oja", multi_class_sketch=kind, random_state=0).fit(
+            X, y
+        )
         for kind in ("shared", "separate")
     ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)

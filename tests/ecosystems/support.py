@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,27 +15,25 @@ from sketchnewton import (
     SketchedNewtonRegressor,
 )
 
+NEWTON = partial(SketchedNewtonClassifier, learner="newton")
+NEWTON_REGRESSOR = partial(SketchedNewtonRegressor, learner="newton")
+
 CLASSIFIERS: dict[str, Any] = {
     "newton": SketchedNewtonClassifier(),
-    "newton, logistic": SketchedNewtonClassifier(loss="logistic"),
+    "newton, squared": SketchedNewtonClassifier(loss="squared"),
+    "newton, hinge": SketchedNewtonClassifier(loss="hinge"),
     "newton, float64": SketchedNewtonClassifier(dtype="float64"),
-    "oja": SketchedNewtonClassifier(sketch="oja"),
+    "oja": NEWTON(sketch="oja"),
     "newton, float64, no intercept": SketchedNewtonClassifier(dtype="float64", fit_intercept=False),
-    "oja, float64, no intercept": SketchedNewtonClassifier(
-        sketch="oja", dtype="float64", fit_intercept=False
-    ),
-    "oja, logistic": SketchedNewtonClassifier(sketch="oja", loss="logistic", sketch_size=5),
-    "fd, squared hinge": SketchedNewtonClassifier(sketch="fd", loss="squared_hinge", clip=None),
-    "rfd": SketchedNewtonClassifier(sketch="rfd"),
-    "pfd, passes": SketchedNewtonClassifier(
-        sketch="pfd", max_iter=20, early_stopping=True, validation_fraction=0.3
-    ),
-    "rp, diagonal": SketchedNewtonClassifier(sketch="rp", diagonal=True, random_state=3),
-    "none, hinge": SketchedNewtonClassifier(sketch="none", loss="hinge"),
-    "oja, shared": SketchedNewtonClassifier(sketch="oja", multi_class_sketch="shared"),
-    "oja, shared, logistic": SketchedNewtonClassifier(
-        loss="logistic", multi_class_sketch="shared", diagonal=True
-    ),
+    "oja, float64, no intercept": NEWTON(sketch="oja", dtype="float64", fit_intercept=False),
+    "oja, logistic": NEWTON(sketch="oja", loss="logistic", sketch_size=5),
+    "fd, squared hinge": NEWTON(sketch="fd", loss="squared_hinge", clip=None),
+    "rfd": NEWTON(sketch="rfd"),
+    "pfd, passes": NEWTON(sketch="pfd", max_iter=20, early_stopping=True, validation_fraction=0.3),
+    "rp, diagonal": NEWTON(sketch="rp", diagonal=True, random_state=3),
+    "none, hinge": NEWTON(sketch="none", loss="hinge"),
+    "oja, shared": NEWTON(sketch="oja", multi_class_sketch="shared"),
+    "oja, shared, logistic": NEWTON(loss="logistic", multi_class_sketch="shared", diagonal=True),
     "adagrad": SketchedAdaGradClassifier(),
     "adagrad, squared": SketchedAdaGradClassifier(loss="squared", eta=0.5),
     "adagrad, fd, softmax": SketchedAdaGradClassifier(sketch="fd", multi_class="softmax"),
@@ -45,15 +44,23 @@ CLASSIFIERS: dict[str, Any] = {
 
 REGRESSORS: dict[str, Any] = {
     "newton": SketchedNewtonRegressor(),
-    "oja": SketchedNewtonRegressor(sketch="oja"),
-    "oja, float64": SketchedNewtonRegressor(sketch="oja", dtype="float64", diagonal=False),
-    "fd": SketchedNewtonRegressor(sketch="fd"),
-    "rfd, absolute": SketchedNewtonRegressor(sketch="rfd", loss="absolute"),
-    "rp, huber": SketchedNewtonRegressor(sketch="rp", loss="huber"),
+    "newton, quantile": SketchedNewtonRegressor(loss="quantile:0.6", clip=None),
+    "newton, huber": SketchedNewtonRegressor(loss="huber"),
+    "oja": NEWTON_REGRESSOR(sketch="oja"),
+    "oja, float64": NEWTON_REGRESSOR(sketch="oja", dtype="float64", diagonal=False),
+    "fd": NEWTON_REGRESSOR(sketch="fd"),
+    "rfd, absolute": NEWTON_REGRESSOR(sketch="rfd", loss="absolute"),
+    "rp, huber": NEWTON_REGRESSOR(sketch="rp", loss="huber"),
     # The checks set alpha=0.01, a step size of 100: without a bound, more random directions than features.
-    "rp, huber, no clip": SketchedNewtonRegressor(sketch="rp", sketch_size=20, loss="huber", clip=None),
-    "oja, float64, no intercept": SketchedNewtonRegressor(sketch="oja", dtype="float64", fit_intercept=False),
-    "none, early stopping": SketchedNewtonRegressor(sketch="none", early_stopping=True, max_iter=20),
+    "rp, huber, no clip": SketchedNewtonRegressor(
+        learner="newton", sketch="rp", sketch_size=20, loss="huber", clip=None
+    ),
+    "oja, float64, no intercept": SketchedNewtonRegressor(
+        learner="newton", sketch="oja", dtype="float64", fit_intercept=False
+    ),
+    "none, early stopping": SketchedNewtonRegressor(
+        learner="newton", sketch="none", early_stopping=True, max_iter=20
+    ),
     "adagrad": SketchedAdaGradRegressor(),
     "adagrad, rp": SketchedAdaGradRegressor(sketch="rp"),
     "adagrad, quantile": SketchedAdaGradRegressor(loss="quantile:0.6"),

@@ -37,14 +37,38 @@ ORDER_MATTERS = {
 NEEDS_INTERCEPT = check_class_weight_classifiers
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+# Balanced weights need all rows, so that a first partial_fit refuses them, in the words of SGDClassifier.
+MORE_SETTINGS: dict[str, Any] = {
+    "balanced": SketchedNewtonClassifier(class_weight="balanced"),
+    "no clip": SketchedNewtonClassifier(clip=None),
+    "poisson": SketchedNewtonRegressor(loss="poisson"),
+    "newton, poisson": SketchedNewtonRegressor(learner="newton", loss="poisson"),
+}
+NEEDS_ALL_ROWS = ("check_n_features_in_after_fitting", "check_estimators_partial_fit_n_features")
+
+
+def test_sgd_classifier_refuses_balanced_weights_in_the_same_checks() -> None:
+    checks = [check for _, check in estimator_checks_generator(SGDClassifier(class_weight="balanced"))]
+    for check in checks:
+        if check.func.__name__ in NEEDS_ALL_ROWS:
+            with pytest.raises(ValueError, match="class_weight 'balanced' is not supported for partial_fit"):
+                check(SGDClassifier(class_weight="balanced"))
+    assert {check.func.__name__ for check in checks} >= set(NEEDS_ALL_ROWS)
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS, *MORE_SETTINGS])
 def test_scikit_learn_accepts_it(name: str) -> None:
     passed = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # many checks provoke them
-        for estimator, check in estimator_checks_generator(ESTIMATORS[name]):
+        for estimator, check in estimator_checks_generator({**ESTIMATORS, **MORE_SETTINGS}[name]):
             if check.func.__name__ in ORDER_MATTERS or check.func.__name__ == "check_array_api_input":
                 continue  # the latter needs packages of other array libraries
+            if (
+                estimator.get_params().get("class_weight") == "balanced"
+                and check.func.__name__ in NEEDS_ALL_ROWS
+            ):
+                continue
             if check.func is NEEDS_INTERCEPT and not estimator.fit_intercept:
                 continue
             check(estimator)
@@ -112,7 +136,11 @@ def test_probabilities(name: str, classes: int) -> None:
     proba = model.predict_proba(X)
     assert proba.shape == (300, classes)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=0, atol=1e-12)
-    assert (proba >= 0).all()
+    assert ((proba > 0) & (proba < 1)).all()
+    far = model.predict_proba(1e6 * X)
+    assert ((far > 0) & (far < 1)).all()
+    np.testing.assert_allclose(far.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    assert np.isfinite(model.predict_log_proba(X)).all()
     scores = model.decision_function(X)
     if not model._learners[0].experts:
         linear = (X @ model.coef_.T + model.intercept_).reshape(scores.shape)
@@ -149,13 +177,15 @@ def test_pandas_and_polars_and_names() -> None:
 
 def test_at_home_in_pipelines_and_searches() -> None:
     X, y = rows(200, 5, 3)
-    pipeline = make_pipeline(StandardScaler(), SketchedNewtonClassifier(sketch="oja")).set_output(
-        transform="default"
-    )
+    pipeline = make_pipeline(
+        StandardScaler(), SketchedNewtonClassifier(learner="newton", sketch="oja")
+    ).set_output(transform="default")
     search = GridSearchCV(pipeline, {"sketchednewtonclassifier__loss": ["squared", "logistic"]}, cv=3)
     assert search.fit(X, y).best_score_ > 0.5
     with config_context(enable_metadata_routing=True):
-        weighted = SketchedNewtonClassifier(sketch="oja", random_state=0).set_fit_request(sample_weight=True)
+        weighted = SketchedNewtonClassifier(learner="newton", sketch="oja", random_state=0).set_fit_request(
+            sample_weight=True
+        )
         routed = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), weighted)
         weights = np.arange(200.0)
         routed.fit(X, y, sample_weight=weights)
@@ -270,15 +300,24 @@ class TestScikitLearnsWords:
             assert not hasattr(SketchedNewtonClassifier(), attribute)
 
     def test_wrong_parameters(self) -> None:
+        newton = {"learner": "newton"}
         for parameters, message in [
-            ({"sketch": "fdd"}, "sketch='fdd' is invalid"),
-            ({"alpha": -1, "sketch": "oja"}, "alpha=-1 is invalid"),
+            ({"learner": "oja"}, "learner='oja' is invalid: must be one of bank, newton"),
+            ({"sketch": "fdd", **newton}, "sketch='fdd' is invalid"),
+            ({"alpha": -1, **newton}, "alpha=-1 is invalid"),
             (
                 {"alpha": 1e-4},
                 "alpha=0.0001 is invalid: the default learner, NewtonBank, has nothing to tune",
             ),
+            (
+                {"alpha": 1e-4},
+                "no penalty, as SGDClassifier's alpha is; leave alpha out, or set learner='newton'",
+            ),
+            ({"sketch": "oja"}, "sketch='oja' is invalid: .* set learner='newton'"),
             ({"diagonal": True}, "for SketchedNewton, which has diagonal"),
+            ({"curvature": 1.0}, "for SketchedNewton, which has curvature"),
             ({"curvature_weight": 1.0}, "for SketchedNewton, which has curvature_weight"),
+            ({"multi_class_sketch": "shared"}, "for SketchedNewton, which has multi_class_sketch"),
             ({"loss": "logstic"}, "did you mean 'logistic'"),
             ({"max_iter": 0}, "max_iter=0 is invalid"),
         ]:
@@ -286,11 +325,17 @@ class TestScikitLearnsWords:
                 SketchedNewtonClassifier(**parameters).fit(self.X, self.y)
 
 
-def test_alpha_does_not_change_the_learner_of_a_regressor() -> None:
+def test_a_regressor_refuses_alpha_too() -> None:
+    """Although scikit-learn's checks set it, of regressors that have the attribute."""
     X, y = load_diabetes(return_X_y=True)
-    with pytest.warns(UserWarning, match=r"alpha=0.01 is ignored: the default learner, NewtonBank"):
-        tuned = SketchedNewtonRegressor(alpha=0.01, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(tuned.coef_, SketchedNewtonRegressor(random_state=0).fit(X, y).coef_)
+    model = SketchedNewtonRegressor()
+    assert not hasattr(model, "alpha")
+    assert model.get_params()["alpha"] is None
+    for tuned in (SketchedNewtonRegressor(alpha=0.01), clone(model).set_params(alpha=0.01)):
+        assert tuned.alpha == clone(tuned).alpha == 0.01
+        with pytest.raises(ValueError, match=r"alpha=0.01 is invalid: the default learner, NewtonBank"):
+            tuned.fit(X, y)
+        assert tuned.set_params(learner="newton").fit(X, y).score(X, y) > 0.3
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge"])
@@ -332,7 +377,9 @@ def test_every_sketch_learns_digits_in_one_pass(sketch: str, loss: str) -> None:
     X, y = load_digits(return_X_y=True)
     shared = [{"multi_class_sketch": "shared"}] if sketch == "oja" else []
     for options in [{}, *shared]:
-        model = SketchedNewtonClassifier(sketch=sketch, loss=loss, max_iter=1, random_state=0, **options)
+        model = SketchedNewtonClassifier(
+            learner="newton", sketch=sketch, loss=loss, max_iter=1, random_state=0, **options
+        )
         assert model.fit(X[:1200], y[:1200]).score(X[1200:], y[1200:]) > 0.82
 
 

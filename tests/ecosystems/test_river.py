@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from river import checks, datasets, evaluate, linear_model, metrics, optim, preprocessing
 
 import sketchnewton
-from sketchnewton import _native
+from sketchnewton import NewtonBank, _native
 from sketchnewton.cli.main import main
 from sketchnewton.model import Signs
 from sketchnewton.river import (
@@ -31,14 +31,18 @@ from sketchnewton.river import (
 
 MODELS: dict[str, Any] = {
     "classifier": SketchedNewtonClassifier(),
-    "classifier, oja, logistic": SketchedNewtonClassifier(sketch="oja", loss="logistic"),
-    "classifier, hashed": SketchedNewtonClassifier(sketch="oja", hashing=10),
-    "classifier, rfd": SketchedNewtonClassifier(sketch="rfd"),
-    "classifier, rp, hinge": SketchedNewtonClassifier(sketch="rp", diagonal=True, loss="hinge", seed=3),
+    "classifier, oja, logistic": SketchedNewtonClassifier(learner="newton", sketch="oja", loss="logistic"),
+    "classifier, hashed": SketchedNewtonClassifier(learner="newton", sketch="oja", hashing=10),
+    "classifier, rfd": SketchedNewtonClassifier(learner="newton", sketch="rfd"),
+    "classifier, rp, hinge": SketchedNewtonClassifier(
+        learner="newton", sketch="rp", diagonal=True, loss="hinge", seed=3
+    ),
     "regressor": SketchedNewtonRegressor(),
-    "regressor, oja, absolute": SketchedNewtonRegressor(sketch="oja", loss="absolute"),
-    "regressor, fd, hashed": SketchedNewtonRegressor(sketch="fd", hashing=8),
-    "regressor, no intercept": SketchedNewtonRegressor(sketch="pfd", intercept=False, clip=None),
+    "regressor, oja, absolute": SketchedNewtonRegressor(learner="newton", sketch="oja", loss="absolute"),
+    "regressor, fd, hashed": SketchedNewtonRegressor(learner="newton", sketch="fd", hashing=8),
+    "regressor, no intercept": SketchedNewtonRegressor(
+        learner="newton", sketch="pfd", intercept=False, clip=None
+    ),
 }
 
 
@@ -123,19 +127,78 @@ def test_errors_learn_nothing() -> None:
     model.learn_one({"a": 1.0}, 2.0)
     before = pickle.dumps(model._learner)
     for x, y, error in [
-        ({"a": float("nan")}, 1.0, "X contains NaN"),
-        ({"a": float("inf")}, 1.0, "X contains infinity"),
+        ({"b": 1.0, "a": float("nan")}, 1.0, "X contains NaN: row 0, feature 'a'"),
+        ({"a": float("inf")}, 1.0, "X contains infinity: row 0, feature 'a'"),
+        ({"a": 1.0, ("b", 2): 1e31}, 1.0, r"beyond ±1e\+30: row 0, feature \('b', 2\); rescale"),
         ({"a": 1.0}, float("nan"), "label nan"),
     ]:
         with pytest.raises(ValueError, match=error):
             model.learn_one(x, y)
-    with pytest.raises(TypeError, match="must be real number, not str"):
-        model.learn_one({"a": "blue"}, 1.0)
+    with pytest.raises(TypeError, match="must be real number, not str: feature 'colour' is 'blue'"):
+        model.learn_one({"a": 1.0, "colour": "blue"}, 1.0)
+    with pytest.raises(ValueError, match="feature 'a'"):
+        model.predict_one({"a": float("nan")})
+    with pytest.raises(ValueError, match=r"w=-1.0 is invalid: must be finite and >= 0"):
+        model.learn_one({"a": 1.0}, 1.0, w=-1.0)
     assert pickle.dumps(model._learner) == before
     with pytest.raises(ValueError, match="hashing=40 is invalid"):
         SketchedNewtonClassifier(hashing=40)
     with pytest.raises(ValueError, match="sketch='x' is invalid"):
-        SketchedNewtonClassifier(sketch="x")
+        SketchedNewtonClassifier(learner="newton", sketch="x")
+    with pytest.raises(ValueError, match=r"alpha=0.1 is invalid: the default learner, NewtonBank"):
+        SketchedNewtonClassifier(alpha=0.1)
+
+
+def test_errors_name_features_of_frames_and_hashed_ones() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"price": [1.0, 2.0], "size": [1.0, np.nan]})
+    for hashing in (None, 10):
+        model = SketchedNewtonClassifier(hashing=hashing)
+        with pytest.raises(ValueError, match="X contains NaN: row 1, feature 'size'"):
+            model.learn_many(frame, pandas.Series(["a", "b"]))
+        with pytest.raises(ValueError, match="X contains NaN: row 0, feature 'size'"):
+            model.learn_one({"price": 1.0, "size": np.nan}, "a")
+        assert model.predict_proba_one({"price": 1.0}) == {}  # nothing was learned, not even the label
+
+
+@pytest.mark.parametrize("labels", [[True, False], ["a", "b", "c"]])
+def test_weights_of_examples(labels: list[Any]) -> None:
+    """A weight is the learner's, not a repeated row; weight 0 learns nothing; learn_many takes them too."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame(rng.standard_normal((60, 3)), columns=list("xyz"))
+    y = [labels[k] for k in rng.integers(0, len(labels), 60)]
+    w = rng.integers(0, 4, 60).astype(float)
+    one, many, plain = (SketchedNewtonClassifier() for _ in range(3))
+    for x, label, weight in zip(X.to_dict("records"), y, w, strict=True):
+        one.learn_one(x, label, w=weight)
+        plain.learn_one(x, label)
+    many.learn_many(X, pandas.Series(y), w=pandas.Series(w))
+    row = {"x": 1.0, "y": 2.0, "z": -1.0}
+    assert one.predict_proba_one(row) == many.predict_proba_one(row) != plain.predict_proba_one(row)
+    number, heavy = SketchedNewtonRegressor(), NewtonBank()
+    for x, weight in zip(X.to_dict("records"), w, strict=True):
+        number.learn_one(x, x["x"], w=weight)
+        heavy.learn([list(x.values())], [x["x"]], [weight])
+    assert number.predict_one(row) == heavy.predict([list(row.values())])[0]
+
+
+def test_learned_weights_by_name() -> None:
+    model = SketchedNewtonRegressor()
+    hashed = SketchedNewtonRegressor(hashing=18)
+    several, signs = SketchedNewtonClassifier(), SketchedNewtonClassifier()
+    assert model.weights == several.weights == signs.weights == {}
+    rng = random.Random(0)
+    for _ in range(200):
+        x = {"up": rng.gauss(0, 1), ("a", 1): rng.gauss(0, 1)}
+        for each in (model, hashed):
+            each.learn_one(x, 3.0 * x["up"] + 1.0)
+        several.learn_one(x, "high" if x["up"] > 0 else "low")
+        signs.learn_one(x, x["up"] > 0)
+    assert model.weights == {"up": pytest.approx(3.0, abs=0.1), ("a", 1): pytest.approx(0.0, abs=0.1)}
+    assert hashed.weights.keys() == {_native.hashed_index(name, 18) for name in ("up", "('a', 1)")}
+    assert several.weights["high"]["up"] > 0 > several.weights["low"]["up"]
+    assert signs.weights["up"] > abs(signs.weights[("a", 1)])
 
 
 def test_hashed_names_are_vowpal_wabbits() -> None:

@@ -182,7 +182,7 @@ class Learner(Persistent):
 
         `scores` may also have a column for each of several learners of one class against the rest.
         """
-        return class_probabilities(self.loss, scores[:, None] if scores.ndim == 1 else scores)
+        return class_probabilities(self.loss, scores[:, None] if scores.ndim == 1 else scores, self.rows_seen)
 
     # What a description of the learner says; nobody has to know its class.
 

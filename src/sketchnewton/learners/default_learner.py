@@ -10,8 +10,11 @@ from sketchnewton.learners.newton.shared import SharedNewton
 from sketchnewton.learners.newton.sketched import SketchedNewton
 from sketchnewton.losses import get_loss
 
+LEARNERS = ("bank", "newton")
+
 
 def newton_learner(
+    learner: str,
     *,
     classes: bool,
     sketch: str | None,
@@ -21,43 +24,57 @@ def newton_learner(
     dtype: str,
     random_state: int,
     clip: Any,
-    diagonal: bool | None,
     **tuning: Any,
 ) -> Learner:
-    """The bank that needs no tuning, or `SketchedNewton` if a sketch is named: nothing else changes the learner.
+    """`NewtonBank`, which needs no tuning, or `SketchedNewton`: nothing but `learner` changes the learner.
 
     `clip="auto"` is learned from the targets, but for `SketchedNewton` of ±1 labels (`classes`) a constant.
     `diagonal=None` is False for classes with a curved loss and a sketch, where rescaling features costs time and
     gains nothing. `alpha=None` is taken from the first row, for "rfd" too.
     """
-    size = _size(sketch_size)
-    facts = get_loss(loss)
-    if sketch is None:
-        for name, value in {"diagonal": diagonal, **tuning}.items():
-            if value is not None:
-                raise ValueError(
-                    f"{name}={value!r} is invalid: the default learner, NewtonBank, has nothing to tune; name a "
-                    f"sketch, such as sketch='oja', for SketchedNewton, which has {name}"
-                )
+    if checked_learner(learner) == "bank":
+        refuse_with_bank(sketch=sketch, **tuning)
         bound = None if clip == "auto" else clip
-        return NewtonBank(loss=loss, clip=bound, intercept=intercept, dtype=dtype, **size)
+        return NewtonBank(loss=loss, clip=bound, intercept=intercept, dtype=dtype, **_size(sketch_size))
+    facts = get_loss(loss)
+    sketch = "oja" if sketch is None else sketch
     if classes and clip == "auto":
         clip = facts.class_bound
     if sketch == "rfd" and tuning.get("alpha") is None:
         tuning["alpha"] = "auto"
-    if diagonal is None:
-        diagonal = not (classes and sketch != "none" and facts.curved)
+    if tuning.get("diagonal") is None:
+        tuning["diagonal"] = not (classes and sketch != "none" and facts.curved)
     return SketchedNewton(
         sketch,
         loss=loss,
         clip=clip,
-        diagonal=diagonal,
         intercept=intercept,
         dtype=dtype,
         random_state=random_state,
-        **size,
+        **_size(sketch_size),
         **tuning,
     )
+
+
+def checked_learner(learner: str) -> str:
+    """The name of a learner, or an error that has the names."""
+    if learner not in LEARNERS:
+        raise ValueError(f"learner={learner!r} is invalid: must be one of {', '.join(LEARNERS)}")
+    return learner
+
+
+def refuse_with_bank(**given: object) -> None:
+    """Refuse parameters that `SketchedNewton` has and the bank has not; None is not given."""
+    for name, value in given.items():
+        if value is None:
+            continue
+        why = "has nothing to tune"
+        if name == "alpha":
+            why += " and needs no penalty, as SGDClassifier's alpha is"
+        raise ValueError(
+            f"{name}={value!r} is invalid: the default learner, NewtonBank, {why}; leave {name} out, or set "
+            f"learner='newton' for SketchedNewton, which has {name}"
+        )
 
 
 def shared_learner(

@@ -7,39 +7,45 @@ import math
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.losses import Loss
 
+LARGEST_LOGIT = 30.0  # so that 1/(1 + exp(−score)) is neither 0 nor 1
 
-def class_probabilities(loss: Loss, scores: Floats) -> Floats:
+
+def class_probabilities(loss: Loss, scores: Floats, rows: int) -> Floats:
     """The probability of each class; `scores` has a column per class, or one, of the second against the first.
 
     Logistic loss: 1/(1 + exp(−score)); for more than two classes divided by their sum. Other losses: squared
     loss on labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read the same
-    way; these numbers are then moved to the nearest point where they are probabilities (not negative, of sum
-    one).
+    way; these numbers are moved to the nearest point where they are probabilities (not negative, of sum one) and
+    then, by Laplace's rule for a learner of `rows` rows and K classes, to (rows·P + 1)/(rows + K). No probability
+    is 0 or 1.
     """
     single = scores.shape[1] == 1
     if single:
         scores = np.hstack([-scores, scores])
     if loss.link_kind != "logistic":
-        return nearest_probabilities((1.0 + scores) / 2.0)
-    positive = loss.link(scores)
+        nearest = nearest_probabilities((1.0 + scores) / 2.0)
+        return np.asarray((rows * nearest + 1.0) / (rows + scores.shape[1]))
+    positive = loss.link(np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT))
     return positive if single else positive / positive.sum(axis=1, keepdims=True)
 
 
-def class_probabilities_of_row(loss: Loss, scores: list[float]) -> list[float]:
+def class_probabilities_of_row(loss: Loss, scores: list[float], rows: int) -> list[float]:
     """`class_probabilities` of a single row, without the cost of arrays."""
     single = len(scores) == 1
     if single:
         scores = [-scores[0], scores[0]]
     if loss.link_kind != "logistic":
-        return _nearest_probabilities_of_row([(1.0 + score) / 2.0 for score in scores])
-    positive = [1.0 / (1.0 + math.exp(-min(max(score, -700.0), 700.0))) for score in scores]
+        nearest = _nearest_probabilities_of_row([(1.0 + score) / 2.0 for score in scores])
+        return [(rows * p + 1.0) / (rows + len(nearest)) for p in nearest]
+    within = [min(max(score, -LARGEST_LOGIT), LARGEST_LOGIT) for score in scores]
+    positive = [1.0 / (1.0 + math.exp(-score)) for score in within]
     total = 1.0 if single else sum(positive)
     return [p / total for p in positive]
 
 
 def softmax(scores: Floats) -> Floats:
-    """exp(score) of each class, divided by their sum."""
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    """exp(score) of each class, divided by their sum; none is 0 or 1."""
+    powers = np.exp(np.maximum(scores - scores.max(axis=1, keepdims=True), -LARGEST_LOGIT))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 

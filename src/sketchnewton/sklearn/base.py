@@ -28,6 +28,22 @@ if TYPE_CHECKING:
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
+class GivenParameter:
+    """A parameter of an estimator that is an attribute only if it was given a value other than None."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, estimator: object, owner: type | None = None) -> object:
+        value = self if estimator is None else vars(estimator).get(self._name)
+        if value is None:
+            raise AttributeError(f"{type(estimator).__name__!r} object has no attribute {self._name!r}")
+        return value
+
+    def __set__(self, estimator: object, value: object) -> None:
+        vars(estimator)[self._name] = value
+
+
 class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """A learner, or one per class, that learns row by row."""
 
@@ -68,6 +84,13 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _row_unit(self) -> float:
         """Learners see rows divided by this."""
         return 1.0
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by their names."""
+        given = vars(self)  # where a GivenParameter is None, too
+        return {
+            name: given[name] if name in given else getattr(self, name) for name in self._get_param_names()
+        }
 
     # -- learning
 

@@ -79,9 +79,9 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     def _validate_and_learn(
         self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> Self:
-        if isinstance(self.class_weight, str):
-            raise ValueError(_BALANCED)
         first = not hasattr(self, "_learners")
+        if first and isinstance(self.class_weight, str):
+            raise ValueError(_BALANCED)
         if first and hasattr(self, "classes_"):
             del self.classes_  # of a call that failed
         X, y = self._validated(X, y, reset=first)
@@ -109,20 +109,20 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[best])
 
     def predict_proba(self, X: object) -> Floats:
-        """The probability of each class.
+        """The probability of each class; none is 0 or 1.
 
         Logistic loss: 1/(1 + exp(−score)); for more than two classes divided by their sum. Other losses:
         squared loss on labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read
-        the same way; these numbers are then moved to the nearest point where they are probabilities (not
-        negative, of sum one). Classes that are learned by softmax have its probabilities.
+        the same way; these numbers are moved to the nearest point where they are probabilities (not negative, of
+        sum one) and then, by Laplace's rule for n rows and K classes, to (nP + 1)/(n + K). Classes that are
+        learned by softmax have its probabilities.
         """
         scores = self._scores(X)
         return self._learners[0].probabilities(scores)
 
     def predict_log_proba(self, X: object) -> Floats:
         """The logarithm of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        return np.log(self.predict_proba(X))
 
     @property
     def coef_(self) -> Floats:

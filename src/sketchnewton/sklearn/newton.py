@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners import Learner
-from sketchnewton.learners.default_learner import newton_learner, shared_learner
-from sketchnewton.sklearn.base import mean_loss
+from sketchnewton.learners.default_learner import (
+    checked_learner,
+    newton_learner,
+    refuse_with_bank,
+    shared_learner,
+)
+from sketchnewton.sklearn.base import GivenParameter, mean_loss
 from sketchnewton.sklearn.classifier import OnlineClassifier
 from sketchnewton.sklearn.regressor import OnlineRegressor
 
@@ -24,19 +28,22 @@ class SketchedNewtonClassifier(OnlineClassifier):
 
     Parameters
     ----------
-    sketch : {"oja", "fd", "rfd", "pfd", "rp", "none"}, default=None
-        How curvature is kept by `sketchnewton.SketchedNewton`. None is the learner that needs no tuning,
-        `sketchnewton.NewtonBank`: alpha, curvature, curvature_weight and diagonal belong to a sketch, and are
-        refused without one.
-    sketch_size : int, default=None
-        Directions of curvature to keep; None: 10, or what suits `NewtonBank`.
-    alpha : float, default=None
-        The metric of directions never seen; 1/alpha is the step size there. None: the data decide.
-    loss : str, default="squared"
-        "squared" (on labels ±1), "logistic", "hinge", "squared_hinge".
+    learner : {"bank", "newton"}, default="bank"
+        "bank" is `sketchnewton.NewtonBank`, which needs no tuning; "newton" is `sketchnewton.SketchedNewton`, the
+        algorithm of the papers. No other parameter changes the learner: `sketch`, `alpha`, `curvature`,
+        `curvature_weight`, `diagonal` and `multi_class_sketch` belong to "newton", and "bank" refuses them.
+    loss : str, default="logistic"
+        "logistic", "squared" (on labels ±1), "hinge", "squared_hinge".
     clip : float or "auto" or None, default="auto"
-        Bound of scores. "auto": the bank has none but the range of the labels; with a sketch it is 4 for logistic
+        Bound of scores. "auto": "bank" has none but the range of the labels; of "newton" it is 4 for logistic
         loss and 1 for the others, while learning.
+    sketch : {"oja", "fd", "rfd", "pfd", "rp", "none"}, default=None
+        How "newton" keeps curvature; None: "oja".
+    sketch_size : int, default=None
+        Directions of curvature to keep; None: 7 for "bank", 10 for "newton".
+    alpha : float, default=None
+        The metric of directions never seen; 1/alpha is the step size there. None: the data decide. It is not the
+        penalty that SGDClassifier calls so.
     curvature : float, default=None
         σ of the sketched online Newton paper; None: that of the loss.
     curvature_weight : float or str, default=None
@@ -50,8 +57,8 @@ class SketchedNewtonClassifier(OnlineClassifier):
         For more than two classes: each against the rest with a sketch of its own gradients, or all with one sketch
         of the rows, which costs little more than one class does. Every gradient is a multiple of the row, so
         αI + κ·(sketch of Σxxᵀ), where κ is the loss's largest second derivative, is a metric for every class, see
-        `sketchnewton.learners.SharedNewton`. "shared" goes with `sketch` None or "oja", a loss other than "hinge",
-        and neither `curvature` nor `curvature_weight`.
+        `sketchnewton.learners.SharedNewton`. "shared" goes with "newton", its sketch "oja", a loss other than
+        "hinge", and neither `curvature` nor `curvature_weight`.
     class_weight : dict or "balanced", default=None
         Weights of classes, multiplied with `sample_weight`. "balanced" needs `fit`.
     max_iter : int, default=5
@@ -107,11 +114,12 @@ class SketchedNewtonClassifier(OnlineClassifier):
     def __init__(
         self,
         *,
+        learner: str = "bank",
+        loss: str = "logistic",
+        clip: float | str | None = "auto",
         sketch: str | None = None,
         sketch_size: int | None = None,
         alpha: float | None = None,
-        loss: str = "squared",
-        clip: float | str | None = "auto",
         curvature: float | None = None,
         curvature_weight: float | str | None = None,
         diagonal: bool | None = None,
@@ -128,11 +136,12 @@ class SketchedNewtonClassifier(OnlineClassifier):
         warm_start: bool = False,
         dtype: str = "float32",
     ) -> None:
+        self.learner = learner
+        self.loss = loss
+        self.clip = clip
         self.sketch = sketch
         self.sketch_size = sketch_size
         self.alpha = alpha
-        self.loss = loss
-        self.clip = clip
         self.curvature = curvature
         self.curvature_weight = curvature_weight
         self.diagonal = diagonal
@@ -171,7 +180,11 @@ class SketchedNewtonClassifier(OnlineClassifier):
             raise ValueError(
                 f"multi_class_sketch={self.multi_class_sketch!r} is invalid: must be 'separate' or 'shared'"
             )
-        return self.multi_class_sketch == "shared" and len(self.classes_) > 2
+        if self.multi_class_sketch == "separate":
+            return False
+        if checked_learner(self.learner) == "bank":
+            refuse_with_bank(multi_class_sketch=self.multi_class_sketch)
+        return len(self.classes_) > 2
 
     def _n_learners(self) -> int:
         return 1 if self._shared() else super()._n_learners()
@@ -196,8 +209,8 @@ class SketchedNewtonRegressor(OnlineRegressor):
 
     Parameters
     ----------
-    sketch, sketch_size, alpha, curvature, curvature_weight, diagonal, fit_intercept, max_iter, tol, shuffle,
-    random_state, early_stopping, validation_fraction, n_iter_no_change, warm_start, dtype :
+    learner, sketch, sketch_size, alpha, curvature, curvature_weight, diagonal, fit_intercept, max_iter, tol,
+    shuffle, random_state, early_stopping, validation_fraction, n_iter_no_change, warm_start, dtype :
         As those of SketchedNewtonClassifier.
     loss : str, default="squared"
         "squared", "absolute", "huber:1.0", "quantile:0.9" or, for counts, "poisson".
@@ -222,14 +235,17 @@ class SketchedNewtonRegressor(OnlineRegressor):
     SGDRegressor()
     """
 
+    alpha = GivenParameter()  # scikit-learn's checks set it where it is an attribute, and the bank refuses it
+
     def __init__(
         self,
         *,
+        learner: str = "bank",
+        loss: str = "squared",
+        clip: float | str | None = "auto",
         sketch: str | None = None,
         sketch_size: int | None = None,
         alpha: float | None = None,
-        loss: str = "squared",
-        clip: float | str | None = "auto",
         curvature: float | None = None,
         curvature_weight: float | str | None = None,
         diagonal: bool | None = None,
@@ -244,11 +260,12 @@ class SketchedNewtonRegressor(OnlineRegressor):
         warm_start: bool = False,
         dtype: str = "float32",
     ) -> None:
+        self.learner = learner
+        self.loss = loss
+        self.clip = clip
         self.sketch = sketch
         self.sketch_size = sketch_size
         self.alpha = alpha
-        self.loss = loss
-        self.clip = clip
         self.curvature = curvature
         self.curvature_weight = curvature_weight
         self.diagonal = diagonal
@@ -268,21 +285,12 @@ class SketchedNewtonRegressor(OnlineRegressor):
 
 
 def _learner(estimator: Any, seed: int, *, classes: bool) -> Learner:
-    shared = classes and estimator.multi_class_sketch == "shared"  # Oja's, for two classes, too
-    sketch, alpha = estimator.sketch or ("oja" if shared else None), estimator.alpha
-    if sketch is None and alpha is not None and not classes:
-        # No error: scikit-learn's checks set alpha of every regressor that has one.
-        warnings.warn(
-            f"alpha={alpha!r} is ignored: the default learner, NewtonBank, has nothing to tune; name a sketch, "
-            "such as sketch='oja', for SketchedNewton, which has alpha",
-            stacklevel=3,
-        )
-        alpha = None
     return newton_learner(
+        estimator.learner,
         classes=classes,
-        sketch=sketch,
+        sketch=estimator.sketch,
         sketch_size=estimator.sketch_size,
-        alpha=alpha,
+        alpha=vars(estimator)["alpha"],
         loss=estimator.loss,
         clip=estimator.clip,
         curvature=estimator.curvature,

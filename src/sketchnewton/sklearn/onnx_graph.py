@@ -9,6 +9,7 @@ import numpy as np
 from sketchnewton.core.types import Array
 from sketchnewton.learners import NewtonBank
 from sketchnewton.learners.newton.frozen_bank import FrozenBank, freeze
+from sketchnewton.learners.probabilities import LARGEST_LOGIT
 from sketchnewton.sklearn.base import OnlineEstimator
 
 
@@ -143,21 +144,24 @@ class Graph:
         self.node("Gather", self.constant(label_values(estimator.classes_)), best, output=label, axis=0)
         k = len(estimator.classes_)
         if estimator._by_softmax():
-            self.node("Softmax", scores, output=probabilities, axis=1)
+            top = self.node("ReduceMax", scores, self.constant(np.array([1])), keepdims=1)
+            lower = self.node("Max", self.node("Sub", scores, top), self.constant(-LARGEST_LOGIT))
+            self.node("Softmax", lower, output=probabilities, axis=1)
         elif estimator._learners[0].loss.link_kind == "logistic":
             self._logistic(scores, k, probabilities)
         else:
-            self._nearest(scores, k, probabilities)
+            self._nearest(scores, k, estimator._learners[0].rows_seen, probabilities)
 
     def _logistic(self, scores: str, k: int, output: str) -> None:
+        scores = self._clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
         if k == 2:
             self.node("Sigmoid", scores, output=output)
             return
         positive = self.node("Sigmoid", scores)
         self.node("Div", positive, self.total(positive), output=output)
 
-    def _nearest(self, scores: str, k: int, output: str) -> None:
-        """The projection onto the simplex, as in `learners/probabilities.py`."""
+    def _nearest(self, scores: str, k: int, rows: int, output: str) -> None:
+        """The projection onto the simplex and Laplace's rule, as in `learners/probabilities.py`."""
         one, counts = self.constant(1.0), self.constant(np.arange(1.0, k + 1))
         values = self.node("Mul", self.node("Add", scores, one), self.constant(0.5))
         ordered, places = self._sink.unique("ordered"), self._sink.unique("places")
@@ -168,7 +172,9 @@ class Graph:
         shifts = self.node("Where", stays, self.node("Div", excess, counts), self.constant(-1e300))
         shift = self.node("ReduceMax", shifts, self.constant(np.array([1])), keepdims=1)
         projected = self.node("Max", self.node("Sub", values, shift), self.constant(0.0))
-        self.node("Div", projected, self.total(projected), output=output)
+        nearest = self.node("Div", projected, self.total(projected))
+        counted = self.node("Add", self.node("Mul", nearest, self.constant(float(rows))), one)
+        self.node("Div", counted, self.constant(float(rows + k)), output=output)
 
 
 def label_values(classes: Array) -> Array:

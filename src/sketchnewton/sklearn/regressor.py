@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import contextlib
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from sketchnewton.core.types import Array, ArrayLike, Floats
+from sketchnewton.losses import Loss, get_loss
 from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     """One learner."""
+
+    loss: str | Loss
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn `X` in `max_iter` passes, forgetting what was learned before unless `warm_start`.
@@ -63,6 +70,12 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     def intercept_(self) -> Floats:
         """The constant, as an array of one."""
         return self._linear[1]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        with contextlib.suppress(TypeError, ValueError):  # fit says what is wrong with a loss
+            tags.target_tags.positive_only = get_loss(self.loss).label_range[0] >= 0.0
+        return tags
 
     def _n_learners(self) -> int:
         return 1
