@@ -5,6 +5,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 
@@ -41,11 +42,17 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
 template <class T>
 MapState<T> maps_view(const State& s, std::int64_t q, std::int64_t width) {
   using Maps = MapState<T>;
+  // The archives have room for whole groups; one more group is open, and not in them.
+  std::int64_t limit = Maps::capacity(), group = 1;
+  const char* const names[] = {"archive0", "archive1", "archive2"};
+  std::array<T*, Maps::kLevels - 1> archive;
+  for (std::size_t level = 0; level < archive.size(); ++level, group *= Maps::kGroup) {
+    const std::int64_t rows = s.rows(names[level]);
+    archive[level] = s.get<T>(names[level], {rows, q, width});
+    limit = std::min(limit, (rows / Maps::kGroup + 1) * Maps::kGroup * group);
+  }
   return {s.get<std::int64_t>("items", {Maps::kLevels}),
-          s.get<T>("suffix", {Maps::kLevels * Maps::kGroup, q, width}),
-          {s.get<T>("archive0", {Maps::archived(0), q, width}),
-           s.get<T>("archive1", {Maps::archived(1), q, width}),
-           s.get<T>("archive2", {Maps::archived(2), q, width})}};
+          s.get<T>("suffix", {Maps::kLevels * Maps::kGroup, q, width}), archive, limit};
 }
 
 template <class T>

@@ -26,6 +26,7 @@ struct MapState {
   std::int64_t* items;                  // per level: groups completed below it (level 0: maps)
   T* suffix;                            // kLevels × kGroup maps: from item i of the open group up to now
   std::array<T*, kLevels - 1> archive;  // per level: from an item up to the end of its own, closed group
+  std::int64_t limit = capacity();      // maps that there is room for
 
   static constexpr std::int64_t capacity() { return kGroup * kGroup * kGroup * kGroup; }
   static constexpr std::int64_t archived(std::int64_t level) {
@@ -42,7 +43,7 @@ class DelayedMaps {
       : shape_(shape), s_(state), product_(shape.size()), sum_(shape.width) {}
 
   std::int64_t now() const { return s_.items[0]; }
-  bool full() const { return now() + 1 >= MapState<T>::capacity(); }
+  bool full() const { return now() + 1 >= s_.limit; }
 
   void push(const T* map) { push(0, map); }
 

@@ -101,6 +101,15 @@ class State:
             new.cast("B")[:size] = old.cast("B")[:size]
         self[name] = new
 
+    def copy(self) -> State:
+        """The same numbers in memory of their own."""
+        made = State()
+        for name, view in self._views.items():
+            made._views[name] = new = zeros(_shape(view), self.dtype(name))
+            if new.nbytes:
+                new.cast("B")[:] = view.cast("B")
+        return made
+
     def head(self, name: str, length: int) -> View:
         """The first rows of the array: the same memory, unless there are none."""
         view = self._views[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from sketchnewton.core.state import Buffers, State, Vector, View, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.base import Learner
 
-FIRST_CAPACITY = 1024
+FIRST_CAPACITY = 16
 ITEM_SIZE = {"float32": 4, "float64": 8}
 
 
@@ -51,6 +52,17 @@ class FeatureTable:
         if largest < self.capacity:
             return False
         capacity = max(FIRST_CAPACITY, 1 << int(largest).bit_length())
+        self._move(capacity, count, largest)
+        return True
+
+    def copy(self, count: int) -> FeatureTable:
+        """A table with the same `count` active features."""
+        made = copy.copy(self)
+        made._memory = State(self._memory.views())
+        made._move(self.capacity, count, self.capacity - 1)
+        return made
+
+    def _move(self, capacity: int, count: int, largest: int) -> None:
         try:
             rows = self._zeros(capacity)
             active = zeros(capacity, "int64")
@@ -63,7 +75,6 @@ class FeatureTable:
         _native.copy_rows(self._memory.view("table"), rows, listed, count)
         active[:count] = listed[:count]
         self._memory.update({"table": rows, "active": active})
-        return True
 
     def saved(self, count: int) -> dict[str, View]:
         """What a model file keeps: the active features and their rows."""

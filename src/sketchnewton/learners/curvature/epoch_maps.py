@@ -9,25 +9,38 @@ from sketchnewton.core.state import State, View, zeros
 from sketchnewton.core.types import Arrays, NDArray
 
 GROUP, LEVELS = 16, 4  # of MapState in native/curvature/delayed_maps.hpp
+_ARCHIVES = tuple(f"archive{level}" for level in range(LEVELS - 1))
 
 
 class MapArrays:
-    """Maps of `size` rows of `width` numbers: room for 65,536 epochs and for the products of their groups."""
+    """Maps of `size` rows of `width` numbers, and the products of their groups; at most 65,536 maps.
+
+    Archives are as long as the maps so far ask for; `reserve` makes room for more.
+    """
 
     def __init__(self, size: int, width: int, dtype: str) -> None:
         self._maps = (size, width)
         self._dtype = dtype
 
     def fresh(self) -> dict[str, View]:
-        """No epoch yet; archives are zero pages until they are used."""
+        """No map yet."""
         return {
             "items": zeros(LEVELS, "int64"),
             "suffix": zeros((LEVELS * GROUP, *self._maps), self._dtype),
-            **{
-                f"archive{level}": zeros((GROUP ** (LEVELS - level), *self._maps), self._dtype)
-                for level in range(LEVELS - 1)
-            },
+            **{name: zeros((0, *self._maps), self._dtype) for name in _ARCHIVES},
         }
+
+    def reserve(self, state: State, more: int) -> bool:
+        """Make room for so many more maps; True if arrays have moved."""
+        items = state.view("items")
+        moved = False
+        for level, name in enumerate(_ARCHIVES):
+            most = min(int(items[0]) + more, GROUP**LEVELS) // GROUP**level
+            room = len(state.view(name))
+            if most > room + GROUP - 1:  # the open group is not in the archive
+                state.resize(name, -(-most // GROUP) * GROUP, min(room, _closed(items[level])))
+                moved = True
+        return moved
 
     def fits(self, state: State, epochs: NDArray[Any]) -> bool:
         """Are the counters possible, and those of the features, `epochs`, whole numbers that have been?"""
@@ -35,23 +48,38 @@ class MapArrays:
         return bool(
             0 <= items[0] < GROUP**LEVELS
             and all(items[level + 1] == items[level] // GROUP for level in range(LEVELS - 1))
+            and all(len(state.view(name)) == _closed(items[at]) for at, name in enumerate(_ARCHIVES))
             and are_whole(epochs, 0, items[0])
         )
 
     def saved(self, state: State) -> dict[str, View]:
         """The archives, only as far as they are in use."""
         items = state.view("items")
-        used = {f"archive{level}": int(items[level]) // GROUP * GROUP for level in range(LEVELS - 1)}
-        return {name: state.head(name, length) for name, length in used.items()}
+        return {name: state.head(name, _closed(items[level])) for level, name in enumerate(_ARCHIVES)}
 
-    def restored(self, arrays: Arrays) -> Arrays:
-        """Room again for all maps."""
-        room = State(self.fresh())
-        for level in range(LEVELS - 1):
-            name = f"archive{level}"
-            kept, full = arrays[name], room[name]
-            if kept.dtype != full.dtype or kept.shape[1:] != full.shape[1:] or len(kept) > len(full):
+    def restore(self, state: State, arrays: Arrays) -> None:
+        """Make room for the archives of a file, which are checked."""
+        for name in _ARCHIVES:
+            kept = arrays[name]
+            if kept.dtype != self._dtype or kept.shape[1:] != self._maps:
                 raise ValueError(f"array {name!r} has the wrong type or shape")
             check_numbers(name, kept)
-            full[: len(kept)] = kept
-        return {**arrays, **{name: room[name] for name in room if name.startswith("archive")}}
+            state.resize(name, len(kept), 0)
+
+
+def _closed(items: float) -> int:
+    """How many of them are in groups that are complete."""
+    return int(items) // GROUP * GROUP
+
+
+def most_epochs(m: int, buffer: int, t: int, following: int, waiting: int, rows: int) -> int:
+    """How often a bank's sketch may be updated in so many rows after row t: `stands_for` and `due` in
+    native/learners/bank_sketch.hpp, for rows that all go into it if they can."""
+    epochs, last = 0, t + rows
+    t = max(t + 1, following)
+    while m > 0 and t <= last:
+        waiting += 1
+        if waiting >= min(buffer, 1 + t // 16):
+            epochs, waiting = epochs + 1, 0
+        t += 1 if t <= 30 * m else max(8, t // 64)
+    return epochs

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked_clip, checked_dtype, checked_size
-from sketchnewton.core.state import Buffers, View, filled, zeros
+from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.curvature.base import padded4
-from sketchnewton.learners.curvature.epoch_maps import MapArrays
+from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
 from sketchnewton.learners.rows import as_rows, checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
@@ -111,6 +112,7 @@ class NewtonBank(TableLearner):
         n = BUFFER * m
         self._experts = _experts()
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
+        self._room_until = 0  # the row up to which there is room for updates of the sketch
         scalars = zeros(13)
         scalars[_HIGH] = min(1.0, self._clip)
         scalars[_LOW] = -scalars[_HIGH]
@@ -287,6 +289,26 @@ class NewtonBank(TableLearner):
         views = {**self._views(), "experts": self._experts}
         return make(self.loss.code, self.loss.parameter, self._params["intercept"], self._clip, views)
 
+    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
+        self._reserve_epochs(len(rows))
+        self._kernel.learn(rows, labels, weights, out)
+
+    def _learn_one(self, row: _native.Rows, label: float) -> float:
+        self._reserve_epochs(1)
+        return self._kernel.learn_one(row, label)
+
+    def _reserve_epochs(self, rows: int) -> None:
+        """Make room for the updates of the sketch that so many rows may bring."""
+        t = self._state.view("counts")[0]
+        if t + rows <= self._room_until:
+            return
+        ahead = max(rows, int(t) + 64)  # as many rows again as there have been
+        _, _, waiting, _, _, following, _ = self._state.view("bank_counts").tolist()
+        epochs = most_epochs(self._m, BUFFER * self._m, int(t), following, waiting, ahead)
+        if self._epochs.reserve(self._state, epochs + 1):  # one that a sweep adds
+            self._kernel = self._bind()
+        self._room_until = int(t) + ahead
+
     def _reserve(self, largest: int, widest: int) -> None:
         used = int(self._state.view("bank_counts")[_ENTRIES])
         size = used + BUFFER * self._m * widest
@@ -302,16 +324,28 @@ class NewtonBank(TableLearner):
         banks = [self, *others] if self.rows_seen else others
         return self._with(banks[0]._all_arrays() if len(banks) == 1 else merged(banks, base))
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        # Not by way of a file, whose numbers would have to be checked.
+        with self._lock:
+            twin = object.__new__(type(self))
+            twin.__dict__.update(self.__dict__)
+            twin._lock = threading.RLock()
+            twin._params = dict(self._params)
+            twin._state = self._state.copy()
+            twin._table = self._table.copy(self.features_seen)
+            twin._kernel = twin._bind()
+        return twin
+
     def _all_arrays(self) -> Buffers:
         used = int(self._state.view("bank_counts")[_ENTRIES])
         buffer = {name: self._state.head(name, used) for name in ("buffer_index", "buffer_value")}
         return {**super()._all_arrays(), **self._epochs.saved(self._state), **buffer}
 
     def _restore(self, arrays: Arrays) -> None:
-        # As they are in the file: the room for maps to come is large, and all zeros.
         if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
             raise ValueError("its counters contradict its arrays")
-        arrays = self._epochs.restored(arrays)
+        self._epochs.restore(self._state, arrays)
+        self._room_until = 0
         for name in ("buffer_index", "buffer_value"):
             self._state.resize(name, len(arrays[name]), 0)
         super()._restore(arrays)
