@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sketchnewton import (
@@ -152,6 +153,37 @@ def test_onnx_regressor(loss: str) -> None:
     model = SketchedNewtonRegressor(loss=loss).fit(X[:50], y[:50])
     (values,) = onnx_outputs(model, 3.0 * X)  # some beyond the range learned
     np.testing.assert_allclose(values[:, 0], model.predict(3.0 * X), rtol=1e-5)
+
+
+@pytest.mark.parametrize("zipmap", [None, False])
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_pipelines_become_onnx(classes: int, texts: bool, double: bool, zipmap: bool | None) -> None:
+    skl2onnx, runtime = pytest.importorskip("skl2onnx"), pytest.importorskip("onnxruntime")
+    X, y = rows(200, 5, classes)
+    y = np.array([f"class {k}" for k in y]) if texts else y
+    kind = np.float64 if double else np.float32
+    X = (100.0 * X + 7.0).astype(kind)
+    model = make_pipeline(StandardScaler(), SketchedNewtonClassifier(random_state=0)).fit(X, y)
+    options = {} if zipmap is None else {"options": {"zipmap": zipmap}}
+    for _ in range(2):  # the first time skl2onnx does not know the class yet
+        proto = skl2onnx.to_onnx(model, X[:1], **options)
+    session = runtime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    label, proba = session.run(None, {"X": X})
+    np.testing.assert_array_equal(label, model.predict(X))
+    np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-5)
+
+
+def test_a_pipeline_of_a_regressor_becomes_onnx() -> None:
+    skl2onnx, runtime = pytest.importorskip("skl2onnx"), pytest.importorskip("onnxruntime")
+    X, y = load_diabetes(return_X_y=True)
+    for loss in ("squared", "poisson"):
+        model = make_pipeline(StandardScaler(), SketchedNewtonRegressor(loss=loss, random_state=0)).fit(X, y)
+        proto = skl2onnx.to_onnx(model, X[:1])
+        session = runtime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+        (values,) = session.run(None, {"X": X})
+        np.testing.assert_allclose(values[:, 0], model.predict(X), rtol=1e-5)
 
 
 def test_onnx_says_what_it_cannot() -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from sketchnewton._native import Rows
     from sketchnewton.sklearn.export import Linear
+    from sketchnewton.sklearn.onnx_pipeline import Container, Operator, Scope
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -256,6 +257,18 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
         check_is_fitted(self)
         return export.to_onnx(self)
+
+    def onnx_converter(self) -> Callable[[Scope, Operator, Container], None]:
+        """What `skl2onnx.to_onnx` asks for, so that pipelines with this estimator export as they are."""
+        from sketchnewton.sklearn import onnx_pipeline  # few programs need it
+
+        return onnx_pipeline.convert
+
+    def onnx_shape_calculator(self) -> Callable[[Operator], None]:
+        """What `skl2onnx.to_onnx` asks for."""
+        from sketchnewton.sklearn import onnx_pipeline  # few programs need it
+
+        return onnx_pipeline.shapes
 
     def to_frame(self) -> pd.DataFrame:
         """The weights as a pandas DataFrame: a row per feature, by name where names are known."""

@@ -124,6 +124,12 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         """The logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
 
+    def onnx_parser(self) -> None:
+        """What `skl2onnx.to_onnx` asks for before the others; None: nothing special."""
+        from sketchnewton.sklearn import onnx_pipeline  # few programs need it
+
+        onnx_pipeline.register(type(self))
+
     @property
     def coef_(self) -> Floats:
         """The weights of the linear part: (1, features) for two classes, (classes, features) for more."""
