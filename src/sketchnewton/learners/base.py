@@ -17,9 +17,16 @@ from sketchnewton.core.batch import Batch
 from sketchnewton.core.checks import check_numbers, check_sizes
 from sketchnewton.core.persistence import Persistent
 from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
-from sketchnewton.core.types import ArrayLike, Arrays, Floats, Integers, np
+from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, Integers, np
 from sketchnewton.learners.probabilities import class_probabilities
-from sketchnewton.learners.rows import as_rows, as_vector, as_weights, checked_scan
+from sketchnewton.learners.rows import (
+    as_rows,
+    as_vector,
+    as_weights,
+    check_names,
+    checked_scan,
+    column_names,
+)
 from sketchnewton.losses import Loss, get_loss
 
 Lock = AbstractContextManager[object]
@@ -43,6 +50,8 @@ class Learner(Persistent):
     """Are the scores of the classes those of one softmax? Else each class is learned against the rest."""
     threads: int = 1
     """How many threads it may use. The result does not depend on it; only `OneVsAll` uses more than one."""
+    feature_names: tuple[str, ...] | None = None
+    """The columns of the first rows learned from, if they were a table with names: later tables must have them."""
     _state: State  # everything but the feature table
 
     def __init__(self, **parameters: Any) -> None:
@@ -65,7 +74,7 @@ class Learner(Persistent):
         A row of weight h counts as a loss that is h times as large; weight 0 predicts without learning. The whole
         batch is checked before anything is learned, so an error leaves the learner as it was.
         """
-        rows = as_rows(X)
+        rows = self._rows(X)
         n = len(rows)
         labels = as_vector(y, "y", n)
         weights = as_weights(sample_weight, n)
@@ -73,12 +82,14 @@ class Learner(Persistent):
         predictions = np.empty(self._shape(n))  # sooner made than an array over `new_predictions`
         with self._lock:
             self.reserve(rows)
+            if self.rows_seen == 0:
+                self.feature_names = column_names(X)
             self.learn_into(predictions, rows, labels, weights)
         return predictions
 
     def predict(self, X: object) -> Floats:
         """Predict each row as it stands; features never seen count as zero."""
-        rows = as_rows(X)
+        rows = self._rows(X)
         checked_scan(rows)
         predictions = np.empty(self._shape(len(rows)))
         with self._lock:
@@ -258,6 +269,14 @@ class Learner(Persistent):
 
     # -- for learners
 
+    def _rows(self, X: object) -> _native.Rows:
+        """`as_rows` of rows that may be a table, whose columns must be those learned from."""
+        check_names(column_names(X), self.feature_names)
+        return as_rows(X)
+
+    def _header(self) -> Header:
+        return {} if self.feature_names is None else {"feature_names": list(self.feature_names)}
+
     def _check_labels(self, labels: Floats) -> None:
         self.loss.check_labels(labels)
 
@@ -324,7 +343,13 @@ class Learner(Persistent):
     @classmethod
     def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
         check_sizes(header["parameters"], arrays)
-        return super()._rebuilt(header, arrays)
+        made = super()._rebuilt(header, arrays)
+        names = header.get("feature_names")
+        if names is not None:
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise ValueError("its names of features are no list of texts")
+            made.feature_names = tuple(names)
+        return made
 
     def _exclusive(self) -> AbstractContextManager[object]:
         return self._lock

@@ -11,7 +11,7 @@ from sketchnewton.core.parameters import checked_clip
 from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.base import Learner
-from sketchnewton.learners.rows import as_rows, checked_scan
+from sketchnewton.learners.rows import checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
@@ -80,7 +80,7 @@ class RangedLearner(TableLearner):
 
     def decision_function(self, X: object) -> Floats:
         """wᵀx + b for each row: what `predict` gives before it is clipped."""
-        rows = as_rows(X)
+        rows = self._rows(X)
         checked_scan(rows)
         scores = np.empty(len(rows))
         with self._lock:

@@ -12,7 +12,6 @@ from sketchnewton.core.state import Buffers, Vector
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
-from sketchnewton.learners.rows import as_rows
 
 
 class OneVsAll(ClassLearner):
@@ -154,7 +153,7 @@ class OneVsAll(ClassLearner):
 
     def decision_function(self, X: object) -> Floats:
         """The scores of the classes: what `predict` gives before it is clipped."""
-        rows = as_rows(X)
+        rows = self._rows(X)
         with self._lock:
             return np.column_stack([learner.decision_function(rows) for learner in self.learners])
 

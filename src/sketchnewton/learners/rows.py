@@ -33,6 +33,28 @@ def as_rows(X: Any) -> _native.Rows:
     return _native.dense_rows(contiguous(X))
 
 
+def column_names(X: object) -> tuple[str, ...] | None:
+    """The names of a table's columns if all of them are text, as scikit-learn reads them; None for other rows."""
+    if isinstance(X, np.ndarray | _native.Rows | Batch):
+        return None
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    if names is None or len(names) == 0 or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(map(str, names))
+
+
+def check_names(names: tuple[str, ...] | None, known: tuple[str, ...] | None) -> None:
+    """Refuse columns that are not those known, or not in their order."""
+    if names is None or known is None or names == known:
+        return
+    should = "The feature names should match those that were passed during fit"
+    if len(names) != len(known):
+        raise ValueError(f"{should}: {len(names)} columns instead of {len(known)}")
+    at = next(i for i, (name, wanted) in enumerate(zip(names, known, strict=True)) if name != wanted)
+    order = ", in the same order" if set(names) == set(known) else ""
+    raise ValueError(f"{should}{order}: column {at} is {names[at]!r} instead of {known[at]!r}")
+
+
 def checked_scan(rows: _native.Rows) -> tuple[int, int]:
     """Return the largest feature index and the widest row, or refuse what no learner may see."""
     largest, widest, bad_row, feature, value = rows.scan()

@@ -10,7 +10,7 @@ from sketchnewton.core.parameters import checked
 from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Floats, Integers, np
 from sketchnewton.learners.class_learner import ClassLearner, checked_class_count
-from sketchnewton.learners.rows import as_rows, checked_scan
+from sketchnewton.learners.rows import checked_scan
 from sketchnewton.losses import Loss
 
 FORMS = ("mirror_descent", "dual_averaging")
@@ -91,7 +91,7 @@ class CompositeLearner(ClassLearner):
 
     def decision_function(self, X: object) -> Floats:
         """wᵀx + b for each row and class: what `predict` gives before it is clipped."""
-        rows = as_rows(X)
+        rows = self._rows(X)
         checked_scan(rows)
         scores = np.empty(self._shape(len(rows)))
         with self._lock:

@@ -14,7 +14,7 @@ from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
-from sketchnewton.learners.rows import as_rows, checked_scan
+from sketchnewton.learners.rows import checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
@@ -246,7 +246,7 @@ class NewtonBank(TableLearner):
 
     def predict_experts(self, X: object) -> Floats:
         """What each expert predicts for each row: an array of rows × experts."""
-        rows = as_rows(X)
+        rows = self._rows(X)
         checked_scan(rows)
         predictions = np.empty((len(rows), self._K))
         with self._lock:

@@ -11,7 +11,7 @@ from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
 from sketchnewton.learners.curvature.base import SketchParameters, padded4
 from sketchnewton.learners.curvature.oja import OjaSketchState
-from sketchnewton.learners.rows import as_rows, checked_scan
+from sketchnewton.learners.rows import checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
@@ -107,7 +107,7 @@ class SharedNewton(ClassLearner, TableLearner):
 
     def decision_function(self, X: object) -> Floats:
         """The scores of the classes: what `predict` gives before it is clipped."""
-        rows = as_rows(X)
+        rows = self._rows(X)
         checked_scan(rows)
         scores = np.empty(self._shape(len(rows)))
         with self._lock:

@@ -1,0 +1,82 @@
+"""Learners given tables hold them to the names and the order of the columns that they learned from."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sketchnewton import AdaGrad, Learner, NewtonBank, SketchedAdaGrad, SketchedNewton, load
+from sketchnewton.core.archive import ModelFileError
+from sketchnewton.learners import OneVsAll, SharedNewton
+
+pandas = pytest.importorskip("pandas")
+polars = pytest.importorskip("polars")
+
+rng = np.random.default_rng(0)
+DATA = {"a": rng.standard_normal(60), "b": 100.0 * rng.standard_normal(60), "c": rng.standard_normal(60)}
+FRAMES: dict[str, Any] = {"pandas": pandas.DataFrame(DATA), "polars": polars.DataFrame(DATA)}
+LEARNERS: dict[str, Any] = {
+    "bank": NewtonBank,
+    "newton": SketchedNewton,
+    "adagrad": AdaGrad,
+    "sketched adagrad": SketchedAdaGrad,
+    "shared": lambda: SharedNewton(2),
+    "one against all": lambda: OneVsAll(NewtonBank, 2),
+}
+
+
+def taught(name: str, frame: Any) -> tuple[Learner, Any]:
+    learner = LEARNERS[name]()
+    y = (DATA["a"] > 0).astype(float) if learner.classes else np.sign(DATA["a"])
+    learner.learn(frame, y)
+    return learner, y
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_columns_in_another_order_are_refused(name: str, kind: str) -> None:
+    frame = FRAMES[kind]
+    learner, y = taught(name, frame)
+    assert learner.feature_names == ("a", "b", "c")
+    same = learner.predict(frame)
+    before = learner.to_bytes()
+    for call in (learner.predict, learner.decision_function, lambda X: learner.learn(X, y)):
+        for columns, message in (
+            (["b", "a", "c"], "in the same order: column 0 is 'b' instead of 'a'"),
+            (["a", "b"], "2 columns instead of 3"),
+        ):
+            with pytest.raises(ValueError, match=f"The feature names should match.*{message}"):
+                call(frame[columns])
+    with pytest.raises(ValueError, match="passed during fit: column 2 is 'd' instead of 'c'"):
+        learner.predict(pandas.DataFrame(DATA).rename(columns={"c": "d"}))
+    assert learner.to_bytes() == before
+    np.testing.assert_array_equal(learner.predict(np.column_stack(list(DATA.values()))), same)
+
+
+def test_names_stay_with_copies_and_files(tmp_path: Path) -> None:
+    learner, _ = taught("bank", FRAMES["pandas"])
+    learner.save(tmp_path / "m.skn")
+    twins = [load(tmp_path / "m.skn"), pickle.loads(pickle.dumps(learner)), copy.deepcopy(learner)]
+    for twin in twins:
+        assert isinstance(twin, NewtonBank)
+        with pytest.raises(ValueError, match="The feature names should match"):
+            twin.predict(FRAMES["pandas"][["c", "b", "a"]])
+    header, views = learner.to_archive()
+    arrays = {name: np.array(view) for name, view in views.items()}
+    with pytest.raises(ModelFileError, match="its names of features are no list of texts"):
+        NewtonBank.from_archive(
+            {**header, "feature_names": [1, 2, 3]}, {k: np.array(a) for k, a in arrays.items()}
+        )
+
+
+def test_rows_without_names_have_none() -> None:
+    learner = NewtonBank()
+    learner.learn(pandas.DataFrame(np.ones((3, 2))), [1.0, -1.0, 1.0])  # columns are 0 and 1
+    assert learner.feature_names is None
+    learner.learn(pandas.DataFrame(np.ones((3, 2)), columns=["a", "b"]), [1.0, -1.0, 1.0])
+    assert learner.feature_names is None  # as scikit-learn, which only warns
