@@ -55,7 +55,7 @@ TABLE = (
         writes_names=True,
     ),
     Format(
-        "csv", "csv", (".csv",), first_line=rb"(?!\{)[^\t]*,[^\t]*", writes_names=True, lists_columns=True
+        "csv", "csv", (".csv",), first_line=rb"(?!\{)[^\t]*[,;][^\t]*", writes_names=True, lists_columns=True
     ),
     Format(
         "tsv", "csv", (".tsv", ".tab"), first_line=rb"(?!\{).*\t.*", writes_names=True, lists_columns=True

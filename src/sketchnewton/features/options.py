@@ -13,6 +13,10 @@ from sketchnewton.features.names import DEFAULT_BITS, MAX_BITS, Names, mask_of
 
 MAX_NGRAM = 16
 
+# Columns with interactions have numbers that no letter has, 0 being that of all others.
+_FIRST_COLUMN = 128
+_MOST_COLUMNS = 128
+
 _GRAM = re.compile(r"([^\d]?)([0-9]{1,2})", re.ASCII | re.DOTALL)
 
 
@@ -20,7 +24,8 @@ class _Options(NamedTuple):
     bits: int | None = None
     """Indices have so many bits. None: 18 where names are hashed; indices of svmlight and npz as they are."""
     interactions: tuple[str, ...] = ()
-    """``ab`` multiplies each feature of namespace a with each of b; ``abc``, … likewise; ``:`` is any."""
+    """``ab`` multiplies each feature of namespace a with each of b; ``abc``, … likewise; ``:`` is any.
+    ``city,device`` multiplies those of two columns of a table, and so on."""
     ignore: str = ""
     """Namespaces to drop."""
     keep: str = ""
@@ -52,7 +57,12 @@ class Features(_Options):
     def _check(self) -> None:
         if self.bits is not None and not 1 <= self.bits <= MAX_BITS:
             raise ValueError(f"bits={self.bits} is invalid: must be from 1 to {MAX_BITS}")
-        for term in self.interactions:
+        for columns in self.column_terms:
+            if not all(columns):
+                raise ValueError(f"interactions={','.join(columns)!r} is invalid: must be names of columns")
+        if len(self.column_numbers) > _MOST_COLUMNS:
+            raise ValueError(f"interactions are invalid: must be of at most {_MOST_COLUMNS} columns")
+        for term in self._letter_terms:
             if len(term) < 2 or not term.isascii():
                 raise ValueError(f"interactions={term!r} is invalid: must be two or more ASCII characters")
         for field in ("ignore", "keep"):
@@ -65,6 +75,21 @@ class Features(_Options):
                     f"ngram={gram!r} is invalid: must be a number from 2 to {MAX_NGRAM}, "
                     "after the namespace that it is for, if any"
                 )
+
+    @property
+    def column_terms(self) -> tuple[tuple[str, ...], ...]:
+        """The interactions of columns, by their names."""
+        return tuple(tuple(term.split(",")) for term in self.interactions if "," in term)
+
+    @property
+    def _letter_terms(self) -> tuple[str, ...]:
+        return tuple(term for term in self.interactions if "," not in term)
+
+    @property
+    def column_numbers(self) -> dict[str, int]:
+        """A number for each column that has interactions."""
+        names = dict.fromkeys(name for term in self.column_terms for name in term)
+        return {name: _FIRST_COLUMN + number for number, name in enumerate(names)}
 
     @property
     def mask(self) -> int:
@@ -101,12 +126,41 @@ class Features(_Options):
         spaces: NDArray[np.uint8] | memoryview | None = None,
         entries: Integers | memoryview | None = None,
         names: Names | None = None,
+        columns: NDArray[np.uint8] | None = None,
     ) -> Batch:
         """The batch with namespaces dropped, n-grams and interactions added.
 
         ``spaces`` has the first byte of each feature's namespace; None means the default. ``entries`` are those
-        in ``names``.
+        in ``names``, ``columns`` the ``column_numbers`` of a table's features, 0 for others.
         """
+        letters = [term.encode() for term in self._letter_terms]
+        plain = not (letters or self.ignore or self.keep or self.ngram)
+        if self.column_terms and columns is None:
+            raise ValueError(
+                f"interactions={','.join(self.column_terms[0])!r} are of columns: they need a table"
+            )
+        if self.column_terms and not plain and names is not None and names.exact:
+            raise ValueError("interactions of columns cannot be combined with others where names are exact")
+        made = batch
+        if not plain:
+            made = self._expanded(batch, spaces, entries, names, self._kept(), self._ngrams(), letters)
+        if not self.column_terms:
+            return made
+        numbers = self.column_numbers
+        terms = [bytes(numbers[name] for name in term) for term in self.column_terms]
+        products = self._expanded(batch, columns, entries, names, b"\1" * 256, bytes(256), terms)
+        return _joined(made, products, np.diff(batch.indptr))
+
+    def _expanded(
+        self,
+        batch: Batch,
+        spaces: NDArray[np.uint8] | memoryview | None,
+        entries: Integers | memoryview | None,
+        names: Names | None,
+        kept: bytes,
+        ngrams: bytes,
+        terms: list[bytes],
+    ) -> Batch:
         exact = names is not None and names.exact
         try:
             indptr, indices, data = _native.expand_rows(
@@ -116,9 +170,9 @@ class Features(_Options):
                 spaces,
                 entries,
                 names.table if names is not None else None,
-                self._kept(),
-                self._ngrams(),
-                [term.encode() for term in self.interactions],
+                kept,
+                ngrams,
+                terms,
                 mask_of(None) if exact else self.mask,
             )
         except OverflowError:
@@ -161,3 +215,19 @@ class Features(_Options):
             else:
                 longest[:] = bytes([int(number)]) * 256
         return bytes(longest)
+
+
+def _joined(batch: Batch, products: Batch, before: Integers) -> Batch:
+    """The rows of a batch, each followed by what its row among the products has behind so many features."""
+    rows = len(batch)
+    own, more = np.diff(batch.indptr), np.diff(products.indptr)
+    place = np.arange(len(products.indices)) - np.repeat(products.indptr[:-1], more)
+    new = place >= np.repeat(before, more)
+    row = np.concatenate((np.repeat(np.arange(rows), own), np.repeat(np.arange(rows), more)[new]))
+    order = np.argsort(row, kind="stable")
+    return batch.replace(
+        indptr=np.concatenate(([0], np.cumsum(np.bincount(row, minlength=rows)))),
+        indices=np.concatenate((batch.indices, products.indices[new]))[order],
+        data=np.concatenate((batch.data, products.data[new]))[order],
+        columns=None,
+    )

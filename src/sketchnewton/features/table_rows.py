@@ -125,6 +125,9 @@ class RowMaker:
     def roles(self, names: Sequence[str]) -> Roles:
         """Which of a table's columns is what; ``ValueError`` names the first that is not there."""
         found = Roles.of(names, self.columns)
+        for name in self.features.column_numbers if self.labels_wanted else ():
+            if name not in found.features:
+                raise ValueError(f"no column of features is named '{name}'{meant(name, found.features)}")
         return Roles(found.label, None, None, ()) if self.only_labels else found
 
     def has_values(self, cells: Numbers | Texts) -> bool:
@@ -219,7 +222,11 @@ class RowMaker:
         entries = None
         if self.names is not None:
             entries = _chosen([part.entries[part.codes] for part in parts], at, np.int64)
-        return self.features.expanded(batch, spaces, entries, self.names)
+        columns = None
+        if numbers := self.features.column_numbers:
+            filled = [np.full(len(part.codes), numbers.get(part.column, 0), np.uint8) for part in parts]
+            columns = _chosen(filled, at, np.uint8)
+        return self.features.expanded(batch, spaces, entries, self.names, columns)
 
     def _enter(self, parts: list[_Part], names: Names) -> None:
         """Name what is in the cells, from row to row: then it does not matter how many rows there are."""
@@ -251,7 +258,7 @@ class _Part:
     Where ``rows`` is None there is one per row.
     """
 
-    space: bytes
+    column: str
     names: list[bytes]
     codes: npt.NDArray[np.int64]
     values: Floats
@@ -259,6 +266,11 @@ class _Part:
     rows: npt.NDArray[np.int64] | None = None
     indices: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     entries: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def space(self) -> bytes:
+        """The namespace."""
+        return split_column(self.column)[0]
 
     def spaces(self) -> npt.NDArray[np.uint8]:
         """The first byte of the namespace, for each feature."""
@@ -270,7 +282,7 @@ class _Part:
 
 
 def _number_part(column: str, numbers: Floats, kind: str) -> _Part:
-    space, name = split_column(column)
+    name = split_column(column)[1]
     none = np.isnan(numbers)
     values = np.where(none, 1.0, numbers)
     faults = _infinite(column, numbers)
@@ -279,7 +291,7 @@ def _number_part(column: str, numbers: Floats, kind: str) -> _Part:
             faults.append(Fault(row, column, EXPECTED[BOOLEAN], b"%g" % numbers[row]))
     for fault in faults:
         none[fault.row], values[fault.row] = True, 1.0
-    return _Part(space, [name, name + MISSING_NAME], none.astype(np.int64), values, faults)
+    return _Part(column, [name, name + MISSING_NAME], none.astype(np.int64), values, faults)
 
 
 def _infinite(column: str, numbers: Floats) -> list[Fault]:
@@ -289,7 +301,7 @@ def _infinite(column: str, numbers: Floats) -> list[Fault]:
 
 def _text_part(column: str, texts: Texts, kind: str, missing: frozenset[bytes]) -> _Part:
     """Each different text is looked at once; the last of all stands for a missing one."""
-    space, name = split_column(column)
+    name = split_column(column)[1]
     none: Cell = [(MISSING_NAME, 1.0)]
     cells: list[Cell] = []
     wrong: dict[int, str] = {}
@@ -315,13 +327,13 @@ def _text_part(column: str, texts: Texts, kind: str, missing: frozenset[bytes]) 
     values = np.array([value for cell in cells for _, value in cell])
     names = [name + ending for ending in numbers]
     if lengths.min() == lengths.max() == 1:
-        return _Part(space, names, flat[codes], values[codes], faults)
+        return _Part(column, names, flat[codes], values[codes], faults)
     starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
     counts = lengths[codes]
     rows = np.repeat(np.arange(len(codes)), counts)
     within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     at = starts[codes][rows] + within
-    return _Part(space, names, flat[at], values[at], faults, rows)
+    return _Part(column, names, flat[at], values[at], faults, rows)
 
 
 def _looked_up(

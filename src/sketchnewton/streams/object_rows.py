@@ -76,12 +76,15 @@ class ObjectRows:
     ends: list[int] = field(default_factory=lambda: [0])
     values: list[float] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
-    distinct: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+    distinct: dict[tuple[bytes, bytes, int], int] = field(default_factory=dict)
     # What is known without taking names and texts apart again.
     numbers: dict[str, int] = field(default_factory=dict)
     texts: dict[tuple[str, str], list[tuple[int, float]]] = field(default_factory=dict)
     nested: dict[str, tuple[bytes, bytes, str]] = field(default_factory=dict)
     """Namespace and name of columns ``space|name`` that are keys of objects within objects."""
+
+    def __post_init__(self) -> None:
+        self.column_numbers = self.features.column_numbers
 
     @classmethod
     def of(cls, options: ReadOptions) -> ObjectRows:
@@ -196,7 +199,7 @@ class ObjectRows:
                 return
             slot = self.numbers.get(key)
             if slot is None:
-                slot = self.numbers[key] = self._slot(*self._split(key))
+                slot = self.numbers[key] = self._slot(key, *self._split(key))
             try:
                 self.values.append(_number(self._shown(key), value))
                 self.slots.append(slot)
@@ -231,11 +234,11 @@ class ObjectRows:
                 continue
             if isinstance(item, str):
                 ending = item.encode("utf-8", "surrogatepass")
-                self._append([(self._slot(space, name + b"=" + ending), 1.0)])
+                self._append([(self._slot(key, space, name + b"=" + ending), 1.0)])
             else:
                 within = space + b"^" + name if space else name
                 number = _number(self._shown(key), item)
-                self._append([(self._slot(within, b"%d" % place), number)] if number else [])
+                self._append([(self._slot(key, within, b"%d" % place), number)] if number else [])
 
     def _scalar(self, key: str, value: object) -> None:
         """Anything but a text, an object or a list."""
@@ -254,7 +257,7 @@ class ObjectRows:
         kind = self.kinds[key]
         if kind == NUMBER:
             number = _number(key, value)
-            self._append([(self._slot(*self._split(key)), number)] if number else [])
+            self._append([(self._slot(key, *self._split(key)), number)] if number else [])
             return
         self._append(self._of_cell(key, kind, text, value))
 
@@ -273,7 +276,7 @@ class ObjectRows:
         space, name = self._split(key)
         try:
             return [
-                (self._slot(space, name + ending), number)
+                (self._slot(key, space, name + ending), number)
                 for ending, number in features_of(kind, text)
                 if number != 0.0  # which is no feature, and has no name
             ]
@@ -294,7 +297,7 @@ class ObjectRows:
 
     def _missing(self, key: str) -> list[tuple[int, float]]:
         space, name = self._split(key)
-        return [(self._slot(space, name + MISSING_NAME), 1.0)]
+        return [(self._slot(key, space, name + MISSING_NAME), 1.0)]
 
     def _append(self, features: list[tuple[int, float]]) -> None:
         for slot, number in features:
@@ -309,8 +312,9 @@ class ObjectRows:
         """A column as the line has it."""
         return self.nested[key][2] if key in self.nested else key
 
-    def _slot(self, space: bytes, name: bytes) -> int:
-        return self.distinct.setdefault((space, name), len(self.distinct))
+    def _slot(self, key: str, space: bytes, name: bytes) -> int:
+        number = self.column_numbers.get(key, 0)
+        return self.distinct.setdefault((space, name, number), len(self.distinct))
 
     def batch(self, line: int | None) -> Batch:
         """All rows so far."""
@@ -328,9 +332,9 @@ class ObjectRows:
         )
         if not self.features.expands:
             return batch
-        return self.features.expanded(
-            batch, spaces[slots], None if self.names is None else entries[slots], self.names
-        )
+        columns = np.array([number for *_, number in self.distinct], np.uint8)[slots]
+        named = None if self.names is None else entries[slots]
+        return self.features.expanded(batch, spaces[slots], named, self.names, columns)
 
     def _look_up(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
         """Index, entry and namespace of each different name."""
@@ -338,7 +342,7 @@ class ObjectRows:
         indices = np.zeros(count, np.int64)
         entries = np.zeros(count, np.int64)
         spaces = np.full(count, ord(" "), np.uint8)
-        for (space, name), slot in self.distinct.items():
+        for (space, name, _), slot in self.distinct.items():
             if space:
                 spaces[slot] = space[0]
             indices[slot] = _native.name_hash(name, _native.name_hash(space, 0)) & self.features.mask

@@ -34,6 +34,8 @@ def open_stream(
     label_codes: Mapping[bytes, float] | None = None,
     ignore_labels: bool = False,
     only_labels: bool = False,
+    delimiter: str | None = None,
+    header: bool = True,
 ) -> BatchReader:
     """Read files, one after the other, as one stream of batches.
 
@@ -42,7 +44,8 @@ def open_stream(
     bytes. ``columns`` says what is what in CSV, Parquet and JSON; ``names`` collects the names of features.
     With ``on_error="skip"`` bad rows are counted, not raised; so are cells that are not of their column's kind,
     which are missing then. Labels of tables are numbers, or those that ``label_codes`` has a number for; with
-    ``ignore_labels`` they are NaN, with ``only_labels`` there is nothing else.
+    ``ignore_labels`` they are NaN, with ``only_labels`` there is nothing else. ``delimiter`` is that of CSV and
+    TSV, found in the first line of CSV if it is not given; without a ``header`` columns are named 1, 2, 3, ….
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -53,10 +56,18 @@ def open_stream(
     [1.] [3. 2. 6.]
     [-1.] [1. 1.]
     """
+    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+        raise ValueError(f"delimiter={delimiter!r} is invalid: must be one ASCII character")
     if format is not None and format not in FORMATS:
         raise ValueError(f"format={format!r} is invalid: must be one of {', '.join(FORMATS)}")
     options = _options(features, columns, names, batch_bytes, max_line_bytes)
-    options = options._replace(label_codes=label_codes, ignore_labels=ignore_labels, only_labels=only_labels)
+    options = options._replace(
+        label_codes=label_codes,
+        ignore_labels=ignore_labels,
+        only_labels=only_labels,
+        delimiter=delimiter,
+        header=header,
+    )
     opener = _Opener(format, options)
     return BatchReader(
         expand_paths(paths),

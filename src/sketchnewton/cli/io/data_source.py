@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import copy
 import re
-from collections.abc import Collection, Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from typing import Any
 
 from sketchnewton.cli.io.console import Console, counted
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.files import check_readable
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
-from sketchnewton.cli.options.data import COLUMN_OPTIONS, FEATURE_OPTIONS
+from sketchnewton.cli.options.data import COLUMN_OPTIONS, DIALECT_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
 from sketchnewton.core.formats import WITHOUT_COLUMNS
 from sketchnewton.model import Model, Target
@@ -58,7 +58,10 @@ class DataSource:
         if predicting:  # what mattered to training only need not be there
             self.columns = self.columns._replace(optional=columns.named)
         # A file of options may serve data of several formats; what was typed was meant for this.
-        self._column_options = [f"--{name}" for name in COLUMN_OPTIONS if f"--{name}" in args.spelled]
+        self._column_options = _spelled(args, COLUMN_OPTIONS)
+        self._dialect_options = _spelled(args, DIALECT_OPTIONS)
+        self.delimiter: str | None = getattr(args, "delimiter", None)
+        self.header = not getattr(args, "no_header", False)
         exact = getattr(args, "exact_names", False)
         if exact and hasattr(args, "bits"):
             raise usage_error(
@@ -85,7 +88,7 @@ class DataSource:
         data = copy.copy(self)
         data.typed, data._paths, data._ahead, data.columns = [path], None, None, self._typed_columns()
         data.skipped, data.unlearnable, data.first_error, data._column_options = 0, 0, None, []
-        data.misfits, data.first_misfit = 0, None
+        data._dialect_options, data.misfits, data.first_misfit = [], 0, None
         return data
 
     @property
@@ -104,7 +107,7 @@ class DataSource:
         """Raise at once if a file cannot be read, or has none of the columns that were typed."""
         for path in self.paths:
             check_readable(path)
-        if self._column_options:
+        if self._column_options or self._dialect_options:
             self._check_columns({self.format or format_of_file(path) for path in self.paths})
 
     def _check_columns(self, formats: Collection[str | None]) -> None:
@@ -112,6 +115,11 @@ class DataSource:
             raise usage_error(
                 f"{self._column_options[0]} does not apply to {self.name}: "
                 f"{' and '.join(sorted(filter(None, formats)))} has no columns"
+            )
+        if self._dialect_options and formats and not {"csv", "tsv", None} & {*formats}:
+            raise usage_error(
+                f"{self._dialect_options[0]} does not apply to {self.name}: "
+                f"{' and '.join(sorted(filter(None, formats)))} is neither CSV nor TSV"
             )
 
     @property
@@ -142,6 +150,7 @@ class DataSource:
         """How the data is read: what a cache of it must agree with."""
         return {
             "format": self.format,
+            "dialect": {} if (self.delimiter, self.header) == (None, True) else [self.delimiter, self.header],
             "features": self.features.to_dict(),
             "columns": self.columns.with_kinds({}).to_dict(),
             "exact_names": self._exact,
@@ -166,6 +175,23 @@ class DataSource:
             prefetch=self.prefetch,
             label_codes=self.label_codes,
             ignore_labels=self.ignore_labels,
+            delimiter=self.delimiter,
+            header=self.header,
+        )
+
+    def open_labels(self, codes: Mapping[bytes, float] | None, batch_bytes: int) -> BatchReader:
+        """A reader of the labels alone, which those of tables are looked up in `codes`."""
+        return open_stream(
+            self.paths,
+            format=self.format,
+            columns=self.columns,
+            on_error=self.on_error,
+            batch_bytes=batch_bytes,
+            prefetch=False,
+            label_codes=codes,
+            only_labels=True,
+            delimiter=self.delimiter,
+            header=self.header,
         )
 
     def read(self, console: Console, stop: GracefulStop) -> Iterator[Batch]:
@@ -210,6 +236,12 @@ class DataSource:
         if self.misfits:
             taken = f"{counted(self.misfits, 'cell')} taken as missing"
             console.line(f"skn: warning: {taken}; the first: {self.first_misfit}")
+
+
+def _spelled(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:
+    """Those of the options that were typed."""
+    options = [f"--{name.replace('_', '-')}" for name in names]
+    return [option for option in options if option in args.spelled]
 
 
 def expand_data(typed: list[str]) -> list[str]:

@@ -6,13 +6,14 @@ import argparse
 import functools
 
 from sketchnewton.cli.options.parser import add_if_given
-from sketchnewton.cli.options.types import at_least_one, bits, names
+from sketchnewton.cli.options.types import at_least_one, bits, delimiter, names
 from sketchnewton.core.formats import FORMATS
 
 __all__ = [
     "CACHE_SUFFIX",
     "COLUMN_OPTIONS",
     "DATA_HELP",
+    "DIALECT_OPTIONS",
     "FEATURE_OPTIONS",
     "add_data_options",
     "add_feature_options",
@@ -27,6 +28,7 @@ COLUMN_OPTIONS = (
     *("label", "weight", "tag", "drop"),
     *("categorical", "numeric", "boolean", "text", "dates", "missing"),
 )
+DIALECT_OPTIONS = ("delimiter", "no_header")  # of CSV and TSV
 FEATURE_OPTIONS = ("bits", "interactions", "ignore", "keep", "ngram", "string_values")
 
 
@@ -54,6 +56,13 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         metavar="CELLS",
         help="Cells that are missing values, besides empty ones, NA, NaN, null and None: ?,-999.",
     )
+    add(
+        "--delimiter",
+        type=delimiter,
+        metavar="CHARACTER",
+        help="Of CSV and TSV: tab, or one character (default: what the first line has of , ; and tab).",
+    )
+    add("--no-header", action="store_true", help="CSV and TSV have no names of columns: they are 1, 2, 3, …")
     group.add_argument(
         "--on-error",
         choices=("stop", "skip"),
@@ -79,8 +88,9 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--interactions",
         action="append",
-        metavar="NAMESPACES",
-        help="Products of features from the namespaces with these first letters: ab, abc. May be repeated.",
+        metavar="TERM",
+        help="Products of features: of columns, city,device; or of the namespaces with these first letters, ab. "
+        "May be repeated.",
     )
     add("--ignore", metavar="LETTERS", help="Ignore namespaces that begin with one of these letters.")
     add("--keep", metavar="LETTERS", help="Ignore all other namespaces.")

@@ -13,6 +13,7 @@ __all__ = [
     "bits",
     "clip",
     "curvature_weight",
+    "delimiter",
     "finite",
     "label",
     "names",
@@ -58,6 +59,14 @@ def oja_rate(text: str) -> str | float | list[float]:
         return text
     rates = [finite(part) for part in text.split(",")]
     return rates[0] if len(rates) == 1 else rates
+
+
+def delimiter(text: str) -> str:
+    """A character, or `tab`."""
+    found = "\t" if text in ("tab", "\\t") else text
+    if len(found) != 1 or not found.isascii() or found in '"\r\n':
+        raise argparse.ArgumentTypeError(f"{text!r} is invalid: must be one ASCII character, or tab")
+    return found
 
 
 def label(text: str) -> float | str:

@@ -13,7 +13,6 @@ from sketchnewton.core.types import np
 from sketchnewton.features.kinds import category, encoded, looks_like_number, number_text
 from sketchnewton.model import Model
 from sketchnewton.model.class_names import names_of
-from sketchnewton.streams import open_stream
 
 __all__ = ["check_classes", "class_names"]
 
@@ -88,16 +87,7 @@ def _surveyed(data: DataSource, *, everything: bool) -> list[Hashable] | None:
     """The different labels of all rows; None if they are numbers, which the first rows tell."""
     seen = _Seen()
     numbered = data.without_columns
-    reader = open_stream(
-        data.paths,
-        format=data.format,
-        columns=data.columns,
-        on_error=data.on_error,
-        batch_bytes=_FIRST,
-        prefetch=False,
-        label_codes=None if numbered else seen,
-        only_labels=True,
-    )
+    reader = data.open_labels(None if numbered else seen, _FIRST)
     first = not everything
     with reader:
         try:

@@ -1,0 +1,88 @@
+"""CSV as it is found: semicolons, tabs, quoted line ends, no header."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sketchnewton.cli.main import main
+from sketchnewton.streams import Columns, open_stream
+from sketchnewton.streams.opening import format_of_content
+from tests.streams.format_support import drain, hashed
+
+ROWS = [["label", "price", "city, state"], ["1", "2.5", 'two\nlines; "a", b'], ["-1", "", "Rome\tx"]]
+EXPECTED = [
+    hashed('city, state=two\nlines; "a", b', values={"price": 2.5}),
+    hashed("price=", "city, state=Rome\tx"),
+]
+
+
+def quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"'
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", "~"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("batch_bytes", [1, 40, 1 << 20])
+def test_delimiters(delimiter: str, end: str, batch_bytes: int, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes("".join(delimiter.join(map(quoted, row)) + end for row in ROWS).encode())
+    found = delimiter in ",;\t"
+    how = {} if found else {"delimiter": delimiter}
+    rows, error = drain(path, batch_bytes=batch_bytes, **how)
+    assert error == ""
+    assert [row[4] for row in rows] == EXPECTED
+    assert [row[0] for row in rows] == ["1.0", "-1.0"]
+
+
+def test_quotes_do_not_separate(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('label;"a,b,c,d"\n1;2,5\n')
+    rows, error = drain(path)
+    assert (rows[0][4], error) == (hashed("a,b,c,d=2,5"), "")
+
+
+def test_a_file_without_a_name_has_semicolons() -> None:
+    assert format_of_content(b"label;price;city\n1;2;x\n") == "csv"
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_no_header(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"rows.{ending}"
+    lines = ["1,2.5,Rome", "-1,NA,Oslo"]
+    path.write_text("".join(line.replace(",", "\t" if ending == "tsv" else ",") + "\n" for line in lines))
+    rows, error = drain(path, header=False, columns=Columns(label="1"))
+    assert error == ""
+    assert rows[0][4] == hashed("3=Rome", values={"2": 2.5})
+    assert rows[1][4] == hashed("2=", "3=Oslo")
+    with pytest.raises(ValueError, match="no column is named '4'; there are 1, 2, 3"):
+        list(open_stream(path, header=False, columns=Columns(label="4")))
+
+
+def test_numbers_instead_of_names_point_to_the_option(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("1,2\n3,4\n")
+    assert drain(path)[1].endswith("got '1,2' (--no-header if there are none)")
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, model = tmp_path / "rows.csv", str(tmp_path / "m.skn")
+    data.write_text("spam~1.5\nham~-1\nspam~2\nham~-0.5\n")
+    options = ["--no-header", "--delimiter", "~"]
+    assert main(["train", str(data), "--label", "1", *options, "--model", model, "--passes", "3"]) == 0
+    assert "label 'spam' as +1, 'ham' as -1" in capsys.readouterr().err
+    assert main(["predict", model, str(data), *options]) == 0
+    assert capsys.readouterr().out.split() == ["spam", "ham", "spam", "ham"]
+    data.write_text("1;amount\nspam;1.5\n")  # with a header, and another delimiter
+    assert main(["predict", model, str(data)]) == 0
+    assert main(["train", str(data), "--delimiter", "ab"]) == 2
+    assert "must be one ASCII character, or tab" in capsys.readouterr().err
+    lines = tmp_path / "rows.jsonl"
+    lines.write_text('{"label": 1, "a": 2}\n')
+    assert main(["train", str(lines), "--no-header"]) == 2
+    assert "--no-header does not apply to" in capsys.readouterr().err
+    rows = tmp_path / "rows.vw"
+    rows.write_text("1 | a\n")
+    assert main(["train", str(rows), "--delimiter", ";"]) == 2
+    assert "--delimiter does not apply to" in capsys.readouterr().err
