@@ -140,9 +140,11 @@ class Passes:
 
 def _are_facts(facts: Header) -> bool:
     """Are these what `_commit` gave, so that the cache need not be built again?"""
-    skipped, first, types = (facts.get(name) for name in ("skipped", "first_error", "types"))
+    counts = [facts.get(name) for name in ("skipped", "misfits")]
+    firsts = [facts.get(name) for name in ("first_error", "first_misfit")]
+    kinds = facts.get("kinds")
     return (
-        (type(skipped) is int and skipped >= 0)
-        and (first is None or isinstance(first, str))
-        and (isinstance(types, dict) and all(isinstance(kind, str) for kind in types.values()))
+        all(type(count) is int and count >= 0 for count in counts)
+        and all(first is None or isinstance(first, str) for first in firsts)
+        and (isinstance(kinds, dict) and all(isinstance(kind, str) for kind in kinds.values()))
     )
