@@ -24,9 +24,22 @@ struct LossFacts {
 
   // Kinks, or no bound on it: Python does not ask.
   static double second_derivative(double, double, double) { return 0.0; }
+
+  // Is the loss least within `reach` of p? Never, if it falls for ever.
+  static bool least_within(double, double, double, double) { return false; }
 };
 
-struct SquaredLoss : LossFacts {
+// A loss of the residual p − y, least where that is 0.
+struct ResidualFacts : LossFacts {
+  static bool least_within(double p, double y, double, double reach) { return std::abs(p - y) <= reach; }
+};
+
+// A loss of the margin yp, least from 1 on.
+struct MarginFacts : LossFacts {
+  static bool least_within(double p, double y, double, double reach) { return y * p >= 1.0 - reach; }
+};
+
+struct SquaredLoss : ResidualFacts {
   static double value(double p, double y, double) { return (p - y) * (p - y); }
   static double derivative(double p, double y, double) { return 2.0 * (p - y); }
   static double second_derivative(double, double, double) { return 2.0; }
@@ -40,12 +53,12 @@ struct LogisticLoss : LossFacts {
   static double second_derivative(double p, double, double) { return sigmoid(p) * sigmoid(-p); }
 };
 
-struct HingeLoss : LossFacts {
+struct HingeLoss : MarginFacts {
   static double value(double p, double y, double) { return std::max(1.0 - y * p, 0.0); }
   static double derivative(double p, double y, double) { return y * p < 1.0 ? -y : 0.0; }
 };
 
-struct SquaredHingeLoss : LossFacts {
+struct SquaredHingeLoss : MarginFacts {
   static double value(double p, double y, double) {
     const double gap = std::max(1.0 - y * p, 0.0);
     return gap * gap;
@@ -54,12 +67,12 @@ struct SquaredHingeLoss : LossFacts {
   static double second_derivative(double p, double y, double) { return y * p < 1.0 ? 2.0 : 0.0; }
 };
 
-struct AbsoluteLoss : LossFacts {
+struct AbsoluteLoss : ResidualFacts {
   static double value(double p, double y, double) { return std::abs(p - y); }
   static double derivative(double p, double y, double) { return p > y ? 1.0 : p < y ? -1.0 : 0.0; }
 };
 
-struct QuantileLoss : LossFacts {
+struct QuantileLoss : ResidualFacts {
   static constexpr const char* parameter = "tau";
 
   static double value(double p, double y, double tau) {
@@ -68,7 +81,7 @@ struct QuantileLoss : LossFacts {
   static double derivative(double p, double y, double tau) { return y > p ? -tau : y < p ? 1.0 - tau : 0.0; }
 };
 
-struct HuberLoss : LossFacts {
+struct HuberLoss : ResidualFacts {
   static constexpr const char* parameter = "delta";
 
   static double value(double p, double y, double delta) {
@@ -92,6 +105,9 @@ struct PoissonLoss : LossFacts {
     return exp_capped(p) * (1.0 + std::max(p - straight_from, 0.0)) - y * p;
   }
   static double derivative(double p, double y, double) { return exp_capped(p) - y; }
+  static bool least_within(double p, double y, double, double reach) {
+    return std::abs(exp_capped(p) - y) <= reach * exp_capped(p);
+  }
 
  private:
   static double exp_capped(double p) { return std::exp(std::min(p, straight_from)); }
@@ -156,6 +172,14 @@ struct Loss {
     switch (code) { SKN_LOSSES(SKN_CASE) }
 #undef SKN_CALL
     return std::nan("");
+  }
+
+  // Is it least at a prediction no further from p than `reach`?
+  bool least_within(double p, double y, double reach) const {
+#define SKN_CALL(type) type::least_within(p, y, parameter, reach)
+    switch (code) { SKN_LOSSES(SKN_CASE) }
+#undef SKN_CALL
+    return false;
   }
 #undef SKN_CASE
 };

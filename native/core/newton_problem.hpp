@@ -16,7 +16,21 @@ struct Problem {
   bool by_dimension;  // …·√d, with d the features seen so far
   bool project;       // weights to where |wᵀx| ≤ C; else only predictions are clipped
 
+  static constexpr double kNear = 0.01;  // share of a score that no doubt exceeds
+
   double clipped(double score) const { return std::clamp(score, -clip, clip); }
+
+  // ℓ' at a prediction that is known to ±doubt(): 0 if the loss may be least there. A projection puts a score
+  // at the bound C, where the loss of a label ±C is least and may have its kink; when the row is met again,
+  // rounding alone would tell on which side of it the score is. The doubt is asked for near such a place
+  // only.
+  template <class Doubt>
+  double derivative(double p, double label, Doubt doubt) const {
+    const double slope = loss.derivative(p, label);
+    const double scale = std::abs(label) + (std::isfinite(clip) ? clip : 1.0);
+    if (slope == 0 || !loss.least_within(p, label, kNear * scale)) return slope;
+    return loss.least_within(p, label, doubt()) ? 0.0 : slope;
+  }
 
   // ĝ = r·x with r² = (σ_t + η_t)·slope², for a loss taken h times, of slope hℓ' at the prediction p: its
   // curvature is σ/h, or ℓ''/(hℓ'²) at p itself.

@@ -73,7 +73,7 @@ struct Table {
 
   void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
     for (std::int64_t c = 0; c < stride; ++c)
-      if (std::abs(step[c]) > kLargest) return scatter_exactly(index, x, n, step);
+      if (!fits(step[c])) return scatter_exactly(index, x, n, step);
     if (stride == 2) return scatter_columns<2, 2>(0, index, x, n, step);
     if (stride == 4) return scatter_columns<4, 4>(0, index, x, n, step);
     if (stride == 8) return scatter_columns<8, 8>(0, index, x, n, step);
@@ -83,7 +83,7 @@ struct Table {
 
   void add_weights(const std::int64_t* index, const T* x, std::int64_t n, double step) const {
     if (step == 0) return;
-    if (std::abs(step) > kLargest) {
+    if (!fits(step)) {
       for (std::int64_t k = 0; k < n; ++k) {
         T& w = row(index[k])[kWeight];
         w = static_cast<T>(static_cast<double>(w) + static_cast<double>(x[k]) * step);
@@ -116,7 +116,13 @@ struct Table {
   // To be named where it is used: `auto` would forget that rows need not be aligned.
   using Lanes [[gnu::vector_size(kVector), gnu::may_alias, gnu::aligned(sizeof(T))]] = T;
 
-  static constexpr double kLargest = sizeof(T) == 4 ? 1e30 : 1e300;
+  // Within this range a number is as exact in T as others. Rows of values around 10²⁵ have steps of 10⁻⁵⁰ per
+  // unit of x, which in float32 would be 0.
+  static constexpr double kLeast = sizeof(T) == 4 ? 1e-30 : 1e-300, kLargest = 1 / kLeast;
+  static bool fits(double step) {
+    const double size = std::abs(step);
+    return size <= kLargest && (size >= kLeast || size == 0);
+  }
 
   bool gather_quickly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
     if (stride == 2) return gather_columns<2, 2>(0, index, x, n, out);
@@ -128,7 +134,7 @@ struct Table {
     return known;
   }
 
-  // Steps that are too large for T may still be fine once they are multiplied by a tiny x.
+  // Steps that are too large or small for T may still be fine once they are multiplied by x.
   void scatter_exactly(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
     for (std::int64_t k = 0; k < n; ++k) {
       T* r = row(index[k]);

@@ -96,6 +96,12 @@ class Frequent {
     return dot(s_.c, xhat_.data(), ld_);
   }
 
+  double magnitude(const double*) const {
+    double sum = 0;
+    for (std::int64_t j = 0; j < size(); ++j) sum += std::abs(s_.c[j] * xhat_[j]);
+    return sum;
+  }
+
   // α = 0 and x has a part outside the range of A, where moving costs nothing (SON Lemma 2).
   bool free() const { return *alpha_ == 0 && outside_; }
 

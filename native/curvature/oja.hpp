@@ -18,13 +18,15 @@
 #include "core/small_matrix.hpp"
 #include "core/table.hpp"
 #include "curvature/rank_two.hpp"
+#include "curvature/split.hpp"
 
 namespace skn {
 
 // Views of arrays that Python owns. ld = m padded to a multiple of four.
 struct OjaState {
   std::int64_t m, block;
-  std::int64_t* counts;  // updates, rank, entries touched since the last refresh, rows in the block, recent
+  std::int64_t* counts;  // t (rounds, or blocks), rank, entries touched since the last refresh, rows in the
+                         // block, recent
   double* growth;        // log of the volume that Z has gained since the last look at its condition
   double* F;             // m × ld, lower triangular: it starts so, and L⁻¹F stays so
   double* energy;        // ld
@@ -57,7 +59,8 @@ class Oja {
         lost_(s.block),
         M_(ld_ * s.m),
         b_(ld_ * s.outputs),
-        gained_(s.outputs) {}
+        gained_(s.outputs),
+        split_(ld_) {}
 
   // Where a table row has w̄ of an output: the first as ever, the others after the sketch.
   std::int64_t weight_column(std::int64_t output) const {
@@ -70,8 +73,27 @@ class Oja {
     inner_ = columns + s_.m;
     for (std::int64_t j = 0; j < s_.m; ++j) z_[j] = columns[j];
     for (std::int64_t j = 0; j < rank(); ++j) xhat_[j] = dot(F_.row(j), z_.data(), padded4(j + 1));
-    cancels_ = false;
+    cancels_ = written_ = false;
     return score(0);
+  }
+
+  // The row once more, when its features are active. If it is long in units of α, w̄ᵀx and cᵀx̂ would grow
+  // against each other by ‖x‖²/α in every step, and what their sum is would be rounding: steps are then
+  // written out in all features, if these are few.
+  void attend(const Table<T>& table, std::int64_t active, const std::int64_t* index, const T* x,
+              std::int64_t n) {
+    written_ = active <= kFew && s_.block == 1 && xx_ > kLong * *alpha_;
+    if (!written_) return;
+    table_ = table;
+    split_.read(table, active, index, x, n);
+    written_ = split_.divide(table, F_, rank(), nullptr, xhat_.data());
+  }
+
+  double magnitude(const double* columns) const {
+    double sum = 0;
+    for (std::int64_t j = 0; j < rank(); ++j)
+      for (std::int64_t k = 0; k <= j; ++k) sum += std::abs(s_.c[j] * F_.at(j, k)) * columns[k];
+    return sum;
   }
 
   // What the sketch adds to an output's score.
@@ -90,6 +112,7 @@ class Oja {
       shrunk += square / (*alpha_ + s_.energy[j]);
     }
     if (!(xx_ > 0)) return 0.0;
+    if (written_) return split_.square() / *alpha_ + shrunk;
     // A projection divides by this. It must mend more than its own rounding spoils: about ε‖x‖²/α per step.
     const double a = outside();
     return std::fmax(std::fmax(xx_ - inside, 0.0) / a + shrunk, kNoise * xx_ / a);
@@ -97,6 +120,11 @@ class Oja {
 
   // w ← w − step·A⁻¹x, but for the part −step/α·x, which goes to w̄.
   double move(double step, std::int64_t output = 0) {
+    if (written_) {
+      split_.add(table_, weight_column(output), -step / *alpha_);
+      for (std::int64_t j = 0; j < rank(); ++j) c(output)[j] -= step * xhat_[j] / (*alpha_ + s_.energy[j]);
+      return 0.0;
+    }
     const double a = outside();
     for (std::int64_t j = 0; j < rank(); ++j)
       c(output)[j] += step / a * (*alpha_ - a + s_.energy[j]) / (*alpha_ + s_.energy[j]) * xhat_[j];
@@ -111,8 +139,11 @@ class Oja {
                 const std::int64_t* index, std::int64_t n) {
     s_.counts[kTouched] += n;
     active_ = active;
+    updated_ = true;
     if (rank() < s_.m) open(columns);
-    return s_.block > 1 ? gather_block(r, columns, table, index, n) : step(r, columns, table);
+    const double gained = s_.block > 1 ? gather_block(r, columns, table, index, n) : step(r, columns, table);
+    written_ = written_ && split_.divide(table, F_, rank(), columns, xhat_.data());
+    return gained;
   }
 
   // What an output's w̄ gained by the last update.
@@ -121,19 +152,22 @@ class Oja {
   // Called when the row's features have been written.
   void finish(const Table<T>& table, std::int64_t active) {
     active_ = active;
+    if (!updated_) pass(table);
     if (block_ended_) end_block(table);
     if (rebased_) orthonormalise(table);
-    block_ended_ = rebased_ = false;
+    updated_ = block_ended_ = rebased_ = false;
   }
 
  private:
-  enum { kUpdates, kRank, kTouched, kFilled, kRecent };
+  enum { kTime, kRank, kTouched, kFilled, kRecent };
   static constexpr double kIndependent = 0.01;  // share of ‖x‖² outside the span that opens a direction
   static constexpr double kAmplified = 1000;    // float32 keeps four digits of V until a refresh
   static constexpr double kDirect = 1;          // log growth from which ĝ is written into V, not into Z
   static constexpr double kCancels = 1000;      // w̄ᵀx and cᵀVx this much larger than scores: fold c into w̄
   static constexpr double kFar = 1e5;  // lengths that a block may move a direction by, lest M be singular
   static constexpr double kNoise = 10 * std::numeric_limits<T>::epsilon(), kResolved = 10 * kNoise;
+  static constexpr double kLong = sizeof(T) == 4 ? 1e3 : 1e6;  // ‖x‖²/α from which steps are written out
+  static constexpr std::int64_t kFew = 256;                    // if there are no more features
   static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
 
   std::int64_t rank() const { return s_.counts[kRank]; }
@@ -168,14 +202,24 @@ class Oja {
     columns[k] = 1.0 / norm;
   }
 
+  // A round without a gradient is a round: t and Λ, and blocks, go on, lest rounding decide when they do.
+  void pass(const Table<T>& table) {
+    if (s_.block > 1) {
+      gather_block(0.0, nullptr, table, nullptr, 0);
+    } else if (s_.rate != nullptr) {
+      std::fill(squares_.begin(), squares_.end(), 0.0);
+      advance(0.0);
+    }
+  }
+
   // Λ and Γ of Equation 4, given Σ(Vĝ)² and Σ‖ĝ‖² over the block. No direction moves by more than its own
   // length.
   void advance(double norms) {
-    const auto t = static_cast<double>(++s_.counts[kUpdates]);
+    const auto t = static_cast<double>(++s_.counts[kTime]);
     for (std::int64_t j = 0; j < rank(); ++j) {
       if (s_.rate == nullptr) {
         s_.energy[j] += squares_[j];
-        gain_[j] = 1.0 / std::max(s_.energy[j], norms);
+        gain_[j] = norms > 0 ? 1.0 / std::max(s_.energy[j], norms) : 0.0;
       } else {
         const double gamma = std::fmin(1.0, s_.rate[j] / t);
         s_.energy[j] = t * ((1 - gamma) * s_.energy[j] / std::fmax(t - 1, 1.0) + gamma * squares_[j]);
@@ -261,7 +305,7 @@ class Oja {
   double gather_block(double r, double* columns, const Table<T>& table, const std::int64_t* index,
                       std::int64_t n) {
     const std::int64_t b = s_.counts[kFilled]++;
-    columns[s_.m + b] = r;
+    if (columns != nullptr) columns[s_.m + b] = r;
     for (std::int64_t j = 0; j < ld_; ++j) Y(b)[j] = j < rank() ? r * xhat_[j] : 0.0;
     for (std::int64_t l = 0; l <= b; ++l)
       s_.G[b * s_.block + l] = s_.G[l * s_.block + b] = l < b ? r * inner_[l] : r * r * xx_;
@@ -400,10 +444,12 @@ class Oja {
   std::vector<double> z_, xhat_, gain_, squares_;
   std::vector<double> A_, lost_, M_;  // of a block: gains ∘ Y, aᵀc, and the factor L
   std::vector<double> b_, gained_;    // of each output
-  const double* inner_ = nullptr;     // Gx: the current row against the rows of the block
+  Split<T> split_;                    // of a row whose steps are written out
+  Table<T> table_{};
+  const double* inner_ = nullptr;  // Gx: the current row against the rows of the block
   double xx_ = 0, growth_ = 0;
   std::int64_t active_ = 0;
-  bool block_ended_ = false, rebased_ = false, cancels_ = false;
+  bool updated_ = false, block_ended_ = false, rebased_ = false, cancels_ = false, written_ = false;
 };
 
 }  // namespace skn

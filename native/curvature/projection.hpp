@@ -76,6 +76,12 @@ class Projection {
     return score;
   }
 
+  double magnitude(const double* columns) const {
+    double sum = 0;
+    for (std::int64_t j = 0; j < s_.m; ++j) sum += std::abs(s_.b[j]) * columns[j];
+    return sum;
+  }
+
   // xᵀA⁻¹x = (‖x‖² − zᵀHz)/α, but never below what the largest eigenvalue of A allows.
   double quadratic() {
     if (!(xx_ > 0)) return 0.0;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/newton_problem.hpp"
@@ -43,12 +44,20 @@ class FullNewton {
 
  private:
   enum { kRounds, kDimension };
+  static constexpr double kRounding = 32 * std::numeric_limits<double>::epsilon();
 
   double score(const Row& row, std::int64_t features) const {
     double sum = s_.intercept ? s_.w[0] : 0.0;
     for (std::int64_t k = 0; k < row.size() && row.index()[k] < features; ++k)
       sum += row.value()[k] * s_.w[row.index()[k] + 1];
     return sum;
+  }
+
+  // How far rounding may have moved the score.
+  double doubt(const Row& row) const {
+    double sum = s_.intercept ? std::abs(s_.w[0]) : 0.0;
+    for (std::int64_t k = 0; k < row.size(); ++k) sum += std::abs(row.value()[k] * s_.w[row.index()[k] + 1]);
+    return kRounding * sum;
   }
 
   double learn_row(const Row& row, double label, double weight) {
@@ -58,10 +67,13 @@ class FullNewton {
       s_.counts[kDimension] = row.index()[row.size() - 1] + 1;
     const std::int64_t d = s_.counts[kDimension] + 1;
     const double quadratic = solve(row, d);
-    if (p != before) move((before - p) / quadratic, d);
+    if (p != before) {
+      move((before - p) / quadratic, d);
+      move((score(row, s_.capacity - 1) - p) / quadratic, d);  // what rounding left: exactly to the bound
+    }
 
     const auto t = static_cast<double>(++s_.counts[kRounds]);
-    const double slope = weight * problem_.loss.derivative(p, label);
+    const double slope = weight * problem_.derivative(p, label, [&] { return doubt(row); });
     if (slope == 0 || quadratic == 0) return p;
     const double r =
         problem_.sketched(slope, p, label, t, weight, static_cast<double>(s_.counts[kDimension]));

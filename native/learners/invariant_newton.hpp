@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/newton_problem.hpp"
@@ -77,10 +78,13 @@ class InvariantNewton {
     const bool outside = decompose();
     const double before = outside ? 0.0 : score(), p = problem_.clipped(before);
     double quadratic = outside ? 0.0 : solve();
-    if (p != before) move((before - p) / quadratic);
+    if (p != before) {
+      move((before - p) / quadratic);
+      move((score() - p) / quadratic);  // what rounding left: exactly to the bound
+    }
 
     const auto t = static_cast<double>(++s_.counts[kRounds]);
-    const double slope = weight * problem_.loss.derivative(p, label);
+    const double slope = weight * problem_.derivative(p, label, [&] { return outside ? 0.0 : doubt(); });
     const double r =
         problem_.sketched(slope, p, label, t, weight, static_cast<double>(s_.counts[kDimension]));
     if (r == 0 || xx_ == 0) return p;
@@ -161,6 +165,12 @@ class InvariantNewton {
   }
 
   double score() const { return dot(s_.v, xhat_.data(), rank()); }
+
+  // How far rounding may have moved the score.
+  double doubt() const {
+    constexpr double kShare = 32 * std::numeric_limits<double>::epsilon();
+    return kShare * std::sqrt(dot(s_.v, s_.v, rank()) * xx_);
+  }
 
   std::int64_t open() {
     const std::int64_t k = s_.counts[kRank]++, d = size();

@@ -18,6 +18,8 @@ namespace skn {
 
 // What a sketch is to the learner:
 //   begin       reads a row's combined columns, ‖x‖² and x; returns what the sketch adds to the score
+//   magnitude   the same of absolute values: what that score's rounding is a share of
+//   attend      if there is such a function: the row once more, when its features are active
 //   quadratic   xᵀA⁻¹x
 //   move        w ← w − step·A⁻¹x within the sketch; returns what w̄ gains per unit of x
 //   free        does x reach out of the range of a singular A? then move_free lowers the score by `excess`
@@ -38,6 +40,7 @@ class NoSketch {
     xx_ = xx;
     return 0.0;
   }
+  double magnitude(const double*) const { return 0.0; }
   double quadratic() const { return xx_ / *alpha_; }
   double move(double step) { return xx_ > 0 ? -step / *alpha_ : 0.0; }
   bool free() const { return false; }
@@ -163,11 +166,12 @@ class Newton : private NewtonRows<T> {
     const double prediction = problem_.clipped(score);
     if (!known_) enter(row);
     if (*s_.alpha == 0 && xx_ > 0 && s_.first_alpha > 0) *s_.alpha = s_.first_alpha * xx_;
+    attend(row);
     std::fill(step_.begin(), step_.end(), 0.0);
     if (prediction != score && problem_.project) project(score - prediction);
 
     const auto t = static_cast<double>(++s_.counts[kRounds]);
-    const double slope = weight * problem_.loss.derivative(prediction, label);
+    const double slope = weight * problem_.derivative(prediction, label, [&] { return doubt(row); });
     if (slope != 0) {
       if (s_.diagonal) adapt(row, slope);
       const double r =
@@ -213,6 +217,23 @@ class Newton : private NewtonRows<T> {
            s_.intercept.value();
   }
 
+  void attend(const Row& row) {
+    if constexpr (requires { &Sketch::attend; })
+      sketch_.attend(table_, s_.counts[kActive], row.index(), x_.data(), row.size());
+  }
+
+  // How far rounding may have moved the score: sums of up to 32 terms are in T.
+  double doubt(const Row& row) {
+    sizes_.assign(q_.size(), 0.0);
+    for (std::int64_t k = 0; k < row.size(); ++k)
+      for (std::int64_t c = 0; c < table_.stride; ++c)
+        sizes_[c] +=
+            std::abs(static_cast<double>(x_[k]) * static_cast<double>(table_.row(row.index()[k])[c]));
+    const double sum = sizes_[Table<T>::kWeight] + sketch_.magnitude(sizes_.data() + Table<T>::kSketch) +
+                       std::abs(s_.intercept.value());
+    return 16 * std::numeric_limits<T>::epsilon() * sum;
+  }
+
   void gather(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
     if constexpr (Sketch::kLazy)
       sketch_.gather(table, index, x_.data(), n, q_.data());
@@ -239,6 +260,7 @@ class Newton : private NewtonRows<T> {
       root = static_cast<T>(std::max(old, std::sqrt(old * old + g * g)));  // squares may vanish
     }
     look(row);
+    attend(row);
   }
 
   // w ← w − step·A⁻¹x
@@ -257,7 +279,7 @@ class Newton : private NewtonRows<T> {
 
   Problem problem_;
   Sketch sketch_;
-  std::vector<double> q_, step_;
+  std::vector<double> q_, step_, sizes_;
   bool known_ = false;  // all features of the row have been learned from
   std::vector<T> copies_;
   std::vector<std::int64_t> places_;

@@ -66,6 +66,7 @@ class SharedNewton : private NewtonRows<T> {
     look(row.index(), row.value(), row.size(), out);
     enter(row);
     if (*s_.alpha == 0 && xx_ > 0) *s_.alpha = s_.first_alpha * xx_;
+    attend(row);
     std::fill(step_.begin(), step_.end(), 0.0);
     double quadratic = -1;
     for (std::int64_t k = 0; k < classes(); ++k) {
@@ -108,6 +109,10 @@ class SharedNewton : private NewtonRows<T> {
       out[k] = q_[sketch_.weight_column(k)] + sketch_.score(k) + shared_.intercepts[k];
   }
 
+  void attend(const Row& row) {
+    sketch_.attend(table_, s_.counts[kActive], row.index(), x_.data(), row.size());
+  }
+
   // w_k ← w_k − step·A⁻¹x
   void move(double step, std::int64_t k) {
     step_[sketch_.weight_column(k)] += sketch_.move(step, k);
@@ -124,6 +129,7 @@ class SharedNewton : private NewtonRows<T> {
       root = static_cast<T>(std::sqrt(old * old + weight * x * x));
     }
     look(row.index(), row.value(), row.size(), nullptr);
+    attend(row);
   }
 
   Loss loss_;

@@ -132,6 +132,16 @@ def test_robust_directions_do_not_see_a_common_unit(m: int, scale: float) -> Non
         np.testing.assert_allclose(scaled, plain, rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize("power", [73, 82, 90, 95])
+@pytest.mark.parametrize("sketch", ["none", "oja", "fd", "rfd", "pfd", "rp"])
+def test_large_values_are_as_good_as_others_in_float32(sketch: str, power: int) -> None:
+    """Up to 1e30 they are accepted; the steps that they take are of 1e-60."""
+    X, y = dense_stream(300, 12, seed=5)
+    X /= np.abs(X).max()
+    plain, scaled = (SketchedNewton(sketch, 5).learn(Z, y) for Z in (X, X * 2.0**power))
+    np.testing.assert_allclose(scaled, plain, rtol=0, atol=1e-4)
+
+
 def few_rows(rng: np.random.Generator) -> Floats:
     return np.vstack([rng.standard_normal((4, 12)), np.zeros((3, 12))])
 

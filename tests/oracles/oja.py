@@ -55,8 +55,6 @@ def oja_son(
             w, bias = w - step * Px, bias - step * Pb
         predictions[t] = np.clip(score, -C, C)
         slope = h * derivative(predictions[t], y[t])
-        if slope == 0:
-            continue
 
         if diagonal:  # the current gradient joins D before the step
             D += (slope * X[t]) ** 2
@@ -65,26 +63,25 @@ def oja_son(
         # The sketch sees ĝ = √(σ + η_t) g_t; a loss of importance h has curvature σ/h.
         scale = np.sqrt(sigma / h + eta(t + 1)) * slope
         g_hat = scale * x
-        if g_hat.any():
-            if len(V) < m:
-                rest = g_hat - V.T @ (V @ g_hat)
-                rest -= V.T @ (V @ rest)
-                if rest @ rest > INDEPENDENT * (g_hat @ g_hat):
-                    V, E = np.vstack([V, rest / np.linalg.norm(rest)]), np.append(E, 0.0)
-            G.append(g_hat)
-            if len(G) == block:
-                blocks += 1
-                Y = np.array(G) @ V.T  # one row per to-sketch vector
-                energy = (Y**2).sum(axis=0)
-                if isinstance(rate, str):  # adaptive: Γ = (tΛ)⁻¹, no direction moving by more than its length
-                    E = E + energy
-                    gamma = 1 / np.maximum(E, (np.array(G) ** 2).sum())
-                else:  # Γ_t = rate/t, Equation 4
-                    step_size = np.minimum(1.0, np.broadcast_to(rate, (m,))[: len(V)] / blocks)
-                    E = blocks * ((1 - step_size) * E / max(blocks - 1, 1) + step_size * energy)
-                    gamma = step_size / block
-                V = orthonormal_rows(V + gamma[:, None] * (Y.T @ np.array(G)))
-                G = []
+        if len(V) < m:
+            rest = g_hat - V.T @ (V @ g_hat)
+            rest -= V.T @ (V @ rest)
+            if rest @ rest > INDEPENDENT * (g_hat @ g_hat):
+                V, E = np.vstack([V, rest / np.linalg.norm(rest)]), np.append(E, 0.0)
+        G.append(g_hat)  # a round without a gradient counts too
+        if len(G) == block:
+            blocks += 1
+            Y = np.array(G) @ V.T  # one row per to-sketch vector
+            energy = (Y**2).sum(axis=0)
+            if isinstance(rate, str):  # adaptive: Γ = (tΛ)⁻¹, no direction moving by more than its length
+                E = E + energy
+                gamma = 1 / np.maximum(E, max((np.array(G) ** 2).sum(), 1e-300))
+            else:  # Γ_t = rate/t, Equation 4
+                step_size = np.minimum(1.0, np.broadcast_to(rate, (m,))[: len(V)] / blocks)
+                E = blocks * ((1 - step_size) * E / max(blocks - 1, 1) + step_size * energy)
+                gamma = step_size / block
+            V = orthonormal_rows(V + gamma[:, None] * (Y.T @ np.array(G)))
+            G = []
 
         w = w - slope * inverse_metric(x)
         if intercept_ridge:

@@ -39,7 +39,7 @@ class SketchedNewton(TableNewton):
     * `intercept`: learn a constant too; it is not penalised by α.
     * `beta` (β): the share of directions that shrink in `"pfd"`.
     * `oja_rate` (Γ_t): `"adaptive"` gives each direction its own rate 1/max(tΛ, ‖ĝ‖²); a number c is the
-      shared rate c/t (the paper's experiments: 1.0); a sequence of m numbers gives one per direction.
+      shared rate c/t in round t (the paper's experiments: 1.0); a sequence of m numbers gives one per direction.
     * `block`: update Oja's sketch every so many rows (SON §3).
     * `dtype`: precision of the feature table; small matrices are always float64.
     * `random_state`: seed of `"rp"`; the other sketches use no randomness.
