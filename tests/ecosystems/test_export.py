@@ -139,6 +139,18 @@ def test_onnx_is_the_bank(kind: str, loss: str) -> None:
     np.testing.assert_allclose(proba, model.predict_proba(new), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_onnx_of_added_classes(loss: str) -> None:
+    X, y = rows(200, 5, 3)
+    model = SketchedNewtonClassifier(loss=loss, dtype="float64").partial_fit(
+        X[y < 2], y[y < 2], classes=[0, 1]
+    )
+    model.partial_fit(X, y, classes=[0, 1, 2])
+    label, proba = onnx_outputs(model, X)
+    np.testing.assert_array_equal(label, model.predict(X))
+    np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-10)
+
+
 def test_onnx_softmax() -> None:
     X, y = rows(200, 5, 4)
     model = SketchedAdaGradClassifier(multi_class="softmax").fit(X, y)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.linear_model import SGDClassifier
 
-from sketchnewton import SketchedAdaGradClassifier, SketchedNewtonClassifier
+from sketchnewton import NewtonBank, SketchedAdaGradClassifier, SketchedNewtonClassifier
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
@@ -95,3 +96,60 @@ def test_unknown_labels_are_named() -> None:
     for strange in (pandas.Series(["bacon"] * 40), np.full(40, "bacon"), ["bacon"] * 40):
         with pytest.raises(ValueError, match=r"The target label\(s\) \['bacon'\] in y do not exist"):
             model.partial_fit(X, strange)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+@pytest.mark.parametrize("learner", ["bank", "newton"])
+def test_classes_are_added_where_they_are_asked_for(learner: str, loss: str) -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((900, 3))
+    words = np.array(["mild", "cold", "hot"])[rows.argmax(axis=1)]
+    model = SketchedNewtonClassifier(learner=learner, loss=loss)
+    early = words[:300] != "cold"
+    model.partial_fit(rows[:300][early], words[:300][early], classes=["hot", "mild"])
+    two = model.decision_function(rows)
+    with pytest.raises(ValueError, match=r"The target label\(s\) \['cold'\] in y do not exist"):
+        model.partial_fit(rows[300:], words[300:])
+    with pytest.raises(ValueError, match="is not the same as on last call to partial_fit"):
+        model.partial_fit(rows[300:], words[300:], classes=["cold", "mild"])  # without "hot"
+    np.testing.assert_array_equal(model.decision_function(rows), two)
+
+    silent = model.partial_fit(rows[:1], ["mild"], classes=["cold", "hot", "mild"], sample_weight=[0.0])
+    assert silent.classes_.tolist() == ["cold", "hot", "mild"]
+    three = model.decision_function(rows)
+    np.testing.assert_array_equal(three[:, 1:], np.column_stack([-two, two]))  # "mild" was the second class
+    linear = rows @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(linear[:, 1], -linear[:, 2], rtol=1e-9)
+
+    model.partial_fit(rows[300:800], words[300:800])
+    knew = SketchedNewtonClassifier(learner=learner, loss=loss)
+    knew.partial_fit(rows[:800], words[:800], classes=["cold", "hot", "mild"])
+    assert model.score(rows[800:], words[800:]) > knew.score(rows[800:], words[800:]) - 0.1 > 0.65
+    proba = model.predict_proba(rows)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert ((proba > 0) & (proba < 1)).all()
+    twin = pickle.loads(pickle.dumps(model)).partial_fit(rows[800:], words[800:], classes=words[:100])
+    np.testing.assert_array_equal(
+        twin.decision_function(rows), model.partial_fit(rows[800:], words[800:]).decision_function(rows)
+    )
+
+
+def test_the_mirrored_learner_learns_as_its_mirror_image_would() -> None:
+    """With a symmetric loss, the learner of the first of two classes is that of the second with other signs."""
+    y = (X[:, 0] > 0).astype(int)
+    grown = SketchedNewtonClassifier(loss="squared").partial_fit(X, y, classes=[0, 1])
+    grown.partial_fit(X, y, classes=[0, 1, 2])
+    for k in (0, 1):
+        alone = NewtonBank(loss="squared")
+        signs = np.where(y == k, 1.0, -1.0)
+        alone.learn(X, signs)
+        alone.learn(X, signs)
+        np.testing.assert_allclose(grown.decision_function(X)[:, k], alone.predict(X), atol=1e-12)
+
+
+def test_one_learner_of_all_classes_takes_no_more() -> None:
+    y = CODES % 3
+    model = SketchedAdaGradClassifier(multi_class="softmax").partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="classes cannot be added: one learner has all of them"):
+        model.partial_fit(X, y, classes=[0, 1, 2, 3])
+    assert model.classes_.tolist() == [0, 1, 2]

@@ -61,6 +61,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     n_iter_: int
     loss_curve_: list[float]
     _learners: list[Learner]
+    _signs: list[float]  # of outputs: −1 where a learner's score is that of all other classes
+    _seed: int
     _weights: list[
         Floats
     ]  # coefficients and intercepts; empty when rows were learned since they were computed
@@ -101,7 +103,9 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             seed = 0  # learners that draw numbers draw the same ones each time, unless asked otherwise
         elif not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)
-        self._learners = [self._new_learner(int(seed)) for _ in range(self._n_learners())]
+        self._seed = int(seed)
+        self._learners = [self._new_learner(self._seed) for _ in range(self._n_learners())]
+        self._signs = [1.0] * self._n_outputs()
         self._weights = []
         self.loss_curve_ = []
         self.n_iter_ = 0
@@ -188,7 +192,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def t_(self) -> float:
         """1 + the number of rows learned from, all passes counted."""
-        return 1.0 + self._fitted("t_")[0].rows_seen
+        return 1.0 + max(learner.rows_seen for learner in self._fitted("t_"))
 
     @property
     def _linear(self) -> tuple[Floats, Floats]:
@@ -206,7 +210,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 weights = joint.weights.T
                 coefficients[:, : weights.shape[1]] = weights
                 intercepts = joint.intercepts
-            self._weights += [coefficients / self._row_unit(), intercepts]
+            signs = np.array(self._signs)
+            self._weights += [signs[:, None] * coefficients / self._row_unit(), signs * intercepts]
         coefficients, intercepts = self._weights
         return coefficients, intercepts
 
@@ -227,7 +232,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> Floats:
         """The scores of the learners, before they are clipped where a learner clips its sum."""
-        return self._answers(X, lambda learner, rows: learner.decision_function(rows))
+        scores = self._answers(X, lambda learner, rows: learner.decision_function(rows))
+        return scores if min(self._signs) > 0 else scores * self._signs
 
     def _fitted(self, name: str) -> list[Learner]:
         if not hasattr(self, "_learners"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -51,14 +52,18 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         else:
             self.classes_ = classes
             self._start()
-        codes = self._known_codes(y)
+        codes = self._known_codes(y, self.classes_)
         by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
         return self._passes(X, codes, self._weighted(codes, weights, by_class), y)
 
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn from more rows, in order. `classes`, all there will ever be, is needed at the first call."""
+        """Learn from more rows, in order. `classes`, all there will ever be, is needed at the first call.
+
+        A later call may add classes by naming them beside those that there are. A new class knows nothing of the
+        rows before; what was learned of the others stays.
+        """
         if (
             hasattr(self, "_learners")
             and self._is_plain(X)
@@ -67,7 +72,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             and sample_weight is None
             and type(y) is np.ndarray
             and y.shape == X.shape[:1]
-            and (codes := self._codes(y)) is not None
+            and (codes := _codes(y, self.classes_)) is not None
         ):
             try:  # a learner checks a batch before it learns any of it
                 self._learn(X, codes, None)
@@ -86,8 +91,12 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             del self.classes_  # of a call that failed
         X, y = self._validated(X, y, reset=first)
         weights = self._validated_weights(sample_weight, len(y), may_be_zero=True)
-        _check_partial_fit_first_call(self, classes)
-        codes = self._known_codes(y)
+        more = None if first or classes is None else self._more_classes(classes)
+        if more is None:
+            _check_partial_fit_first_call(self, classes)
+        codes = self._known_codes(y, self.classes_ if more is None else more)
+        if more is not None:
+            self._add_classes(more)
         if first:
             if len(self.classes_) < 2:
                 n = len(self.classes_)
@@ -118,7 +127,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         learned by softmax have its probabilities.
         """
         scores = self._scores(X)
-        return self._learners[0].probabilities(scores)
+        return max(self._learners, key=lambda learner: learner.rows_seen).probabilities(scores)
 
     def predict_log_proba(self, X: object) -> Floats:
         """The logarithm of `predict_proba`."""
@@ -147,35 +156,37 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     def _n_learners(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
-    def _codes(self, y: Array) -> NDArray[np.intp] | None:
-        """The position of each label in `classes_`; None if one is not there."""
-        classes = self.classes_
-        if not (
-            y.dtype.kind == classes.dtype.kind == "U" or {y.dtype.kind, classes.dtype.kind} <= set("biuf")
-        ):
-            places = {
-                label: place for place, label in enumerate(classes.tolist())
-            }  # equal labels of any type
-            codes = np.array([places.get(label, -1) for label in y.tolist()], np.intp)
-            return None if (codes < 0).any() else codes
-        if len(classes) == 2:
-            codes = (y == classes[1]).astype(np.intp)
-        else:
-            codes = np.searchsorted(classes, y)
-            codes[codes == len(classes)] = 0
-        return codes if (classes[codes] == y).all() else None
-
-    def _known_codes(self, y: Array) -> NDArray[np.intp]:
-        """The position of each label in `classes_`, or an error that names those that are not there."""
-        codes = self._codes(y)
+    def _known_codes(self, y: Array, classes: Array) -> NDArray[np.intp]:
+        """The position of each label among the classes, or an error that names those that are not there."""
+        codes = _codes(y, classes)
         if codes is not None:
             return codes
         check_classification_targets(y)
-        known = set(self.classes_.tolist())
+        known = set(classes.tolist())
         unknown = sorted({label for label in y.tolist() if label not in known}, key=str)
-        raise ValueError(
-            f"The target label(s) {unknown} in y do not exist in the initial classes {self.classes_}"
-        )
+        raise ValueError(f"The target label(s) {unknown} in y do not exist in the initial classes {classes}")
+
+    def _more_classes(self, classes: ArrayLike) -> Array | None:
+        """The classes if they are those that there are and more, else None."""
+        wanted = unique_labels(np.asarray(classes))
+        old = _codes(self.classes_, wanted)
+        return wanted if old is not None and len(wanted) > len(self.classes_) else None
+
+    def _add_classes(self, classes: Array) -> None:
+        """One more learner for each new class. Two classes shared one: its mirror image is that of the first."""
+        if self._n_learners() != self._n_outputs():
+            raise ValueError("classes cannot be added: one learner has all of them")
+        olds, signs = list(self._learners), list(self._signs)
+        if len(olds) == 1:
+            olds, signs = [copy.deepcopy(olds[0]), olds[0]], [-1.0, 1.0]
+        places = self._known_codes(self.classes_, classes).tolist()
+        self.classes_ = classes
+        new = {k: self._new_learner(self._seed) for k in range(len(classes)) if k not in places}
+        known = dict(zip(places, zip(olds, signs, strict=True), strict=True))
+        pairs = [known[k] if k in known else (new[k], 1.0) for k in range(len(classes))]
+        self._learners = [learner for learner, _ in pairs]
+        self._signs = [sign for _, sign in pairs]
+        self._weights.clear()
 
     def _weighted(self, codes: Array, weights: Floats | None, by_class: Floats) -> Floats | None:
         if (by_class == 1.0).all():
@@ -185,9 +196,24 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
         total = 0.0
         for k, learner in enumerate(self._learners, start=len(self._learners) == 1):
-            signs = np.where(targets == k, 1.0, -1.0)
+            side = self._signs[k] if len(self._learners) > 1 else 1.0
+            signs = np.where(targets == k, side, -side)
             total += mean_loss(learner.loss.value(learner.learn(X, signs, weights), signs), weights)
         return total / len(self._learners)
 
     def _stratify(self, targets: Array) -> Array | None:
         return targets
+
+
+def _codes(y: Array, classes: Array) -> NDArray[np.intp] | None:
+    """The position of each label among the classes; None if one is not there."""
+    if not (y.dtype.kind == classes.dtype.kind == "U" or {y.dtype.kind, classes.dtype.kind} <= set("biuf")):
+        places = {label: place for place, label in enumerate(classes.tolist())}  # equal labels of any type
+        codes = np.array([places.get(label, -1) for label in y.tolist()], np.intp)
+        return None if (codes < 0).any() else codes
+    if len(classes) == 2:
+        codes = (y == classes[1]).astype(np.intp)
+    else:
+        codes = np.searchsorted(classes, y)
+        codes[codes == len(classes)] = 0
+    return codes if (classes[codes] == y).all() else None

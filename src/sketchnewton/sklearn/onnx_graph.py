@@ -55,7 +55,10 @@ class Graph:
         banks = [learner for learner in estimator._learners if isinstance(learner, NewtonBank)]
         if banks:
             columns = [self._bank(freeze(bank, estimator.n_features_in_), X) for bank in banks]
-            return self.node("Concat", *columns, axis=1)
+            scores = self.node("Concat", *columns, axis=1)
+            if min(estimator._signs) > 0:
+                return scores
+            return self.node("Mul", scores, self.constant(np.array(estimator._signs)))
         coefficients = np.atleast_2d(estimator.coef_).T
         sums = self.node("MatMul", X, self.constant(coefficients))
         scores = self.node("Add", sums, self.constant(estimator.intercept_))
@@ -150,7 +153,7 @@ class Graph:
         elif estimator._learners[0].loss.link_kind == "logistic":
             self._logistic(scores, k, probabilities)
         else:
-            self._nearest(scores, k, estimator._learners[0].rows_seen, probabilities)
+            self._nearest(scores, k, int(estimator.t_) - 1, probabilities)
 
     def _logistic(self, scores: str, k: int, output: str) -> None:
         scores = self._clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
