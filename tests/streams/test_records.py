@@ -80,6 +80,9 @@ IN_MEMORY: dict[str, Callable[[list[Record]], Any]] = {
     ),
     "pandas with categories": lambda records: pd.DataFrame(records).astype({"city": "category"}),
     "polars": lambda records: pl.DataFrame(records, infer_schema_length=None),
+    "polars with categories": lambda records: pl.DataFrame(records, infer_schema_length=None).with_columns(
+        pl.col("city").cast(pl.Categorical)
+    ),
     "pyarrow": table_of,
     "record batches": lambda records: table_of(records).to_reader(max_chunksize=2),
     "a record batch": pa.RecordBatch.from_pylist,

@@ -185,13 +185,17 @@ def test_pandas_writes_what_is_read_alike(tmp_path: Path) -> None:
             "label": [1, -1, 1, -1],
             "store": [7, None, 12, 7],
             "open": [True, False, True, True],
+            "opens": [datetime.time(7, 30), datetime.time(0, 0), None, datetime.time(1, 2, 3, 40)],
             "since": pd.to_datetime(
                 ["2024-01-31 12:30", "2024-02-01", None, "2023-05-06 07:08:09.25"], format="ISO8601"
             ),
         }
     )
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True, date_format="iso", date_unit="us")
+    frame.assign(opens=["07:30:00", "00:00:00", None, "01:02:03.00004"]).to_csv(
+        tmp_path / "a.csv", index=False
+    )
+    plain = frame.assign(opens=["07:30:00", "00:00:00", None, "01:02:03.00004"])
+    plain.to_json(tmp_path / "a.jsonl", orient="records", lines=True, date_format="iso", date_unit="us")
     frame.to_parquet(tmp_path / "a.parquet")
     frame.to_feather(tmp_path / "a.feather")
     columns = Columns(categorical=("store",))
@@ -203,5 +207,6 @@ def test_pandas_writes_what_is_read_alike(tmp_path: Path) -> None:
     list(open_stream(tmp_path / "a.csv", columns=columns, names=names))
     assert sorted(names.readable().values()) == sorted(
         ["store=7", "store=", "store=12", "open", "since=", "since=2024-02-01"]
+        + [f"opens={time}" for time in ("07:30:00", "00:00:00", "", "01:02:03.00004")]
         + [f"since={moment}" for moment in ("2024-01-31T12:30:00", "2023-05-06T07:08:09.25")]
     )

@@ -45,6 +45,7 @@ _PADDED = re.compile(rb"\s*[-+]?0[0-9]")
 _MOMENT = re.compile(
     rb"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?\s*(Z|[-+]\d\d(?::?\d\d)?)?", re.ASCII
 )
+_DASH, _ZERO = b"-0"
 _WORD = re.compile(r"\w+")
 _YEAR = 365.2425 * 86400.0
 _START = datetime.datetime(2000, 1, 1)
@@ -122,12 +123,15 @@ def category(text: bytes) -> bytes:
     >>> category(b"True"), category(b"7.0"), category(b"007"), category(b"2024-01-31 12:30:00.000")
     (b'true', b'7', b'007', b'2024-01-31T12:30:00')
     """
-    if len(text) in (4, 5) and text.lower() in (b"true", b"false"):
-        return text.lower()
-    if text[-1:] == b"0" and (found := _WHOLE.fullmatch(text)):
-        return b"0" if found[1] == b"-0" else found[1]
-    if len(text) >= 16 and text[4:5] == b"-" and (found := _MOMENT.fullmatch(text)):
+    length = len(text)
+    if length in {4, 5}:
+        lower = text.lower()
+        if lower in {b"true", b"false"}:
+            return lower
+    elif length >= 16 and text[4] == _DASH and (found := _MOMENT.fullmatch(text)):
         return _moment_text(found) or text
+    if length > 2 and text[-1] == _ZERO and (found := _WHOLE.fullmatch(text)):
+        return b"0" if found[1] == b"-0" else found[1]
     return text
 
 
@@ -140,16 +144,20 @@ def number_text(value: float) -> bytes:
 def kind_of(texts: Iterable[bytes]) -> str | None:
     """The kind of a column of texts, by cells that are not missing; None if there are none.
 
-    Numbers padded with zeros, such as 00133, are categories.
+    Numbers padded with zeros, such as 00133, are categories; 1 and 0 among true and false are booleans.
+
+    >>> kind_of([b"yes", b"0"]), kind_of([b"1", b"0"]), kind_of([b"yes", b"2"]), kind_of([])
+    ('boolean', 'number', 'category', None)
     """
-    number = boolean = False
+    some = words = others = False
     for text in texts:
-        word = text.strip().lower() in _TRUTH
-        boolean |= word
-        number |= not word
-        if (number and boolean) or not (word or looks_like_number(text)):
+        some = True
+        plain = text.strip().lower()
+        words |= plain in _TRUTH
+        others |= plain not in _BOOLEANS
+        if (words and others) or (others and not looks_like_number(text)):
             return CATEGORY
-    return BOOLEAN if boolean else NUMBER if number else None
+    return BOOLEAN if words else NUMBER if some else None
 
 
 def looks_like_number(text: bytes) -> bool:

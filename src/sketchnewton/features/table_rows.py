@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Floats, Integers
-from sketchnewton.features.columns import BOOLEAN, NUMBER, Columns, meant
+from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER, Columns, meant
 from sketchnewton.features.kinds import (
     EXPECTED,
     MISSING_NAME,
@@ -155,6 +155,8 @@ class RowMaker:
         kind = self.kinds.get(column, NUMBER)  # if it is not known yet, all cells are missing
         if isinstance(cells, Numbers):
             return _number_part(column, cells.values, kind)
+        if kind == CATEGORY:
+            return _category_part(column, cells, self.missing)
         return _text_part(column, cells, kind, self.missing)
 
     def labels(self, cells: Cells) -> tuple[Floats, list[Fault]]:
@@ -297,6 +299,18 @@ def _number_part(column: str, numbers: Floats, kind: str) -> _Part:
 def _infinite(column: str, numbers: Floats) -> list[Fault]:
     rows = np.flatnonzero(np.isinf(numbers)).tolist()
     return [Fault(row, column, "expected a finite number", b"%g" % numbers[row]) for row in rows]
+
+
+def _category_part(column: str, texts: Texts, missing: frozenset[bytes]) -> _Part:
+    """The usual case of `_text_part`, where nothing can be wrong."""
+    start = split_column(column)[1] + b"="
+    names = [
+        start if text in missing or text.strip() in missing else start + category(text)
+        for text in texts.distinct
+    ]
+    names.append(start)  # of a missing one
+    codes = np.where(texts.codes < 0, len(names) - 1, texts.codes)
+    return _Part(column, names, codes, np.ones(len(codes)), [])
 
 
 def _text_part(column: str, texts: Texts, kind: str, missing: frozenset[bytes]) -> _Part:

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -320,7 +320,7 @@ class Delimited:
         return record.find((self._delimiter or ",").encode(), at) + 1
 
 
-def _numbers(column: Any) -> Numbers:
+def _numbers(column: pa.ChunkedArray) -> Numbers:
     return Numbers(column.fill_null(np.nan).to_numpy())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +36,9 @@ __all__ = ["BadValue", "MissingLabel", "ObjectRows", "Pairs"]
 
 Pairs = list[tuple[str, Any]]
 """An object in its order; an object within it is pairs, too."""
+
+
+_LARGEST = sys.float_info.max
 
 
 class BadValue(Exception):
@@ -193,20 +197,17 @@ class ObjectRows:
 
     def _feature(self, key: str, value: object) -> None:
         # Numbers and texts first, by their very type: they are nearly all there is, and bool is none of them.
-        kind = type(value)
-        if (kind is int or (kind is float and not math.isnan(value))) and self.kinds.get(key) == NUMBER:  # type: ignore[arg-type]
-            if value == 0:
-                return
-            slot = self.numbers.get(key)
-            if slot is None:
-                slot = self.numbers[key] = self._slot(key, *self._split(key))
-            try:
-                self.values.append(_number(self._shown(key), value))
+        if type(value) is float or type(value) is int:
+            if self.kinds.get(key) != NUMBER or not -_LARGEST <= value <= _LARGEST:  # NaN, infinity
+                self._scalar(key, value)
+            elif value:
+                slot = self.numbers.get(key)
+                if slot is None:
+                    slot = self.numbers[key] = self._slot(key, *self._split(key))
                 self.slots.append(slot)
-            except BadValue as bad:
-                self._misfit(key, bad)
-        elif kind is str:
-            self._append(self._of_text(key, value))  # type: ignore[arg-type]
+                self.values.append(value)
+        elif type(value) is str:
+            self._append(self._of_text(key, value))
         elif isinstance(value, list):
             if value and isinstance(value[0], tuple):
                 self._namespace(key, value)

@@ -144,7 +144,8 @@ def _as_texts(values: pa.Array) -> list[bytes]:
         plain = values.cast(kind.partition(",")[0].removesuffix("]") + "]") if zone else values
         return [text.encode() + zone for text in plain.cast("string").to_pylist()]
     if kind.startswith(("date", "time")):
-        return [text.encode() for text in values.cast("string").to_pylist()]
+        texts = values.cast("string").to_pylist()
+        return [text.rstrip("0").rstrip(".").encode() if "." in text else text.encode() for text in texts]
     if kind.startswith("decimal"):
         values = values.cast("float64")
     return [number_text(value) for value in values.to_pylist()]
@@ -320,7 +321,13 @@ def _unequal(
 
 
 def _decoded(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if str(column.type).startswith("dictionary") else column
+    if not str(column.type).startswith("dictionary"):
+        return column
+    values = column.dictionary
+    if str(values.type).endswith("_view"):  # which pyarrow does not decode
+        values = values.cast("large_binary" if "binary" in str(values.type) else "large_string")
+        column = type(column).from_arrays(column.indices, values)
+    return column.dictionary_decode()
 
 
 class ParquetWriter(BatchWriter):
