@@ -38,9 +38,36 @@ def test_delimiters(delimiter: str, end: str, batch_bytes: int, tmp_path: Path) 
 
 def test_quotes_do_not_separate(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    path.write_text('label;"a,b,c,d"\n1;2,5\n')
+    path.write_text('label;"a,b,c,d"\n1;2,x\n')
     rows, error = drain(path)
-    assert (rows[0][4], error) == (hashed("a,b,c,d=2,5"), "")
+    assert (rows[0][4], error) == (hashed("a,b,c,d=2,x"), "")
+
+
+def test_decimal_commas(tmp_path: Path) -> None:
+    """Files with semicolons have them for a reason."""
+    path = tmp_path / "rows.csv"
+    path.write_text("label;price;size;code\n1;2,5;3;1,2,3\n-1,5;NA;4;x\n0;-,25e1;5;y\n")
+    rows, error = drain(path)
+    assert error == ""
+    assert [row[0] for row in rows] == ["1.0", "-1.5", "0.0"]
+    assert rows[0][4] == hashed("code=1,2,3", values={"price": 2.5, "size": 3.0})
+    assert rows[1][4] == hashed("price=", "code=x", values={"size": 4.0})
+    assert rows[2][4] == hashed("code=y", values={"price": -2.5, "size": 5.0})
+    assert drain(path, batch_bytes=1) == (rows, "")
+    with open(path, "a") as file:
+        file.write("1;2.5;3;z\n1;oops;3;z\n")  # a point is understood, too
+    kinds = Columns().with_kinds({"price": "number", "size": "number", "code": "category"})
+    more, error = drain(path, columns=kinds)
+    assert more[3][4] == hashed("code=z", values={"price": 2.5, "size": 3.0})
+    assert error.startswith(f"{path}:6:3: expected a number in column 'price', got 'oops'")
+
+
+def test_labels_with_decimal_commas_are_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, model = tmp_path / "rows.csv", str(tmp_path / "m.skn")
+    path.write_text("label;x\n" + "".join(f"{k % 7},5;{k % 7}\n" for k in range(100)))
+    assert main(["train", str(path), "--model", model]) == 0
+    assert main(["predict", model, str(path)]) == 0
+    assert abs(float(capsys.readouterr().out.split()[3]) - 3.5) < 1.0
 
 
 def test_a_file_without_a_name_has_semicolons() -> None:

@@ -132,3 +132,21 @@ def test_values_of_other_types_are_served(served: dict[str, object]) -> None:
         (batch,) = read_records(records, columns=columns)
         assert batch.indices.tolist() == expected.indices.tolist()
         assert batch.data.tolist() == expected.data.tolist()
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"kinds": [["a"]]},
+        {"kinds": [["a", "nothing"]]},
+        {"kinds": [["a", "text:1000000"]]},
+        {"kinds": [[1, "number"]]},
+        {"categorical": "abc"},
+        {"missing": [1]},
+        {"text": ["a:1000"]},
+    ],
+    ids=repr,
+)
+def test_what_no_model_file_may_say(damaged: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"damaged|invalid"):
+        Columns.from_dict(damaged)

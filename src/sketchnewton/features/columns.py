@@ -17,6 +17,8 @@ WEIGHT, TAG = "_weight", "_tag"
 MOST_WORDS = 16
 """Of neighbours in a text that are one feature."""
 _SHOWN = 6  # columns of each kind
+_KIND_FIELDS = ("categorical", "numeric", "boolean", "text", "dates")
+_ALL_KINDS = {*KINDS, *(f"{TEXT}:{longest}" for longest in range(2, MOST_WORDS + 1))}
 
 
 class Columns(NamedTuple):
@@ -84,10 +86,22 @@ class Columns(NamedTuple):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Columns:
-        """What ``to_dict`` gave."""
+        """What ``to_dict`` gave; ``ValueError`` if that was not it."""
         options: Header = {k: _tuples(v) for k, v in values.items()}
         made = cls(**options)
+        lists = (made.drop, made.missing, made.optional, *(getattr(made, name) for name in _KIND_FIELDS))
+        if not all(
+            isinstance(names, tuple) and all(isinstance(name, str) for name in names) for names in lists
+        ):
+            raise ValueError("columns are damaged: must be lists of names")
         made.chosen()
+        for pair in made.kinds:
+            if not (
+                isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(part, str) for part in pair)
+            ):
+                raise ValueError("columns are damaged: kinds must be pairs of a column and its kind")
+            if pair[1] not in _ALL_KINDS:
+                raise ValueError(f"columns are damaged: no kind is {pair[1]!r}")
         return made
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,6 +32,7 @@ LOOK_AHEAD = 1000
 """Rows in which the kinds of columns are found out."""
 
 _DELIMITERS = ",;\t"
+_DECIMAL_COMMA = re.compile(rb"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 
 
 def whole_records(
@@ -104,6 +106,7 @@ class Delimited:
         self._header: list[str] | None = None
         self._header_passed = not header
         self._looked_ahead = False
+        self._decimal = "."
         self._roles: Roles | None = None
         self._nulls = [text.decode() for text in sorted(maker.missing) if _is_utf8(text)]
 
@@ -188,16 +191,32 @@ class Delimited:
     # --- kinds
 
     def _look_ahead(self, text: bytes, records: _Records) -> None:
-        """Find the kinds of columns in the first rows."""
+        """Find the kinds of columns in the first rows, and whether numbers have a decimal comma."""
         self._looked_ahead = True
         unknown = self._unknown()
-        if not unknown or not len(records.begins):
+        commas = self._delimiter == ";"
+        if not (unknown or commas) or not len(records.begins):
             return
         begins, ends = records.begins.tolist(), records.ends.tolist()
         head = b"".join(text[begin:end] for begin, end in zip(begins, ends, strict=True))
-        for name, column in self._read(head, unknown, set()).items():
-            distinct = text_column(column)[1]
-            self._found(name, kind_of(cell for cell in distinct if not self._is_missing(cell)))
+        roles = self._known_roles()
+        names = (
+            [n for n in (roles.label, roles.weight, *roles.features) if n is not None] if commas else unknown
+        )
+        found = {
+            name: [cell for cell in text_column(column)[1] if not self._is_missing(cell)]
+            for name, column in self._read(head, names, set()).items()
+        }
+        if commas and any(map(_has_decimal_commas, found.values())):
+            self._decimal = ","
+        for name in unknown:
+            self._found(name, kind_of(map(self._with_point, found[name])))
+
+    def _with_point(self, cell: bytes) -> bytes:
+        """A number with a decimal comma as one with a point."""
+        if self._decimal == "," and _DECIMAL_COMMA.fullmatch(cell):
+            return cell.replace(b",", b".")
+        return cell
 
     def _unknown(self) -> list[str]:
         return [name for name in self._known_roles().features if name not in self._maker.kinds]
@@ -235,7 +254,7 @@ class Delimited:
         except self._arrow.ArrowInvalid:  # some cell is no number: which of them is found out one by one
             table, numeric = self._read(piece.text, wanted, set()), set()
         cells = {
-            name: _numbers(column) if name in numeric else Texts(*text_column(column))
+            name: _numbers(column) if name in numeric else self._texts(name, column)
             for name, column in table.items()
             if name != roles.tag
         }
@@ -244,7 +263,7 @@ class Delimited:
             assert isinstance(texts, Texts)
             for cell in texts.distinct:
                 if not self._is_missing(cell):
-                    self._found(name, kind_of([cell]))
+                    self._found(name, kind_of([self._with_point(cell)]))
                     break
         tags = None if roles.tag is None else table[roles.tag].to_pylist()
         made = Cells(
@@ -255,6 +274,13 @@ class Delimited:
             len(piece.begins),
         )
         return self._maker.batch(made, report, int(piece.lines[0]))
+
+    def _texts(self, name: str, column: pa.ChunkedArray) -> Texts:
+        codes, distinct = text_column(column)
+        roles, kind = self._known_roles(), self._maker.kinds.get(name, NUMBER)
+        if self._decimal == "," and (name in (roles.label, roles.weight) or kind == NUMBER):
+            distinct = list(map(self._with_point, distinct))
+        return Texts(codes, distinct)
 
     def _read(self, text: bytes, wanted: list[str], numeric: set[str]) -> dict[str, pa.ChunkedArray]:
         """The columns by name, as numbers or as bytes."""
@@ -273,6 +299,7 @@ class Delimited:
             ),
             arrow.csv.ConvertOptions(
                 check_utf8=False,
+                decimal_point=self._decimal,
                 column_types=types,
                 null_values=self._nulls,  # of numbers; texts are told from missing ones later
                 include_columns=list(types),
@@ -329,6 +356,14 @@ def _delimiter_of(text: bytes) -> str:
     line = text.lstrip(b"\r\n").split(b"\n", 1)[0].decode("utf-8", "replace")
     bare = "".join(part for at, part in enumerate(line.split('"')) if at % 2 == 0)  # what is not in quotes
     return max(_DELIMITERS, key=lambda delimiter: (bare.count(delimiter), delimiter == ","))
+
+
+def _has_decimal_commas(cells: list[bytes]) -> bool:
+    """Whether these are numbers, some with a decimal comma."""
+    commas = [_DECIMAL_COMMA.fullmatch(cell) is not None for cell in cells]
+    return any(commas) and all(
+        comma or looks_like_number(cell) for comma, cell in zip(commas, cells, strict=True)
+    )
 
 
 def _is_utf8(text: bytes) -> bool:

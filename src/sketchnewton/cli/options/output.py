@@ -23,8 +23,7 @@ def add_scale_options(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--probabilities",
         action="store_true",
-        help="Write the probability of each class, a column per class, in the order in which skn inspect lists "
-        "them.",
+        help="Write the probability of each class, a column per class, the smallest label first.",
     )
 
 
