@@ -56,27 +56,27 @@ format: $(VENV)/.tools ## rewrite the sources in the project's format
 fuzz: build/fuzz_svmlight build/fuzz_vw build/fuzz_csv ## parse mutated inputs under AddressSanitizer and UBSan (bounded to a minute each)
 	for parser in svmlight vw csv; do build/fuzz_$$parser --inputs 100000 --seconds 60 || exit 1; done
 
+# Bounds of the two fuzzers below: what is in CI is a part.
+MUTANTS ?= 50000
+SEQUENCES ?= 10000
+FUZZ_SECONDS ?= 20000
+fuzz-models: sanitized ## load, learn, predict, merge and save mutated model files under AddressSanitizer and UBSan
+	$(SANITIZED) tests.native.model_mutants --count $(MUTANTS) --seconds $(FUZZ_SECONDS)
+
+fuzz-calls: sanitized ## make random calls of all learners, with odd arrays, under the same sanitizers
+	$(SANITIZED) tests.native.call_sequences --count $(SEQUENCES) --seconds $(FUZZ_SECONDS)
+
 # A copy of the package with a core of its own, which Python must load after the sanitizer.
-MUTANTS ?= 5000
-fuzz-models: $(VENV)/.tools ## load, learn, predict, merge and save mutated model files under AddressSanitizer and UBSan
+SANITIZED = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 OPENBLAS_NUM_THREADS=1 \
+	  PYTHONPATH=build/sanitized/package $(BIN)/python -m
+sanitized: $(VENV)/.tools
 	PATH=$(CURDIR)/$(BIN):$$PATH cmake -S . -B build/sanitized -G Ninja -DCMAKE_BUILD_TYPE=Debug \
 	  -DSKETCHNEWTON_SANITIZE=ON -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 	PATH=$(CURDIR)/$(BIN):$$PATH cmake --build build/sanitized
 	rm -rf build/sanitized/package && mkdir build/sanitized/package
 	cp -r src/sketchnewton build/sanitized/package && rm -f build/sanitized/package/sketchnewton/_native*.so
 	cp build/sanitized/_native*.so build/sanitized/package/sketchnewton
-	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 OPENBLAS_NUM_THREADS=1 \
-	  PYTHONPATH=build/sanitized/package $(BIN)/python -m tests.native.model_mutants --mutants $(MUTANTS) \
-	  --seconds 3600 2> build/sanitized/log || (tail -40 build/sanitized/log; exit 1)
-
-docs: $(VENV)/.tools ## build the documentation site into build/site; warnings are errors
-	$(PIP) install --group docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-
-docs-serve: $(VENV)/.tools ## show the documentation site while you write it
-	$(PIP) install --group docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 bench: $(VENV)/.installed ## time training against Vowpal Wabbit, the learner alone and later passes; fails if a promise is broken
 	$(PIP) install --no-build-isolation '.[bench]'

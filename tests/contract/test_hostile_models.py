@@ -7,17 +7,19 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sketchnewton import Learner, NewtonBank, SketchedAdaGrad, SketchedNewton
+from sketchnewton import Learner, NewtonBank, Sketch, SketchedAdaGrad, SketchedNewton
 from sketchnewton.core import archive
+from sketchnewton.core.persistence import Persistent
 from sketchnewton.core.types import Arrays, Header
+from sketchnewton.features.names import Names
 from tests.contract.learners import sparse_stream
-from tests.native.model_mutants import KINDS, mutant, trained, use
+from tests.native.model_mutants import ALL, KINDS, mutant, trained, use
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL)
 def test_mutants_are_refused_or_work(kind: str) -> None:
     """A few; `make fuzz-models` tries thousands under sanitizers."""
-    assert use(trained(kind, 40), kind)  # as it was saved
+    assert use(trained(kind, 40), kind) == "used"  # as it was saved
     for seed in range(12):
         use(mutant(kind, np.random.default_rng(seed)), kind)
 
@@ -115,3 +117,56 @@ def test_counters_at_their_end_are_refused(kind: str) -> None:
     change(header, arrays)
     with pytest.raises(archive.ModelFileError):
         Learner.from_bytes(archive.encode(header, arrays))
+
+
+@pytest.mark.parametrize(
+    "kind", ["fd", "bank", "ada-fd", "ada-gp", "invariant", "full", "sketch fd", "sketch oja"]
+)
+def test_what_has_counted_too_far_is_not_saved(kind: str) -> None:
+    """Else the file could not be loaded again."""
+    header, arrays = archive.decode(trained(kind, 40))
+    arrays["counts"].flat[0] = 2**53
+    made = Persistent.from_bytes(archive.encode(header, arrays))
+    X, y = sparse_stream(3, d=20, non_zeros=6)
+    if isinstance(made, Learner):
+        made.learn(X, y)
+    else:
+        assert isinstance(made, Sketch)
+        made.update(X)
+    with pytest.raises(ValueError, match="that has counted beyond"):
+        made.to_bytes()
+
+
+@pytest.mark.parametrize("kind", ["adagrad", "none", "oja", "bank"])
+def test_no_table_is_made_for_features_that_were_not_counted(kind: str) -> None:
+    header, arrays = archive.decode(trained(kind, 40))
+    arrays["features"][0] = 2**62  # no memory has room for it
+    with pytest.raises(archive.ModelFileError, match="counters contradict"):
+        Learner.from_bytes(archive.encode(header, arrays))
+
+
+def test_names_that_name_each_other_are_refused() -> None:
+    """An interaction joins features and n-grams, never interactions: each level would double the text."""
+    names = Names(exact=False)
+    names.indices_of(["a"])
+    table = names.table
+    assert table.restore(b"x" + (0).to_bytes(8, "little") * 2, 5)
+    assert not table.restore(b"x" + (1).to_bytes(8, "little") * 2, 6)
+    assert not table.restore(b"g" + (1).to_bytes(8, "little") * 2, 6)
+    state = names.state()
+    keys = [b"na"] + [b"x" + (2 * max(k - 1, 0) + (k > 0)).to_bytes(8, "little") * 2 for k in range(120_000)]
+    state["keys"] = np.frombuffer(b"".join(keys), np.uint8)
+    state["ends"] = np.cumsum([len(key) for key in keys])
+    state["indices"] = np.arange(len(keys))
+    with pytest.raises(ValueError, match="entry 2 is no name"):
+        Names.from_state(state, exact=False)
+
+
+def test_what_is_shown_of_joined_names_is_bounded() -> None:
+    names = Names(exact=False)
+    names.indices_of(["long" * 100_000, "b"])
+    for k in range(2, 2000):
+        assert names.table.restore(b"x" + (0).to_bytes(8, "little") * k, k)
+    shown = names.readable()
+    assert len(shown) == 2000
+    assert max(len(name) for name in list(shown.values())[2:]) <= 1001

@@ -244,3 +244,11 @@ class ParseError(ValueError):
     def __str__(self) -> str:
         place = [self.path, *(str(number) for number in (self.line, self.column) if number is not None)]
         return f"{':'.join(place)}: {self.message}"
+
+
+class IndexTooLarge(MemoryError):
+    """A learner cannot make room for the feature of this index."""
+
+    def __init__(self, index: int, message: str) -> None:
+        super().__init__(f"feature index {index} {message}")
+        self.index = index

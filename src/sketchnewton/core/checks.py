@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sketchnewton.core.state import View
 from sketchnewton.core.types import Array, Arrays, np
 
 LARGEST_COUNT = 2**53  # of rows, features or entries: float64 counts as far, and sums of a few stay in int64
@@ -17,6 +18,12 @@ def check_numbers(name: str, array: Array) -> None:
             raise ValueError(f"array {name!r} is not finite")
     elif array.size and max(-int(array.min()), int(array.max())) > LARGEST_COUNT:
         raise ValueError(f"array {name!r} holds impossible counts")
+
+
+def counts_fit(counts: Array | View) -> bool:
+    """Would `check_numbers` take these few counts? Without NumPy, if they are native memory."""
+    flat = counts.cast("B").cast("q") if isinstance(counts, memoryview) else counts.reshape(-1)
+    return all(abs(count) <= LARGEST_COUNT for count in flat.tolist())
 
 
 def check_sizes(parameters: Mapping[str, object], arrays: Arrays) -> None:

@@ -26,6 +26,8 @@ def checked_size(name: str, value: object, least: int = 1) -> int:
     number = _whole_number(value)
     if number is None or number < least:
         raise ValueError(f"{name}={value!r} is invalid: must be a whole number >= {least}")
+    if number >= 2**63:
+        raise ValueError(f"{name}={value!r} is invalid: must be below 2**63")
     return number
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from sketchnewton import _native
 from sketchnewton.core import archive
 from sketchnewton.core.batch import View
+from sketchnewton.core.checks import LARGEST_COUNT, counts_fit
 from sketchnewton.core.names import persistent_classes
 from sketchnewton.core.types import Array, Arrays, DTypeLike, Header, Path, np
 
@@ -81,6 +82,10 @@ class Persistent(ABC):
                 raise ValueError(
                     f"cannot save a {type(self).__name__} whose {name!r} is not finite: weights of rows, labels "
                     "or values were too large for it"
+                )
+            if name.rpartition("/")[2].endswith("counts") and not counts_fit(array):
+                raise ValueError(
+                    f"cannot save a {type(self).__name__} that has counted beyond {LARGEST_COUNT}"
                 )
         return header, arrays
 

@@ -16,6 +16,9 @@ from sketchnewton.eigen.matrices import Matrix, as_matrix, within
 __all__ = ["EigenLearner", "unit_vector"]
 
 
+_FREE = 64  # sizes up to this one are harmless
+
+
 class EigenLearner(Persistent):
     """Plays unit vectors against symmetric matrices and competes with the leading eigenvector of their sum.
 
@@ -98,11 +101,23 @@ class EigenLearner(Persistent):
 
     @classmethod
     def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
+        _check_size(header["parameters"], arrays)
         learner = super()._rebuilt(header, arrays)
         counters = {name: checked_size(name, value, 0) for name, value in header["counters"].items()}
         learner._restore_counters(counters)
         learner._rng.bit_generator.state = header["random"]
         return learner
+
+
+def _check_size(parameters: Mapping[str, Any], arrays: Arrays) -> None:
+    """Refuse an n that the file's own arrays contradict, before matrices of n² numbers are drawn."""
+    n, noise = parameters.get("n"), arrays.get("noise")
+    if not isinstance(n, int) or n <= _FREE:
+        return
+    lengths = {array.shape[0] for array in arrays.values() if array.ndim}
+    square = parameters.get("noise") in ("uniform", "exponential")
+    if (lengths and n not in lengths) or (square and (noise is None or noise.size != n * n)):
+        raise ValueError(f"n={n} contradicts its arrays")
 
 
 def unit_vector(n: int, rng: np.random.Generator) -> Floats:

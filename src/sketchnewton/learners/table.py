@@ -7,6 +7,8 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 from sketchnewton import _native
+from sketchnewton.core.batch import IndexTooLarge
+from sketchnewton.core.persistence import expect
 from sketchnewton.core.state import Buffers, State, Vector, View, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.base import Learner
@@ -68,8 +70,8 @@ class FeatureTable:
             active = zeros(capacity, "int64")
         except (MemoryError, ValueError, OverflowError, TypeError):
             size = capacity * self.width * ITEM_SIZE[self.dtype] / 2**30
-            raise MemoryError(
-                f"feature index {largest} needs a table of {size:.3g} GB: renumber or hash the features"
+            raise IndexTooLarge(
+                largest, f"needs a table of {size:.3g} GB: renumber or hash the features"
             ) from None
         listed = self._memory.view("active")
         _native.copy_rows(self._memory.view("table"), rows, listed, count)
@@ -170,14 +172,18 @@ class TableLearner(Learner):
 
     def _restore(self, arrays: Arrays) -> None:
         super()._restore(arrays)
-        self._table.restore(arrays)
         rounds, active, dimension = self._state.view("counts").tolist()
-        largest = self._seen.max(initial=-1) if active == len(arrays["features"]) else None
-        fits = rounds >= 0 and largest is not None and dimension == largest + 1
+        features = expect(arrays, "features", np.int64, (None,))
+        largest = int(features.max(initial=-1))
+        if (
+            rounds < 0 or active != len(features) or dimension != largest + 1
+        ):  # before there is a table for them
+            raise ValueError("its counters contradict its arrays")
+        self._table.restore(arrays)
         scales = arrays["table"][:, self._scale_column]
-        if fits and not (np.isfinite(arrays["table"]).all() and (scales > 0).all()):
+        if not (np.isfinite(arrays["table"]).all() and (scales > 0).all()):
             raise ValueError("its feature table holds impossible numbers")
-        if not fits or not self._counters_fit():
+        if not self._counters_fit():
             raise ValueError("its counters contradict its arrays")
         self._kernel = self._bind()
 

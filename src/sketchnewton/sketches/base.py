@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from sketchnewton.core.checks import check_numbers
 from sketchnewton.core.parameters import checked_dtype
 from sketchnewton.core.persistence import Persistent, expect
 from sketchnewton.core.types import ArrayLike, Arrays, DTypeLike, Floats
@@ -251,6 +252,7 @@ class Sketch(Persistent):
 
     def _restore(self, arrays: Arrays) -> None:
         counts = expect(arrays, "counts", np.int64, (2,))
+        check_numbers("counts", counts)
         if counts.min() < 0:
             raise ValueError("negative counts")
         self.rows_seen, self.n_features = (int(count) for count in counts)

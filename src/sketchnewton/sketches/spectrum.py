@@ -35,7 +35,7 @@ class Spectrum:
     @property
     def unit(self) -> float:
         """4ᵉ: what a square of 1 stands for."""
-        return 4.0**self.exponent
+        return float(np.ldexp(1.0, 2 * self.exponent))  # infinite, where Python's power raises
 
     def rows(self, squares: Floats) -> Matrix:
         """Orthogonal rows along the first singular vectors, with these squared lengths, none above the old."""

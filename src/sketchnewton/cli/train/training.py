@@ -29,7 +29,7 @@ from sketchnewton.cli.train.observed_learner import ObservedLearner
 from sketchnewton.cli.train.passes import Passes, cache_place
 from sketchnewton.cli.train.report import dry_run, report, scored
 from sketchnewton.core import archive
-from sketchnewton.core.batch import Batch
+from sketchnewton.core.batch import Batch, IndexTooLarge
 from sketchnewton.core.types import Header
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
 from sketchnewton.features.columns import described_kinds
@@ -228,6 +228,10 @@ class Training:
                     if self.stop.signal is not None or not self._worth_another(at):
                         break
                 self._check_learned()
+        except IndexTooLarge as error:
+            from sketchnewton.cli.io.places import located
+
+            raise self._failed(located(error, self.data.paths)) from None
         except (ValueError, MemoryError, CommandError) as error:
             raise self._failed(error) from None
         self.seconds = time.perf_counter() - start

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.batch import IndexTooLarge
 from sketchnewton.core.parameters import checked_clip
 from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
@@ -104,9 +105,7 @@ class DenseAdaGrad(CompositeLearner):
 
     def _reserve(self, largest: int, widest: int) -> None:
         if largest >= LARGEST:
-            raise MemoryError(
-                f"feature index {largest} is too large for {type(self).__name__}: use SketchedAdaGrad"
-            )
+            raise IndexTooLarge(largest, f"is too large for {type(self).__name__}: use SketchedAdaGrad")
 
     def _grow(self, d: int) -> None:
         fresh = self._fresh(d)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.batch import IndexTooLarge
 from sketchnewton.core.parameters import checked, checked_clip
 from sketchnewton.core.state import Buffers, Vector, View, zeros
 from sketchnewton.core.types import Arrays, Floats, np
@@ -75,9 +76,10 @@ class MatrixLearner(Learner):
             fresh = self._wide(size) if self._size else self._fresh(size)
         except MemoryError:
             needed = 8 * size**2 / 2**30
-            raise MemoryError(
-                f"feature index {size - 2} needs a matrix of {needed:.3g} GB in {type(self).__name__}: "
-                "renumber or hash the features, or use a sketch"
+            raise IndexTooLarge(
+                size - 2,
+                f"needs a matrix of {needed:.3g} GB in {type(self).__name__}: "
+                "renumber or hash the features, or use a sketch",
             ) from None
         self._state.update(fresh)
         self._bind()

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable, Iterator
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER
 from sketchnewton.features.kinds import number_text
 from sketchnewton.features.names import Names
 from sketchnewton.features.table_rows import Cells, Fault, Faults, Numbers, Report, Texts
+from sketchnewton.streams.arrow_limits import CheckedMessages, check_parquet, cuts
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.lines import explain
 from sketchnewton.streams.reader import Parse, ReadOptions
@@ -58,9 +59,13 @@ def parquet_parser(options: ReadOptions) -> Parse:
         with seekable(source) as file:
             try:
                 table = arrow.parquet.ParquetFile(file)
+                rows = check_parquet(source.name, table.metadata)
+                # A text that comes in many rows is there once.
+                texts = [field.name for field in table.schema_arrow if str(field.type) in _TEXTS]
+                table = arrow.parquet.ParquetFile(file, metadata=table.metadata, read_dictionary=texts)
                 frame = Frame(source.name, table.schema_arrow, options, policy)
                 wanted = frame.wanted if options.only_labels else None
-                pieces = table.iter_batches(ROWS, columns=wanted or None, use_threads=False)
+                pieces = table.iter_batches(rows, columns=wanted or None, use_threads=False)
                 yield from frame.batches(_counted(pieces, source, table.metadata.num_rows))
             except (arrow.ArrowException, OSError) as error:
                 raise _damaged(source, "Parquet", error) from None
@@ -74,14 +79,12 @@ def arrow_parser(options: ReadOptions) -> Parse:
     def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
         arrow = import_arrow("ipc")
         try:
-            if not _start(source).startswith(b"ARROW1"):
-                stream = arrow.ipc.open_stream(io.BufferedReader(SourceFile(source)))
-                yield from Frame(source.name, stream.schema, options, policy).batches(map(_whole, stream))
-                return
-            with seekable(source) as file:
-                table = arrow.ipc.open_file(file)
-                pieces = map(_whole, map(table.get_batch, range(table.num_record_batches)))
-                yield from Frame(source.name, table.schema, options, policy).batches(pieces)
+            file = io.BufferedReader(SourceFile(source))
+            if _start(source).startswith(b"ARROW1"):  # eight bytes, then a stream, then where its parts are
+                file.read(8)
+            messages = CheckedMessages(source.name, cast("BinaryIO", file))
+            stream = arrow.ipc.open_stream(io.BufferedReader(messages))
+            yield from Frame(source.name, stream.schema, options, policy).batches(map(_whole, stream))
         except (arrow.ArrowException, OSError) as error:
             raise _damaged(source, "Arrow", error) from None
 
@@ -123,6 +126,8 @@ def text_column(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int6
     """Each cell's number among the distinct ones, −1 where there is none; and those, as texts."""
     if str(column.type) == "null":
         return np.full(len(column), -1), []
+    if str(column.type).startswith("dictionary"):
+        return _entries_in_use(column)
     if str(column.type).endswith("_view"):
         column = column.cast("large_binary" if "binary" in str(column.type) else "large_string")
     encoded = column.dictionary_encode()
@@ -130,6 +135,17 @@ def text_column(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int6
         encoded = encoded.combine_chunks()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return codes, _as_texts(encoded.dictionary)
+
+
+def _entries_in_use(column: pa.DictionaryArray) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+    """The same for a column that is numbers in a dictionary, of which only a part may be in use."""
+    numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    used, codes = np.unique(numbers, return_inverse=True)
+    entries = column.dictionary.take(import_arrow().array(used[used >= 0]))
+    known = entries.is_valid().to_numpy(zero_copy_only=False)
+    places = np.full(len(used), -1, np.int64)
+    places[used >= 0] = np.where(known, np.cumsum(known) - 1, -1)
+    return places[codes], _as_texts(entries.drop_null())
 
 
 def _as_texts(values: pa.Array) -> list[bytes]:
@@ -167,7 +183,7 @@ class Frame:
         try:
             self._roles = self._maker.roles(schema.names)
             self._sparse = set(self._roles.features) == set(SPARSE) and all(
-                str(schema.field(name).type).startswith(("list", "large_list")) for name in SPARSE
+                str(schema.field(name).type).startswith(("list<", "large_list<")) for name in SPARSE
             )
             if not self._sparse:
                 self._read_schema()
@@ -211,10 +227,17 @@ class Frame:
         """The rows of record batches, some thousands at a time."""
         for piece in pieces:
             for start in range(0, piece.num_rows, ROWS):
-                part = piece.slice(start, ROWS)
-                make = partial(self._sparse_rows if self._sparse else self._rows, part)
-                yield from table_batches(make, part.num_rows, self._policy, self._located)
-                self._row += part.num_rows
+                some = piece.slice(start, ROWS)
+                for begin, end in cuts(self._path or "table", self._text_columns(some), some.num_rows):
+                    part = some.slice(begin, end - begin)
+                    make = partial(self._sparse_rows if self._sparse else self._rows, part)
+                    yield from table_batches(make, part.num_rows, self._policy, self._located)
+                    self._row += part.num_rows
+
+    def _text_columns(self, piece: pa.RecordBatch) -> list[pa.Array]:
+        roles = self._roles
+        names = [name for name in (roles.label, roles.tag, *roles.features) if name in piece.schema.names]
+        return [piece.column(name) for name in names if _is_text(piece.column(name).type)]
 
     def _rows(self, piece: pa.RecordBatch, report: Report) -> Batch:
         kinds = self._maker.kinds
@@ -244,7 +267,8 @@ class Frame:
 
     def _cells(self, piece: pa.RecordBatch, name: str, numbers: bool) -> Numbers | Texts:
         """A column's cells: as numbers, if these are wanted and it has some, else as texts."""
-        column = _decoded(piece.column(name))
+        column = piece.column(name)
+        column = column if _is_text(column.type) else _decoded(column)
         if numbers and self._kind(column.type) in (NUMBER, BOOLEAN):
             floats = column.cast(self._arrow.float64(), safe=False)
             return Numbers(floats.fill_null(np.nan).to_numpy(zero_copy_only=False))
@@ -254,7 +278,7 @@ class Frame:
 
     def _texts(self, column: pa.Array) -> Texts:
         """Each cell's number among the distinct ones, −1 where there is none; and those, as texts."""
-        return Texts(*text_column(_decoded(column)))
+        return Texts(*text_column(column))
 
     def _sparse_rows(self, piece: pa.RecordBatch, report: Report) -> Batch:
         cells = self._around(piece, {})
@@ -318,6 +342,11 @@ def _unequal(
         for row in np.unique(np.searchsorted(offsets, np.flatnonzero(wrong), side="right") - 1):
             bad[row] = True
     return bad
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Texts, or a dictionary of texts: these are not written out, since a long one may be in every row."""
+    return str(kind.value_type if str(kind).startswith("dictionary") else kind) in _TEXTS
 
 
 def _decoded(column: pa.Array) -> pa.Array:

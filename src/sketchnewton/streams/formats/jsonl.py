@@ -78,6 +78,10 @@ class _Mistake(Exception):
 
 
 _CONSTANTS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+MAX_VALUES = 1 << 18
+"""Of a line."""
+
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 _DECODER = json.JSONDecoder(object_pairs_hook=lambda pairs: pairs, parse_constant=_CONSTANTS.__getitem__)
 
 
@@ -90,7 +94,14 @@ def _at(record: bytes, bad: BadValue) -> _Mistake:
     return _Mistake(1 + max(0, place), bad.message + bad.advice, bad.token)
 
 
+def _check_size(record: bytes) -> None:
+    """Refuse more values than a row may have before there are objects for them, a hundred bytes for each."""
+    if record.count(b",") > MAX_VALUES and _TEXT.sub(b"", record).count(b",") > MAX_VALUES:
+        raise _Mistake(1, f"expected at most {MAX_VALUES} values in a line", record[:20])
+
+
 def _decode(record: bytes) -> Pairs:
+    _check_size(record)
     try:
         text = record.decode()
     except UnicodeDecodeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import tempfile
 import zipfile
 import zlib
@@ -27,6 +28,9 @@ WEIGHTS = ("weights", "sample_weight", "weight")
 
 _PIECE = 1 << 20
 _CELLS = 1 << 22  # numbers held at a time, for rows that are very wide
+_LONGEST_ROW = 1 << 23
+_LONGEST_HEADER = 10_000
+_WIDEST = 1 << 14  # bytes of a number or a tag
 
 
 def npz_parser(options: ReadOptions) -> Parse:
@@ -42,7 +46,7 @@ def npz_parser(options: ReadOptions) -> Parse:
                 with zipfile.ZipFile(file) as archive:
                     for batch in _Archive(source.name, archive, policy).batches():
                         yield options.features.indexed(batch, options.names)
-            except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, OSError) as error:
+            except (zipfile.BadZipFile, EOFError, zlib.error, RuntimeError, OSError) as error:
                 if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that is an impossible place
                     raise
                 raise ParseError(source.name, None, None, f"expected a NumPy archive: {error}") from None
@@ -70,18 +74,13 @@ class _Array:
         self.name = name
         self._file = file
         try:
-            version = np.lib.format.read_magic(file)
-            read = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }.get(version)
-            if read is None:
-                raise ValueError(f"unknown version {version}")
-            self.shape, fortran, self.dtype = read(file)
-        except ValueError as error:
-            self.fail(f"expected an array: {error}")
+            self.shape, fortran, self.dtype = _header(file)
+        except (ValueError, TypeError, SyntaxError, OverflowError, MemoryError, RecursionError) as error:
+            self.fail(f"expected an array: {' '.join(str(error).split())[:200]}")
         if self.dtype.hasobject:
             self.fail("expected numbers, got Python objects")
+        if self.dtype.kind not in "biufSU" or not 0 < self.dtype.itemsize <= _WIDEST:
+            self.fail(f"expected numbers or short texts, got {self.dtype}")
         if fortran and len(self.shape) > 1:
             self.fail("expected rows in order: save numpy.ascontiguousarray of it")
 
@@ -92,6 +91,8 @@ class _Array:
         """The array itself, which must be of numbers."""
         if self.dtype.kind not in "biuf":
             self.fail(f"expected numbers, got {self.dtype}")
+        if not self.shape:
+            self.fail("expected several numbers, got one")
         return self
 
     def take(self, count: int) -> npt.NDArray[Any]:
@@ -101,6 +102,25 @@ class _Array:
         if len(text) != size:
             self.fail("expected more data: the archive is damaged")
         return np.frombuffer(text, self.dtype)
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The shape of an array, whether columns come first, and its type; no more is read than a header may have."""
+    version = np.lib.format.read_magic(file)
+    read = {
+        (1, 0): (2, np.lib.format.read_array_header_1_0),
+        (2, 0): (4, np.lib.format.read_array_header_2_0),
+    }.get(version)
+    if read is None:
+        raise ValueError(f"unknown version {version}")
+    length = file.read(read[0])
+    if int.from_bytes(length, "little") > _LONGEST_HEADER:
+        raise ValueError("its description is too long")
+    text = file.read(int.from_bytes(length, "little"))
+    shape, fortran, dtype = read[1](io.BytesIO(length + text))
+    if any(type(size) is not int or size < 0 for size in shape):
+        raise ValueError(f"impossible shape {shape}")
+    return shape, fortran, dtype
 
 
 class _Archive:
@@ -113,7 +133,10 @@ class _Archive:
     def _open(self, *names: str) -> _Array | None:
         for name in names:
             if name in self._members:
-                return _Array(self._path, name, self._zip.open(self._members[name]))
+                info = self._zip.getinfo(self._members[name])
+                if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    self._fail(f"array '{name}': expected no compression, or that of numpy.savez_compressed")
+                return _Array(self._path, name, self._zip.open(info))
         return None
 
     def _fail(self, message: str) -> NoReturn:
@@ -123,7 +146,7 @@ class _Archive:
         kind = self._open("format")
         if kind is not None:
             name = kind.take(1)[0]
-            text = name.decode() if isinstance(name, bytes) else str(name)
+            text = name.decode("latin-1") if isinstance(name, bytes) else str(name)
             if text != "csr":
                 self._fail(f"expected a matrix in CSR form, got {text}: save its .tocsr()")
         dense = self._open("X", "x")
@@ -144,6 +167,10 @@ class _Archive:
 
     def _dense(self, array: _Array) -> Iterator[tuple[npt.NDArray[np.int64], ...]]:
         rows, columns = array.shape
+        if rows > _CELLS and not columns:
+            array.fail(f"expected columns, got {rows} rows of none")
+        if columns > _CELLS:
+            array.fail(f"expected at most {_CELLS} columns, got {columns}: save a sparse matrix")
         step = rows_at_a_time(columns)
         for start in range(0, rows, step):
             count = min(step, rows - start)
@@ -159,14 +186,20 @@ class _Archive:
         done = 0
         while done < rows:
             count = min(ROWS, rows - done)
-            ends = np.concatenate(([last], offsets.take(count).astype(np.int64)))
+            with np.errstate(invalid="ignore"):  # what is no number is below those before it
+                ends = np.concatenate(([last], offsets.take(count).astype(np.int64)))
             if np.any(np.diff(ends) < 0) or ends[-1] > data.shape[0] or ends[-1] > indices.shape[0]:
                 offsets.fail("expected numbers that grow, up to the length of 'data'")
-            size = int(ends[-1]) - last
-            numbers = indices.take(size).astype(np.int64)
-            if np.any(numbers < 0):
-                indices.fail("expected no negative number")
-            yield ends - last, numbers, data.take(size).astype(np.float64)
+            for begin, end in _parts(ends):
+                size = int(ends[end] - ends[begin])
+                if size > _LONGEST_ROW:
+                    offsets.fail(
+                        f"row {done + begin + 1}: expected at most {_LONGEST_ROW} entries, got {size}"
+                    )
+                numbers = indices.take(size).astype(np.int64)
+                if np.any(numbers < 0):
+                    indices.fail("expected no negative number")
+                yield ends[begin : end + 1] - ends[begin], numbers, data.take(size).astype(np.float64)
             last = int(ends[-1])
             done += count
 
@@ -214,6 +247,16 @@ def _rows(batch: Batch, weights: npt.NDArray[np.float64], start: int, stop: int)
         part if np.any(part != 1.0) else None,
         tags=tags if tags is not None and any(tags) else None,
     )
+
+
+def _parts(ends: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Rows that have about `_CELLS` entries together, or one that has more."""
+    begin = 0
+    while begin < len(ends) - 1:
+        end = int(np.searchsorted(ends, ends[begin] + _CELLS, side="right")) - 1
+        end = max(begin + 1, end)
+        yield begin, end
+        begin = end
 
 
 def _tag(tag: object) -> bytes:
