@@ -54,7 +54,7 @@ struct BankLoss {
         return std::clamp(2.0 * by / std::min(delta, miss), -kSlope, kSlope);
       }
       case kPoisson:
-        return std::copysign(kSlope * std::sqrt(std::exp(p) / miss), p - y);
+        return std::copysign(kSlope * std::sqrt(std::min(std::exp(p) / miss, kSteepest)), p - y);
     }
     return 0.0;
   }
@@ -91,6 +91,7 @@ struct BankLoss {
  private:
   static constexpr double kLogisticPace = 8;  // steps in logits that match those of the squared loss
   static constexpr double kSlope = 4;         // and slopes: of all losses but counts they lie in [−4, 4]
+  static constexpr double kSteepest = 1e12;   // what float32 and small matrices in float64 can tell apart
   static constexpr double kCountPace =
       4;  // with kSlope the steady expert of step ½ takes the steps of Newton
 

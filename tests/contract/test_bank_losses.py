@@ -9,6 +9,7 @@ import pytest
 
 from sketchnewton import NewtonBank
 from sketchnewton.learners.newton.bank import _GAPS, EXPERTS
+from sketchnewton.losses import get_loss
 from tests.contract.bank_streams import ALL_LOSSES, adversaries, count_stream, regression_stream, stream_for
 from tests.contract.learners import assert_same_state, sparse_stream
 
@@ -70,6 +71,41 @@ def test_regret_of_losses_that_are_not_mixable(loss: str) -> None:
         assert regret <= (2 + np.log(T + 1) / lnK) * gaps + 1e-9
         variance = (shares * losses**2).sum() - ((shares * losses).sum(axis=1) ** 2).sum()
         assert gaps <= np.sqrt(variance * lnK) + np.ptp(losses, axis=1).max() * (2 / 3 * lnK + 1) + 1e-9
+
+
+@pytest.mark.parametrize("loss", [*ALL_LOSSES, "huber:1e-300", "huber:1e25", "quantile:0.001"])
+def test_wild_rows_labels_and_weights(loss: str) -> None:
+    """Whatever comes, predictions are finite and within the bounds that the bank names, and shares are shares."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(1, 60)), int(rng.integers(1, 6))
+        X = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.7) * 10.0 ** rng.uniform(-15, 15, d)
+        X *= 10.0 ** rng.uniform(-6, 6, (n, 1)) if seed % 3 == 0 else 1.0
+        size = 10.0 ** rng.uniform(-15, 15, n)
+        numbers = [size, rng.choice([0.0, 1e15], n), rng.poisson(3.0, n) * 1.0, (rng.random(n) < 0.05) * 1.0][
+            seed % 4
+        ]
+        signs = rng.choice([-1.0, 1.0], n)
+        facts = get_loss(loss)
+        y = signs if facts.sign_labels else numbers if loss == "poisson" else numbers * signs
+        h = [None, 10.0 ** rng.uniform(-9, 9, n), rng.choice([0.0, 1.0], n)][seed % 3]
+        clip = [None, 1e-3, 2.0, 1e300][int(rng.integers(4))]
+        bank = NewtonBank(
+            int(rng.integers(8)),
+            loss=loss,
+            clip=clip,
+            intercept=seed % 2 == 0,
+            dtype=["float32", "float64"][seed // 2 % 2],
+        )
+        played, predictions = bank.learn(X, y, h), bank.predict(1e3 * X)
+        low, high = bank.prediction_bounds
+        assert np.isfinite(played).all()
+        assert np.isfinite(bank.expert_weights).all()
+        assert (predictions >= low - 1e-9 * abs(low)).all()
+        assert (predictions <= high + 1e-9 * abs(high)).all()
+        assert abs(predictions).max() <= (np.inf if clip is None else clip)
+        assert (bank.expert_shares > 0).all()
+        assert bank.expert_shares.sum() == pytest.approx(1)
 
 
 def test_squared_hinge_is_the_squared_loss_within_the_range() -> None:
