@@ -105,12 +105,13 @@ std::unique_ptr<SketchKernel> make_sketched(const Problem& p, const Composite& c
   double* a = s.get<double>("a", {shape.blocks});
   double* b = s.get<double>("b", {shape.blocks, shape.weights, ld});
   double* u = s.get<double>("u", {shape.blocks, shape.weights, ld});
+  double* sums = Basis::kSpans ? s.get<double>("c", {shape.blocks, shape.weights, ld}) : b;
   std::vector<typename Kernel::Block> blocks;
   for (std::int64_t i = 0; i < shape.blocks; ++i) {
     const BlockColumns at = shape.columns(i);
     const std::int64_t offset = i * shape.weights * ld;
     blocks.emplace_back(c, at, shape.sums + i * shape.weights, make_basis(i, at), a + i, b + offset,
-                        u + offset);
+                        u + offset, sums + offset);
   }
   const SketchedAdaGradState state = sketched_view(s, intercept);
   return std::make_unique<SketchKernelOf<Kernel, T>>(
@@ -147,12 +148,13 @@ std::unique_ptr<SketchKernel> frequent_adaptive(const Problem& p, const Composit
   const MapShape map{q + shape.weights - 1, padded4(q + shape.weights)};
   using Maps = MapState<T>;
   const std::int64_t blocks = shape.blocks, room = s.columns("touched");
-  std::int64_t* counts = s.get<std::int64_t>("sketch_counts", {blocks, 5});
+  std::int64_t* counts = s.get<std::int64_t>("sketch_counts", {blocks, 7});
   std::int64_t* touched = s.get<std::int64_t>("touched", {blocks, room});
   std::int64_t* items = s.get<std::int64_t>("items", {blocks, Maps::kLevels});
   double* alpha = s.get<double>("alpha", {blocks});
   double* doubt = s.get<double>("doubt", {blocks});
-  double* M = s.get<double>("M", {blocks, n, ld});
+  double* values = s.get<double>("s", {blocks, ld});
+  double* E = s.get<double>("E", {blocks, n, ld});
   double* C = s.get<double>("C", {blocks, size, ldq});
   double* Tm = s.get<double>("T", {blocks, size, ldm});
   T* suffix = s.get<T>("suffix", {blocks, Maps::kLevels * Maps::kGroup, map.q, map.width});
@@ -166,10 +168,18 @@ std::unique_ptr<SketchKernel> frequent_adaptive(const Problem& p, const Composit
                     archive};
         for (std::int64_t l = 0; l + 1 < Maps::kLevels; ++l)
           epochs.archive[l] += i * Maps::archived(l) * map.size();
-        const FrequentBasisState<T> view{
-            size,           ShrinkRule{1.0, ridge}, counts + 5 * i,      alpha + i,          doubt + i,
-            M + i * n * ld, C + i * size * ldq,     Tm + i * size * ldm, touched + i * room, room,
-            epochs};
+        const FrequentBasisState<T> view{size,
+                                         ridge,
+                                         counts + 7 * i,
+                                         alpha + i,
+                                         doubt + i,
+                                         values + i * ld,
+                                         E + i * n * ld,
+                                         C + i * size * ldq,
+                                         Tm + i * size * ldm,
+                                         touched + i * room,
+                                         room,
+                                         epochs};
         return FrequentBasis<T>(view, at);
       });
 }

@@ -1,10 +1,9 @@
 // Weights and metric of AdaGrad's sketched learners in sparse time.
 //
 // A sketch spans a small space with the rows of a matrix B: S itself for random projection, an orthonormal
-// basis for Frequent Directions. In it the metric is H = hI + BᵀE diag(g) EᵀB with E the eigenvectors of a
-// small matrix, so that (H + cI)⁻¹ = (I − BᵀNB)/(h + c), N = E diag(f) Eᵀ (one shape for all sketches). The
-// weights are β = a(w̄ + Bᵀb), where w̄ and B change in the features of the current row only; with u = Bw̄ kept
-// beside them, decay (φ = l2) and dual averaging touch nothing but a, b and u.
+// basis for Frequent Directions. There the metric is hI plus a small matrix, and the weights are
+// β = a(w̄ + Bᵀb), where w̄ and B change in the features of the current row only; with u = Bw̄ kept beside them,
+// decay (φ = l2) and dual averaging touch nothing but a, b and u.
 #pragma once
 
 #include <algorithm>
@@ -27,16 +26,26 @@ struct BlockColumns {
   std::int64_t column(std::int64_t k) const { return k == 0 ? weight : further + k - 1; }
 };
 
+// A row of the input in the precision of the table.
+template <class T>
+struct RowView {
+  const std::int64_t* index;
+  const T* value;
+  std::int64_t size;
+};
+
 // The small numbers of all weights that share a basis.
 struct Coefficients {
   std::int64_t count, ld;
-  double *a, *b, *u;         // 1, count × ld, count × ld
-  bool fixed;                // dual averaging: w̄ = −Σg, and b follows from u
-  std::vector<double> wx;    // w̄ᵀx of the current row
+  double *a, *b, *u;       // 1, count × ld, count × ld
+  double* c;               // count × ld: dual averaging in a basis that contains all rows; see FrequentBasis
+  bool fixed;              // dual averaging: b follows from the sum of gradients
+  std::vector<double> wx;  // w̄ᵀx of the current row
   std::vector<double> gain;  // what w̄ gains per unit of x
 
   double* B(std::int64_t k) const { return b + k * ld; }
   double* U(std::int64_t k) const { return u + k * ld; }
+  double* C(std::int64_t k) const { return c + k * ld; }
 
   void begin(const double* row, const BlockColumns& c) {
     for (std::int64_t k = 0; k < count; ++k) wx[k] = row[c.column(k)];
@@ -91,18 +100,28 @@ class SmallSpectrum {
 struct ProjectionBasisState {
   std::int64_t m;
   std::uint64_t seed;
-  std::int64_t* counts;  // updates, entries touched since the last refresh
+  std::int64_t* counts;  // rounds, entries touched since the last refresh
   double* G;             // SSᵀ (m × ld)
 };
 
-// ADA-GP and ADA-DP: S ← S + ρvᵀ with a fresh ρ ~ N(0, I/m), and H = σI + (SᵀS)^½.
+// ADA-GP and ADA-DP: S ← S + ρvᵀ with a fresh ρ ~ N(0, I/m), and H = σI + (SᵀS)^½. With SSᵀ = E diag(λ) Eᵀ,
+// (H + cI)⁻¹ = (I − SᵀNS)/h, h = σ + c, N = E diag(1/(√λ(h + √λ))) Eᵀ.
 template <class T>
 class ProjectionBasis {
  public:
-  static constexpr bool kLazy = false;
+  static constexpr bool kLazy = false, kSpans = false;
 
   ProjectionBasis(const ProjectionBasisState& s, const BlockColumns& columns, double scale)
-      : s_(s), at_(columns), scale_(scale), ld_(padded4(s.m)), G_{s.G, ld_}, z_(ld_), rho_(ld_), q_(ld_) {}
+      : s_(s),
+        at_(columns),
+        scale_(scale),
+        ld_(padded4(s.m)),
+        G_{s.G, ld_},
+        z_(ld_),
+        rho_(ld_),
+        q_(ld_),
+        v_(ld_),
+        y_(ld_) {}
 
   std::int64_t size() const { return s_.m; }
   std::int64_t ld() const { return ld_; }
@@ -122,10 +141,17 @@ class ProjectionBasis {
 
   bool doubtful() const { return false; }  // would sums in double tell more?
 
-  // Takes in v = r·x.
-  void take(double r, Coefficients& w, double* step, const std::int64_t*, std::int64_t n, std::int64_t) {
-    s_.counts[kTouched] += n;
-    CounterNormal::fill(s_.seed, static_cast<std::uint64_t>(s_.counts[kUpdates]++), s_.m, rho_.data());
+  void open(const Table<T>&, std::int64_t, const RowView<T>& row, Coefficients&, double*) {
+    entries_ = row.size;
+  }
+
+  // Takes in v = r·x. Every round has its ρ, as in the paper: whether a gradient is zero or rounding must not
+  // decide what the rows after it are multiplied with.
+  void take(double r, Coefficients& w, double* step) {
+    const std::int64_t round = s_.counts[kRounds]++;
+    if (r == 0 || !(xx_ > 0)) return;
+    s_.counts[kTouched] += entries_;
+    CounterNormal::fill(s_.seed, static_cast<std::uint64_t>(round), s_.m, rho_.data());
     for (std::int64_t j = 0; j < s_.m; ++j) {
       rho_[j] /= std::sqrt(static_cast<double>(s_.m));
       step[at_.basis + j] += r * rho_[j];
@@ -143,22 +169,30 @@ class ProjectionBasis {
   }
 
   double floor() const { return 0.0; }
-  double steepest() {  // the largest eigenvalue of H − hI
-    know();
-    return std::sqrt(std::max(spectrum_.largest(), 0.0));
+
+  double quadratic(double h) {  // xᵀH⁻¹x
+    filter(z_.data(), h);
+    const double outside = (xx_ - dot(z_.data(), y_.data(), ld_)) / h;
+    const double steepest = std::sqrt(std::max(spectrum_.largest(), 0.0));
+    return std::max(outside, xx_ / (h + steepest));  // whatever rounding did
   }
 
-  void times_gram(const double* b, double* out) const {  // out += SSᵀb
-    for (std::int64_t j = 0; j < s_.m; ++j) out[j] += dot(G_.row(j), b, ld_);
+  // β ← β − (H + cI)⁻¹(amount·x + c·β), h = σ + c; a becomes `next` = a(1 − c/h).
+  void descend(Coefficients& w, std::int64_t k, double amount, double c, double h, double next) {
+    std::fill(v_.begin(), v_.end(), 0.0);
+    if (c != 0)  // Sβ
+      for (std::int64_t j = 0; j < s_.m; ++j) v_[j] = c * *w.a * (dot(G_.row(j), w.B(k), ld_) + w.U(k)[j]);
+    axpy(amount, z_.data(), v_.data(), s_.m);
+    filter(v_.data(), h);
+    for (std::int64_t j = 0; j < s_.m; ++j) w.B(k)[j] += y_[j] / (h * next);
+    w.add(k, -amount / (h * next), z_.data(), xx_);
   }
 
-  void filter(const double* v, double h, double* out) {  // out = Nv
-    know();
-    const double least = negligible();
-    spectrum_.filter(
-        v,
-        [&](double value) { return value > least ? 1.0 / (std::sqrt(value) * (h + std::sqrt(value))) : 0.0; },
-        out);
+  // β = a(w̄ − SᵀNSw̄), a = η/h, where w̄ = −Σg gains −slope·x
+  void average(Coefficients& w, std::int64_t k, double slope, double h) {
+    w.add(k, -slope, z_.data(), xx_);
+    filter(w.U(k), h);
+    for (std::int64_t j = 0; j < s_.m; ++j) w.B(k)[j] = -y_[j];
   }
 
   // out: rows P_j with H = hI + (PB)ᵀ(PB); returns how many.
@@ -182,7 +216,7 @@ class ProjectionBasis {
   }
 
  private:
-  enum { kUpdates, kTouched };
+  enum { kRounds, kTouched };
   static constexpr double kCancels = 1000;       // aw̄ᵀx and abᵀz this much larger than scores: fold b into w̄
   static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
   static constexpr double kSmall = 1e-12;        // of a: time to multiply it into the table
@@ -192,6 +226,15 @@ class ProjectionBasis {
   }
 
   void know() { spectrum_.know(s_.G, ld_, s_.m); }
+
+  void filter(const double* v, double h) {  // y = Nv
+    know();
+    const double least = negligible();
+    spectrum_.filter(
+        v,
+        [&](double value) { return value > least ? 1.0 / (std::sqrt(value) * (h + std::sqrt(value))) : 0.0; },
+        y_.data());
+  }
 
   // w̄ ← β, b ← 0, a ← 1, and SSᵀ and u afresh from the table.
   void refresh(const Table<T>& table, std::int64_t active, Coefficients& w) {
@@ -224,8 +267,9 @@ class ProjectionBasis {
   double scale_;
   std::int64_t ld_;
   Small G_;
-  std::vector<double> z_, rho_, q_;
+  std::vector<double> z_, rho_, q_, v_, y_;
   SmallSpectrum spectrum_;
+  std::int64_t entries_ = 0;
   double xx_ = 0;
   bool cancels_ = false, drowned_ = false;
 };

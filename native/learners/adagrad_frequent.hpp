@@ -1,7 +1,20 @@
 // Frequent Directions under AdaGrad's metric: H = σI + (SᵀS + αI)^½, α = 0 for ADA-FD, growing for its robust
-// form. The sketch is that of frequent.hpp: S = [diag(D) V; G], W = [V; C V + T G] an orthonormal basis of
-// its rows, M = W SᵀS Wᵀ; features go through the change of basis at an epoch's end when they are touched
-// next.
+// form. Rows of S are the m − 1 that the last shrink left and the vectors v of the rounds since then, up to
+// m.
+//
+// All small computation is done in an orthonormal basis W = [V; C V + T G] of the rows: V is from the last
+// shrink, the others were opened by rows since then. There S has the singular values s and the vectors E,
+// which follow each new row (SingularUpdate). Before a row is learned from, W is made to contain it, so that
+// a step H⁻¹g is one of b alone, direction by direction: as (g − (a part of it))/h, in the features, it would
+// lose as many digits as H has. Features go through the change of basis at an epoch's end when they are
+// touched next.
+//
+// What a row has outside of W is its difference from a combination of the table's columns. Where that is
+// small, products of columns tell little about it, and a direction made of them would not be orthogonal to
+// the others: its error, divided by its length, goes into all that are made of it later. So it is then
+// computed as it is, number by number, orthogonalised again until that changes nothing, and kept as a column
+// of its own (`find`). That is a pass over all features: it is made where there are few, or rows have met as
+// many since the last.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +24,7 @@
 #include <vector>
 
 #include "curvature/delayed_maps.hpp"
-#include "curvature/frequent.hpp"
-#include "eigen/symmetric_eigen.hpp"
+#include "eigen/singular_update.hpp"
 #include "learners/adagrad_basis.hpp"
 
 namespace skn {
@@ -20,11 +32,11 @@ namespace skn {
 template <class T>
 struct FrequentBasisState {
   std::int64_t m;
-  ShrinkRule rule;
-  std::int64_t* counts;   // rank of V, directions that G has opened, rows in G, touched, met since a sweep
+  double ridge;           // of each shrink that goes into α: ½ for the robust form, else 0
+  std::int64_t* counts;   // see kRank and so on
   double* alpha;          // 1
   double* doubt;          // how many times rounding V may be off from orthonormal
-  double* M;              // (2m − 1) × ld
+  double *s, *E;          // ld and (2m − 1) × ld
   double *C, *Tm;         // m × ldq and m × ldm: the opened directions in terms of V and of G
   std::int64_t* touched;  // features since the last shrink, repeats included
   std::int64_t room;      // how many it has room for
@@ -36,7 +48,7 @@ struct FrequentBasisState {
 template <class T>
 class FrequentBasis {
  public:
-  static constexpr bool kLazy = true;
+  static constexpr bool kLazy = true, kSpans = true;
 
   FrequentBasis(const FrequentBasisState<T>& s, const BlockColumns& columns)
       : s_(s),
@@ -47,11 +59,15 @@ class FrequentBasis {
         ldm_(padded4(s.m)),
         shape_{q_ + columns.weights - 1, padded4(q_ + columns.weights)},
         epochs_(shape_, s.epochs),
+        E_{s.E, ld_},
         xhat_(ld_),
+        v_(ld_),
+        y_(ld_),
         map_(shape_.size()),
         gain_(s.m * shape_.width),
-        spread_(s.m) {
-    for (std::int64_t k = 0; k < opened(); ++k) spread_[k] = spread(k);
+        spread_(s.m),
+        column_(s.m) {
+    for (std::int64_t k = 0; k < opened(); ++k) describe(k);
   }
 
   std::int64_t size() const { return s_.counts[kRank] + s_.counts[kOpened]; }
@@ -69,50 +85,68 @@ class FrequentBasis {
     xx_ = xx;
     std::fill(xhat_.begin(), xhat_.end(), 0.0);
     combine(row + at_.basis + 1, row + at_.basis + 1 + shape_.q, xhat_.data());
-    inside_ = dot(xhat_.data(), xhat_.data(), ld_);
+    rest_ = xx_ - dot(xhat_.data(), xhat_.data(), ld_);
   }
 
   // Sums in T will not tell how far x reaches out of the span.
-  bool doubtful() const { return sizeof(T) == 4 && xx_ - inside_ < kDoubtful * xx_; }
+  bool doubtful() const { return sizeof(T) == 4 && rest_ < kDoubtful * xx_; }
 
-  void take(double r, Coefficients& w, double* step, const std::int64_t* index, std::int64_t n,
-            std::int64_t active) {
-    const std::int64_t row = s_.counts[kFilled]++;
-    step[at_.basis + 1 + shape_.q + row] =
-        1.0 / std::sqrt(xx_);  // at unit length: only its direction matters
-    for (std::int64_t i = 0; i < n; ++i) s_.touched[s_.counts[kTouched]++] = index[i];
-    s_.counts[kMet] += n;
-    // What is outside of a span that has as many directions as there are features is rounding, unless it is
-    // much: then one of those directions was.
-    const bool room = size() < active || xx_ - inside_ > kDoubtful * xx_;
-    if (reaches_out() && size() < 2 * s_.m - 1 && room) open(row, w);
-    for (std::int64_t i = 0; i < size(); ++i)
-      for (std::int64_t j = 0; j < size(); ++j) s_.M[i * ld_ + j] += r * xhat_[i] * (r * xhat_[j]);
-    spectrum_.forget();
-    if (s_.counts[kFilled] == s_.m) shrink(w);
+  // W gains the part of x that is outside its span, if there is one.
+  void open(const Table<T>& table, std::int64_t active, const RowView<T>& row, Coefficients& w,
+            double* step) {
+    s_.counts[kMet] += row.size;
+    s_.counts[kSince] += row.size;
+    if (!(xx_ > 0) || opened() == s_.m || size() >= active) return;
+    const double enough = few(active) ? kHalf : kSweep * s_.counts[kSince] > active ? kDoubtful : 0.0;
+    if (rest_ < enough * xx_)
+      find(table, active, row, w);
+    else if (reaches_out())
+      deduce(row, w, step);
+  }
+
+  // Takes in v = r·x. Epochs are rounds, as in the papers: if they were gradients, it would be for rounding
+  // to say when to shrink wherever a prediction equals its label.
+  void take(double r, Coefficients&, double*) {
+    for (std::int64_t j = 0; j < ld_; ++j) v_[j] = r * xhat_[j];
+    if (r != 0) update_.add(s_.s, E_, size(), v_.data());
+    if (++s_.counts[kFilled] == s_.m) shrink();
   }
 
   double floor() const { return std::sqrt(*s_.alpha); }
-  double steepest() {  // the largest eigenvalue of H − hI
-    know();
-    return beyond(spectrum_.largest());
+
+  double quadratic(double h) {  // xᵀH⁻¹x
+    solve(xhat_.data(), h);
+    return dot(xhat_.data(), y_.data(), ld_);
   }
 
-  void times_gram(const double* b, double* out) const { axpy(1.0, b, out, ld_); }  // W is orthonormal
+  // β ← β − (H + cI)⁻¹(amount·x + c·β), h = σ + α^½ + c; a becomes `next` = a(1 − c/h).
+  void descend(Coefficients& w, std::int64_t k, double amount, double c, double h, double next) {
+    const double a = *w.a;
+    double *b = w.B(k), *u = w.U(k);
+    for (std::int64_t j = 0; j < ld_; ++j) v_[j] = amount * xhat_[j] + c * a * (u[j] + b[j]);
+    solve(v_.data(), h);
+    if (c == 0)
+      axpy(-1.0 / a, y_.data(), b, ld_);
+    else
+      for (std::int64_t j = 0; j < ld_; ++j) b[j] = (a * (u[j] + b[j]) - y_[j]) / next - u[j];
+  }
 
-  void filter(const double* v, double h, double* out) {  // out = Nv
-    know();
-    spectrum_.filter(v, [&](double value) { return beyond(value) / (h + beyond(value)); }, out);
+  // β = η(H + cI)⁻¹(w̄ + Wᵀc), where w̄ + Wᵀc = −Σg gains −slope·x: of the sum of gradients, too, W has all
+  // that it can, and w̄ is the rest.
+  void average(Coefficients& w, std::int64_t k, double slope, double h) {
+    double *b = w.B(k), *u = w.U(k), *c = w.C(k);
+    axpy(-slope, xhat_.data(), c, ld_);
+    for (std::int64_t j = 0; j < ld_; ++j) v_[j] = u[j] + c[j];
+    solve(v_.data(), h);
+    for (std::int64_t j = 0; j < ld_; ++j) b[j] = h * y_[j] - u[j];
   }
 
   // out: rows P_j with H = hI + (PW)ᵀ(PW); returns how many.
   std::int64_t factor(std::vector<double>& out) {
-    know();
     out.clear();
     const std::int64_t n = size();
     for (std::int64_t j = 0; j < n; ++j)
-      for (std::int64_t i = 0; i < ld_; ++i)
-        out.push_back(i < n ? spectrum_.vector(j)[i] * std::sqrt(beyond(spectrum_.value(j))) : 0.0);
+      for (std::int64_t i = 0; i < ld_; ++i) out.push_back(E_.at(j, i) * std::sqrt(beyond(s_.s[j])));
     return n;
   }
 
@@ -125,32 +159,53 @@ class FrequentBasis {
   void finish(const Table<T>& table, std::int64_t active, Coefficients& w) {
     if (ended_) {
       ended_ = false;
-      end_epoch(table);
+      change_basis(w);
+      end_epoch(table, active);
       // A sweep now and then costs little, keeps V orthonormal, and spares features long delays.
-      if (epochs_.full() || s_.counts[kMet] > kSweep * active) sweep(table, active, w);
+      const bool due = epochs_.full() || s_.counts[kMet] > kSweep * active;
+      if (due || (crooked() && (few(active) || kOften * s_.counts[kMet] > kSweep * active)))
+        sweep(table, active, w);
     }
     if (*w.a < kSmall && !w.fixed) rescale(table, active, w);
   }
 
  private:
-  enum { kRank, kOpened, kFilled, kTouched, kMet };
+  // Rank of V, directions opened since, rounds since, entries of `touched`, entries met since the last sweep,
+  // and since the last pass over all features; whether G has columns that are not in the features of its rows
+  // alone.
+  enum { kRank, kOpened, kFilled, kTouched, kMet, kSince, kEverywhere };
   // Share of ‖x‖² outside the span below which it is rounding; what rounding a vector of length one gains.
   static constexpr double kInside = sizeof(T) == 4 ? 3e-7 : 1e-12;
   static constexpr double kDoubtful = 1e-4;
   static constexpr double kNoise = 16.0 * std::numeric_limits<T>::epsilon();
-  static constexpr std::int64_t kSweep = 16;
-  static constexpr double kGone = 1e-13;   // share of λ₁ below which a direction has no length
+  static constexpr double kRounding = 4.0 * std::numeric_limits<T>::epsilon();
+  static constexpr double kHalf = 0.25;  // what is left of a row is half as long: its digits are safe
+  static constexpr double kMuch = 0.01;  // after a subtraction; less, and rounding shows in what is left
+  static constexpr std::int64_t kSweep = 16, kOften = 4;
+  static constexpr double kCrooked = sizeof(T) == 4 ? 1e-5 : 1e-12;  // error of V that is not built upon
+  static constexpr double kWorst = 1e18, kUsual = 100;
+  static constexpr double kGone = 1e-15;   // share of s₁ below which a direction has no length
   static constexpr double kSmall = 1e-12;  // of a: time to multiply it into the table
 
   std::int64_t rank() const { return s_.counts[kRank]; }
   std::int64_t opened() const { return s_.counts[kOpened]; }
-  void know() { spectrum_.know(s_.M, ld_, size()); }
 
-  // (λ + α)^½ − α^½: what a direction has in the metric beyond those never seen
-  double beyond(double value) const {
-    const double positive = std::max(value, 0.0),
-                 sum = std::sqrt(positive + *s_.alpha) + std::sqrt(*s_.alpha);
-    return sum > 0 ? positive / sum : 0.0;
+  bool few(std::int64_t active) const {
+    return active <= 2048 + 2 * ld_ * ld_;
+  }  // a pass costs as the SVD does
+
+  bool crooked() const { return *s_.doubt * std::numeric_limits<T>::epsilon() > kCrooked; }
+
+  // (s² + α)^½ − α^½: what a direction has in the metric beyond those never seen
+  double beyond(double s) const {
+    const double sum = std::hypot(s, std::sqrt(*s_.alpha)) + std::sqrt(*s_.alpha);
+    return sum > 0 ? s * (s / sum) : 0.0;
+  }
+
+  void solve(const double* v, double h) {  // y = W(H + …)⁻¹Wᵀv
+    std::fill(y_.begin(), y_.end(), 0.0);
+    for (std::int64_t j = 0; j < size(); ++j)
+      axpy(dot(E_.row(j), v, ld_) / (h + beyond(s_.s[j])), E_.row(j), y_.data(), ld_);
   }
 
   template <class S>
@@ -159,115 +214,218 @@ class FrequentBasis {
     for (std::int64_t i = 0; i < opened(); ++i) {
       const double *C = s_.C + i * ldq_, *Tm = s_.Tm + i * ldm_;
       double sum = 0;
-      for (std::int64_t k = 0; k < rank(); ++k) sum += C[k] * static_cast<double>(V[k]);
-      for (std::int64_t k = 0; k < s_.counts[kFilled]; ++k) sum += Tm[k] * static_cast<double>(G[k]);
+      if (column_[i]) {
+        sum = static_cast<double>(G[i]);
+      } else {
+        for (std::int64_t k = 0; k < rank(); ++k) sum += C[k] * static_cast<double>(V[k]);
+        for (std::int64_t k = 0; k <= i; ++k) sum += Tm[k] * static_cast<double>(G[k]);
+      }
       out[rank() + i] = sum;
     }
   }
 
   // Does x reach out of the span by more than rounding? A direction that was opened by little of a gradient
   // is a difference of long vectors, and so less sure than others; V inherits that until a sweep mends it.
+  // (Over many epochs the bound `doubt` grows far beyond errors that were ever seen.)
   bool reaches_out() const {
     const double length = std::sqrt(xx_);
-    double unsure = length * (*s_.doubt - 1.0);
+    double unsure = length * (std::min(*s_.doubt, kUsual) - 1.0);
     for (std::int64_t k = 0; k < opened(); ++k) unsure += std::abs(xhat_[rank() + k]) * (spread_[k] - 1.0);
-    return xx_ - inside_ > kInside * xx_ + kNoise * length * unsure;
+    return rest_ > kInside * xx_ + kNoise * length * unsure;
   }
 
-  double spread(std::int64_t k) const {  // how long the vectors are that direction k is a difference of
+  // Is direction k a column of G by itself? How long are the vectors that it is a difference of?
+  void describe(std::int64_t k) {
     const double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
-    return std::max(1.0, std::sqrt(dot(C, C, ldq_) + dot(Tm, Tm, ldm_)));
+    const double square = dot(C, C, ldq_) + dot(Tm, Tm, ldm_);
+    column_[k] =
+        Tm[k] == 1.0 && std::count(C, C + ldq_, 0.0) == ldq_ && std::count(Tm, Tm + ldm_, 0.0) == ldm_ - 1;
+    spread_[k] = std::max(1.0, std::sqrt(square));
   }
 
-  // W gains the part of x that is outside its span.
-  void open(std::int64_t row, Coefficients& w) {
-    const double length = std::sqrt(xx_ - inside_);
-    const std::int64_t k = opened(), n = size();
+  // One more direction, which x is in by `length`.
+  std::int64_t add_direction(double length) {
+    const std::int64_t n = size(), k = opened();
+    std::fill_n(s_.C + k * ldq_, ldq_, 0.0);
+    std::fill_n(s_.Tm + k * ldm_, ldm_, 0.0);
+    std::fill_n(E_.row(n), ld_, 0.0);
+    E_.at(n, n) = 1.0;
+    s_.s[n] = 0.0;
+    xhat_[n] = length;
+    rest_ = 0;
+    ++s_.counts[kOpened];
+    return k;
+  }
+
+  // x − Wᵀx̂ as a combination of V, G and x; x becomes a column of G, at unit length.
+  void deduce(const RowView<T>& row, Coefficients& w, double* step) {
+    const double length = std::sqrt(rest_);
+    const std::int64_t k = add_direction(length), n = size() - 1;
     double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
-    std::fill(C, C + ldq_, 0.0);
-    std::fill(Tm, Tm + ldm_, 0.0);
     for (std::int64_t j = 0; j < rank(); ++j) C[j] = -xhat_[j] / length;
-    Tm[row] = std::sqrt(xx_) / length;
+    Tm[k] = std::sqrt(xx_) / length;
     for (std::int64_t i = 0; i < k; ++i) {
       axpy(-xhat_[rank() + i] / length, s_.C + i * ldq_, C, ldq_);
       axpy(-xhat_[rank() + i] / length, s_.Tm + i * ldm_, Tm, ldm_);
     }
-    spread_[k] = spread(k);
-    for (std::int64_t j = 0; j <= n; ++j) s_.M[n * ld_ + j] = s_.M[j * ld_ + n] = 0;
+    describe(k);
     for (std::int64_t j = 0; j < w.count; ++j) {
       w.U(j)[n] = (w.wx[j] - dot(w.U(j), xhat_.data(), ld_)) / length;
-      w.B(j)[n] = 0;
+      w.B(j)[n] = w.C(j)[n] = 0;
     }
-    xhat_[n] = length;
-    inside_ = xx_;
-    ++s_.counts[kOpened];
+    step[at_.basis + 1 + shape_.q + k] = 1.0 / std::sqrt(xx_);
+    for (std::int64_t i = 0; i < row.size; ++i) s_.touched[s_.counts[kTouched]++] = row.index[i];
   }
 
-  // The small part of an epoch's end. The current row moves on in the new basis.
-  void shrink(Coefficients& w) {
-    const std::int64_t n = size();
-    know();
-    std::vector<double> D(n);
-    for (std::int64_t i = 0; i < n; ++i) D[i] = spectrum_.value(i);
-    const double least = kGone * spectrum_.largest();
-    *s_.alpha += s_.rule.ridge * s_.rule.apply(D, s_.m, least);
-
-    std::fill(map_.begin(), map_.end(), T(0));
-    std::fill(gain_.begin(), gain_.end(), T(0));
-    for (std::int64_t k = 1; k < w.count; ++k)  // further weights stay
-      map_[(q_ + k - 1) * shape_.width + q_ + k] = T(1);
-    if (!w.fixed) {  // Bᵀb goes into w̄
-      for (std::int64_t k = 0; k < w.count; ++k) {
-        send(w.B(k), k == 0 ? 0 : q_ + k);
-        axpy(1.0, w.B(k), w.U(k), ld_);
-        std::fill(w.B(k), w.B(k) + ld_, 0.0);
-      }
+  // x − Wᵀx̂ itself, feature by feature. Rounding leaves a part of it in the span, which the next round takes
+  // out; two rounds are enough, unless next to nothing remains, and then there is no direction.
+  void find(const Table<T>& table, std::int64_t active, const RowView<T>& row, Coefficients& w) {
+    s_.counts[kSince] = 0;
+    table.sort_active(active);
+    residual_.assign(static_cast<std::size_t>(active), 0.0);
+    for (std::int64_t i = 0, k = 0; i < active; ++i) {
+      if (k < row.size && row.index[k] == table.active[i]) residual_[i] = static_cast<double>(row.value[k++]);
+      prepare(table.row(table.active[i]));
     }
-    std::vector<double> next(ld_, 0.0), u(w.count * ld_, 0.0);
-    std::fill(s_.M, s_.M + (2 * s_.m - 1) * ld_, 0.0);
-    std::int64_t kept = 0;
-    for (std::int64_t i = 0; i < std::min(n, s_.m - 1); ++i) {
-      if (!(D[i] > least)) continue;
-      const double* e = spectrum_.vector(i);
-      double unsure = 1.0;
-      for (std::int64_t k = 0; k < opened(); ++k) unsure += std::abs(e[rank() + k]) * (spread_[k] - 1.0);
-      *s_.doubt = std::max(*s_.doubt, unsure);
-      send(e, 1 + kept);
-      for (std::int64_t k = 0; k < n; ++k) next[kept] += e[k] * xhat_[k];
+    const double least = kRounding * std::sqrt(xx_);
+    double before = std::sqrt(xx_), length = subtract(table, active, xhat_.data());
+    for (int round = 0; round < 3 && length > least && length * length < kMuch * before * before; ++round) {
+      before = length;
+      project(table, active);
+      for (std::int64_t j = 0; j < size(); ++j) xhat_[j] += v_[j];
+      length = subtract(table, active, v_.data());
+    }
+    if (!(length > least)) return;
+    const std::int64_t n = size(), k = add_direction(length), column = at_.basis + 1 + shape_.q + k;
+    s_.Tm[k * ldm_ + k] = 1.0;
+    describe(k);
+    s_.counts[kEverywhere] = 1;
+    for (std::int64_t j = 0; j < w.count; ++j) w.U(j)[n] = w.B(j)[n] = w.C(j)[n] = 0;
+    for (std::int64_t i = 0; i < active; ++i) {
+      T* at = table.row(table.active[i]);
+      at[column] = static_cast<T>(residual_[i] / length);
       for (std::int64_t j = 0; j < w.count; ++j)
-        for (std::int64_t k = 0; k < n; ++k) u[j * ld_ + kept] += e[k] * w.U(j)[k];
-      s_.M[kept * ld_ + kept] = D[i];
-      ++kept;
+        w.U(j)[n] += static_cast<double>(at[column]) * static_cast<double>(at[at_.column(j)]);
     }
-    std::copy(u.begin(), u.end(), w.u);
-    xhat_ = next;
-    inside_ = dot(xhat_.data(), xhat_.data(), ld_);
-    s_.counts[kRank] = kept;
-    s_.counts[kOpened] = 0;
-    spectrum_.forget();
+  }
+
+  double subtract(const Table<T>& table, std::int64_t active,
+                  const double* v) {  // residual −= Wᵀv; its length
+    double sum = 0;
+    for (std::int64_t i = 0; i < active; ++i) {
+      coordinates(table.row(table.active[i]), y_.data());
+      residual_[i] -= dot(y_.data(), v, ld_);
+      sum += residual_[i] * residual_[i];
+    }
+    return std::sqrt(sum);
+  }
+
+  void project(const Table<T>& table, std::int64_t active) {  // v = W residual
+    std::fill(v_.begin(), v_.end(), 0.0);
+    for (std::int64_t i = 0; i < active; ++i) {
+      coordinates(table.row(table.active[i]), y_.data());
+      axpy(residual_[i], y_.data(), v_.data(), ld_);
+    }
+  }
+
+  // All squared singular values lose the m-th, and those that were not larger are gone. The basis changes
+  // when the round is over.
+  void shrink() {
+    const std::int64_t n = size(), m = s_.m;
+    const double last = n >= m ? s_.s[m - 1] : 0.0, least = kGone * (n > 0 ? s_.s[0] : 0.0);
+    *s_.alpha += s_.ridge * last * last;
+    kept_ = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double s = i < m - 1 ? std::sqrt(s_.s[i] - last) * std::sqrt(s_.s[i] + last) : 0.0;
+      s_.s[i] = s > least ? s : 0.0;
+      if (s > least) kept_ = i + 1;
+    }
     ended_ = true;
   }
 
-  // Wᵀe = Vᵀ(e_V + Cᵀe_o) + Gᵀ(Tᵀe_o) goes to a column of the map.
-  void send(const double* e, std::int64_t column) {
+  // The small part of an epoch's end: what V and G contribute to w̄ and to the directions that are kept.
+  void change_basis(Coefficients& w) {
+    const std::int64_t n = size();
+    std::fill(map_.begin(), map_.end(), T(0));
+    std::fill(gain_.begin(), gain_.end(), T(0));
+    for (std::int64_t k = 0; k < w.count; ++k) {
+      if (k > 0) map_[(q_ + k - 1) * shape_.width + q_ + k] = T(1);  // further weights stay
+      send(leave(w, k), k == 0 ? 0 : q_ + k);
+    }
+    // The error of VVᵀ goes into products of what V and G contribute.
+    double most = 1.0;
+    for (std::int64_t i = 0; i < kept_; ++i) most = std::max(most, send(E_.row(i), 1 + i));
+    *s_.doubt = std::min(*s_.doubt * most + 1.0, kWorst);
+    std::fill_n(s_.E, n * ld_, 0.0);
+    for (std::int64_t i = 0; i < kept_; ++i) E_.at(i, i) = 1.0;
+    s_.counts[kRank] = kept_;
+    s_.counts[kOpened] = s_.counts[kFilled] = 0;
+  }
+
+  // The coefficients of weight k in the directions that are kept; returns what of Wᵀb, or of the sum of
+  // gradients Wᵀc, is left to w̄. Mirror descent leaves all of it, dual averaging what V cannot take.
+  const double* leave(Coefficients& w, std::int64_t k) {
+    double *b = w.B(k), *u = w.U(k), *inside = w.fixed ? w.C(k) : b;
+    std::copy_n(inside, ld_, y_.begin());
+    std::fill(v_.begin(), v_.end(), 0.0);
+    for (std::int64_t i = 0; i < kept_; ++i) {
+      v_[i] = dot(E_.row(i), u, ld_) + dot(E_.row(i), inside, ld_);
+      if (w.fixed) axpy(-v_[i], E_.row(i), y_.data(), ld_);
+    }
+    if (!w.fixed) {
+      std::copy_n(v_.begin(), ld_, u);
+      std::fill_n(b, ld_, 0.0);
+      return y_.data();
+    }
+    std::fill_n(inside, ld_, 0.0);
+    std::vector<double> next_u(ld_, 0.0), next_b(ld_, 0.0);
+    for (std::int64_t i = 0; i < kept_;
+         ++i) {  // rounding leaves a little of V in w̄, which counts for much there
+      const double* e = E_.row(i);
+      next_u[i] = dot(e, u, ld_) + dot(e, y_.data(), ld_);
+      next_b[i] = dot(e, b, ld_) - dot(e, y_.data(), ld_);
+      inside[i] = v_[i] - next_u[i];
+    }
+    std::copy_n(next_u.begin(), ld_, u);
+    std::copy_n(next_b.begin(), ld_, b);
+    return y_.data();
+  }
+
+  // Wᵀe = Vᵀ(e_V + Cᵀe_o) + Gᵀ(Tᵀe_o) goes to a column of the map; returns the square of its length.
+  double send(const double* e, std::int64_t column) {
     const double* o = e + rank();
+    double square = 0;
     for (std::int64_t k = 0; k < rank(); ++k) {
       double sum = e[k];
       for (std::int64_t i = 0; i < opened(); ++i) sum += o[i] * s_.C[i * ldq_ + k];
       map_[k * shape_.width + column] = static_cast<T>(sum);
+      square += sum * sum;
     }
-    for (std::int64_t g = 0; g < s_.m; ++g) {
+    for (std::int64_t g = 0; g < opened(); ++g) {
       double sum = 0;
-      for (std::int64_t i = 0; i < opened(); ++i) sum += o[i] * s_.Tm[i * ldm_ + g];
+      for (std::int64_t i = g; i < opened(); ++i) sum += o[i] * s_.Tm[i * ldm_ + g];
       gain_[g * shape_.width + column] = static_cast<T>(sum);
+      square += sum * sum;
     }
+    return square;
   }
 
-  // Features of this epoch's gradients go through the map at once, and take their gradients along.
-  void end_epoch(const Table<T>& table) {
+  // Features in which G has numbers go through the map at once, and take these along.
+  void end_epoch(const Table<T>& table, std::int64_t active) {
+    if (s_.counts[kEverywhere] != 0) {
+      for (std::int64_t i = 0; i < active; ++i) prepare(table.row(table.active[i]));
+      advance(table, table.active, active);
+    } else {
+      advance(table, s_.touched, s_.counts[kTouched]);
+    }
+    epochs_.push(map_.data());
+    s_.counts[kTouched] = s_.counts[kEverywhere] = 0;
+  }
+
+  void advance(const Table<T>& table, const std::int64_t* features, std::int64_t n) {
     const std::int64_t next = epochs_.now() + 1;
-    for (std::int64_t i = 0; i < s_.counts[kTouched]; ++i) {
-      T* row = table.row(s_.touched[i]);
+    for (std::int64_t i = 0; i < n; ++i) {
+      T* row = table.row(features[i]);
       T &w = row[at_.weight], *columns = row + at_.basis, *z = columns + 1, *g = z + shape_.q;
       if (static_cast<std::int64_t>(columns[0]) == next) continue;  // met before in the list
       columns[0] = static_cast<T>(next);
@@ -280,8 +438,6 @@ class FrequentBasis {
         g[b] = T(0);
       }
     }
-    epochs_.push(map_.data());
-    s_.counts[kFilled] = s_.counts[kTouched] = 0;
   }
 
   // All features are brought up to date, and the count of maps starts again. What rounding did to V is mended
@@ -308,7 +464,7 @@ class FrequentBasis {
     solve_lower(L, n, N);
     for (std::int64_t k = 0; k < w.count; ++k) {
       solve_lower(L, n, w.U(k));
-      multiply_transposed_lower(L, n, w.B(k));
+      multiply_transposed_lower(L, n, w.C(k));
     }
     std::fill(map_.begin(), map_.end(), T(0));
     for (std::int64_t k = 1; k < w.count; ++k) map_[(q_ + k - 1) * shape_.width + q_ + k] = T(1);
@@ -333,11 +489,16 @@ class FrequentBasis {
   std::int64_t q_, ld_, ldq_, ldm_;
   MapShape shape_;
   DelayedMaps<T> epochs_;
-  std::vector<double> xhat_;
-  std::vector<T> map_, gain_;   // of the epoch's end: what V and G contribute to weights and V
-  std::vector<double> spread_;  // of the opened directions
-  SmallSpectrum spectrum_;
-  double xx_ = 0, inside_ = 0;
+  Small E_;
+  std::vector<double> xhat_, v_, y_;
+  std::vector<T> map_, gain_;  // of the epoch's end: what V and G contribute to weights and V
+  // Of the opened directions: how long the vectors are that they are differences of; is each a column of G?
+  std::vector<double> spread_;
+  std::vector<char> column_;
+  std::vector<double> residual_;
+  SingularUpdate update_;
+  std::int64_t kept_ = 0;
+  double xx_ = 0, rest_ = 0;  // rest: of ‖x‖², outside of the span
   bool ended_ = false;
 };
 

@@ -23,14 +23,12 @@ template <class T, class Basis>
 class SketchedBlock {
  public:
   SketchedBlock(const Composite& composite, const BlockColumns& columns, std::int64_t sums, Basis basis,
-                double* a, double* b, double* u)
+                double* a, double* b, double* u, double* c)
       : c_(composite),
         at_(columns),
         sums_(sums),
         basis_(std::move(basis)),
-        w_{columns.weights, basis_.ld(), a, b, u, composite.averaging, {}, {}},
-        v_(basis_.ld()),
-        y_(basis_.ld()) {
+        w_{columns.weights, basis_.ld(), a, b, u, c, composite.averaging, {}, {}} {
     w_.wx.resize(columns.weights);
     w_.gain.resize(columns.weights);
   }
@@ -40,30 +38,22 @@ class SketchedBlock {
   double score(std::int64_t k) const { return *w_.a * (w_.wx[k] + dot(w_.B(k), basis_.x(), basis_.ld())); }
 
   void begin(const double* row, double xx) {
-    xx_ = xx;
     w_.begin(row, at_);
     basis_.begin(row, xx, w_);
   }
 
   bool doubtful() const { return basis_.doubtful(); }
 
-  void take(double r, double* step, const std::int64_t* index, std::int64_t n, std::int64_t active) {
-    basis_.take(r, w_, step, index, n, active);
+  // The row is about to be learned from.
+  void open(const Table<T>& table, std::int64_t active, const RowView<T>& row, double* step) {
+    basis_.open(table, active, row, w_, step);
   }
 
-  double quadratic() {  // xᵀH⁻¹x
-    const double h = floor();
-    basis_.filter(basis_.x(), h, y_.data());
-    const double outside = (xx_ - dot(basis_.x(), y_.data(), basis_.ld())) / h;
-    return std::max(outside, xx_ / (h + basis_.steepest()));  // whatever rounding did
-  }
+  void take(double r, double* step) { basis_.take(r, w_, step); }
 
-  void move(double step) {  // β ← β − step·H⁻¹x
-    const double h = floor();
-    basis_.filter(basis_.x(), h, y_.data());
-    for (std::int64_t j = 0; j < basis_.size(); ++j) w_.B(0)[j] += step / (h * *w_.a) * y_[j];
-    w_.add(0, -step / (h * *w_.a), basis_.x(), xx_);
-  }
+  double quadratic() { return basis_.quadratic(floor()); }  // xᵀH⁻¹x
+
+  void move(double step) { basis_.descend(w_, 0, step, 0.0, floor(), *w_.a); }  // β ← β − step·H⁻¹x
 
   // One round, unless φ has an l1 part.
   void learn(const double* slopes, std::int64_t t) {
@@ -125,20 +115,9 @@ class SketchedBlock {
 
   // β ← β − η(H + cI)⁻¹(g + l2·β), c = η·l2
   void descend(const double* slopes) {
-    const double decay = c_.eta * c_.l2, h = floor() + decay, a = *w_.a;
-    const double next = a * (1.0 - decay / h);
-    for (std::int64_t k = 0; k < w_.count; ++k) {
-      if (decay == 0 && slopes[k] == 0) continue;
-      std::fill(v_.begin(), v_.end(), 0.0);
-      if (decay != 0) {  // Bβ
-        basis_.times_gram(w_.B(k), v_.data());
-        for (std::int64_t j = 0; j < basis_.size(); ++j) v_[j] = decay * a * (v_[j] + w_.U(k)[j]);
-      }
-      axpy(c_.eta * slopes[k], basis_.x(), v_.data(), basis_.size());
-      basis_.filter(v_.data(), h, y_.data());
-      for (std::int64_t j = 0; j < basis_.size(); ++j) w_.B(k)[j] += y_[j] / (h * next);
-      w_.add(k, -c_.eta * slopes[k] / (h * next), basis_.x(), xx_);
-    }
+    const double decay = c_.eta * c_.l2, h = floor() + decay, next = *w_.a * (1.0 - decay / h);
+    for (std::int64_t k = 0; k < w_.count; ++k)
+      if (decay != 0 || slopes[k] != 0) basis_.descend(w_, k, c_.eta * slopes[k], decay, h, next);
     *w_.a = next;
   }
 
@@ -146,11 +125,7 @@ class SketchedBlock {
   void average(const double* slopes, std::int64_t t) {
     const double h = floor() + c_.times(t) * c_.l2;
     *w_.a = c_.eta / h;
-    for (std::int64_t k = 0; k < w_.count; ++k) {
-      w_.add(k, -slopes[k], basis_.x(), xx_);
-      basis_.filter(w_.U(k), h, w_.B(k));
-      for (std::int64_t j = 0; j < basis_.size(); ++j) w_.B(k)[j] = -w_.B(k)[j];
-    }
+    for (std::int64_t k = 0; k < w_.count; ++k) basis_.average(w_, k, slopes[k], h);
   }
 
   Composite c_;
@@ -158,9 +133,8 @@ class SketchedBlock {
   std::int64_t sums_;
   Basis basis_;
   Coefficients w_;
-  std::vector<double> v_, y_, factor_, R_, center_, pull_, beta_;
+  std::vector<double> factor_, R_, center_, pull_, beta_;
   ProximalNewton solver_;
-  double xx_ = 0;
 };
 
 struct SketchedAdaGradState {
@@ -220,6 +194,8 @@ class SketchedAdaGrad {
     look(table_, row.index(), row.value(), row.size(), scores);
     enter(row);
     std::fill(step_.begin(), step_.end(), 0.0);
+    for (Block& block : blocks_)
+      block.open(table_, s_.counts[kActive], {row.index(), x_.data(), row.size()}, step_.data());
     if (s_.classes > 1) {
       cross_entropy(scores, s_.classes, static_cast<std::int64_t>(label), weight, slopes_.data());
     } else {
@@ -232,7 +208,7 @@ class SketchedAdaGrad {
     const std::int64_t t = ++s_.counts[kRounds];
     for (std::int64_t b = 0, first = 0; b < std::ssize(blocks_); first += blocks_[b++].weights()) {
       const double r = c_.of_data ? 1.0 : slopes_[first];
-      if (r != 0 && xx_ > 0) blocks_[b].take(r, step_.data(), row.index(), row.size(), s_.counts[kActive]);
+      blocks_[b].take(r, step_.data());
       if (c_.l1 == 0)
         blocks_[b].learn(&slopes_[first], t);
       else if (c_.averaging)

@@ -65,7 +65,7 @@ class Projection:
 
 
 class Frequent:
-    """ADA-FD (`ridge` = 0) and its robust form (½): shrinks every m vectors."""
+    """ADA-FD (`ridge` = 0) and its robust form (½): shrinks every m rounds."""
 
     def __init__(self, d: int, m: int, ridge: float) -> None:
         self.B, self.m, self.ridge, self.alpha, self.waiting = np.zeros((0, d)), m, ridge, 0.0, 0
@@ -147,8 +147,7 @@ def adaptive(
             slopes = h * (softmax(scores[t]) - np.eye(K)[int(y[t])])
         for k, part in enumerate(sketches):
             v = x if of_data else slopes[k] * x
-            if v.any():
-                part.take(v)
+            part.take(v)  # zero or not: rounds count
         metrics = [sigma * np.eye(d) + root(part.matrix()) for part in sketches]
         for k in range(K):
             H = metrics[0 if of_data else k]

@@ -97,7 +97,7 @@ class ProjectionBasis(AdaptiveSketch):
         """The small arrays of a learner that has seen nothing."""
         return {
             **super().fresh(),
-            "sketch_counts": zeros((self._blocks, 2), "int64"),  # updates, touched
+            "sketch_counts": zeros((self._blocks, 2), "int64"),  # rounds, touched
             "G": zeros((self._blocks, self._m, padded4(self._m))),
         }
 
@@ -131,7 +131,10 @@ class ProjectionBasis(AdaptiveSketch):
 
 
 class FrequentBasis(AdaptiveSketch):
-    """S = [diag(D) V; G]: the table holds a count of epochs, V, and the vectors G since the last shrink."""
+    """S = [diag(D) V; G]: the table holds a count of epochs, V, and what G has outside of it.
+
+    See native/learners/adagrad_frequent.hpp.
+    """
 
     def __init__(self, m: int, dtype: str, blocks: int, weights: int, ridge: float) -> None:
         super().__init__(m, dtype, blocks, weights)
@@ -151,11 +154,13 @@ class FrequentBasis(AdaptiveSketch):
         maps = (self._q + self._weights - 1, padded4(self._q + self._weights))
         return {
             **super().fresh(),
-            # rank of V, opened by G, rows in G, touched, entries met since the last sweep
-            "sketch_counts": zeros((blocks, 5), "int64"),
+            # kRank, … of native/learners/adagrad_frequent.hpp
+            "sketch_counts": zeros((blocks, 7), "int64"),
+            "c": zeros((blocks, self._weights, padded4(self._size))),
             "alpha": zeros(blocks),
             "doubt": filled([1.0] * blocks),
-            "M": zeros((blocks, self._size, padded4(self._size))),
+            "s": zeros((blocks, padded4(self._size))),
+            "E": zeros((blocks, self._size, padded4(self._size))),
             "C": zeros((blocks, m, padded4(self._q))),
             "T": zeros((blocks, m, padded4(m))),
             "touched": zeros((blocks, 0), "int64"),
@@ -203,10 +208,10 @@ class FrequentBasis(AdaptiveSketch):
         return np.asarray(state["b"][block, k, : len(W)] @ W, np.float64)
 
     def matrix(self, state: State, block: int, columns: Floats) -> Floats:
-        """M^½ W."""
+        """diag(s) E W."""
         W = self._basis(state, block)
-        values, vectors = np.linalg.eigh(state["M"][block, : len(W), : len(W)])
-        root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        n = len(W)
+        root = state["s"][block, :n, None] * state["E"][block, :n, :n]
         return np.asarray(root @ (W @ columns.T), np.float64)
 
     def height(self, state: State) -> int:
@@ -214,13 +219,15 @@ class FrequentBasis(AdaptiveSketch):
         return int(state["sketch_counts"][:, :2].sum(axis=1).max())
 
     def spectra(self, state: State) -> Floats:
-        """The eigenvalues of M = W SᵀS Wᵀ."""
-        n = self.height(state)
-        return np.asarray(np.linalg.eigvalsh(state["M"][:, :n, :n])[:, ::-1], np.float64)
+        """The squares of the singular values of S."""
+        values: Floats = np.zeros((self._blocks, self.height(state)))
+        for block, (rank, opened) in enumerate(state["sketch_counts"][:, :2]):
+            values[block, : rank + opened] = np.square(state["s"][block, : rank + opened])
+        return values
 
     def fits(self, state: State, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
-        rank, opened, filled, touched, met = state["sketch_counts"][block]
+        rank, opened, filled, touched, met, since, everywhere = state["sketch_counts"][block]
         items = state["items"][block]
         listed = state["touched"][block]
         return bool(
@@ -234,7 +241,9 @@ class FrequentBasis(AdaptiveSketch):
             and state["a"][block] > 0
             and state["alpha"][block] >= 0
             and state["doubt"][block] >= 1
-            and met >= 0
+            and min(met, since) >= 0
+            and everywhere in (0, 1)
+            and (state["s"][block] >= 0).all()
         )
 
     def saved(self, state: State) -> dict[str, View]:

@@ -1,0 +1,132 @@
+"""AdaGrad's learners against exact arithmetic, on streams where rounding is tempted to decide.
+
+They must agree with 100 digits to 1e-6 wherever float64 can: wherever dense singular value decompositions do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sketchnewton import SketchedAdaGrad
+from tests.oracles import adagrad_svd
+from tests.oracles.adagrad_svd import Floats
+from tests.oracles.exact.adagrad import fd_adagrad
+from tests.oracles.exact.streams import STREAMS, few_features, perturbed
+
+# Loss, form, λ of an l2 penalty, σ: one of them for each stream and size.
+SETTINGS = (
+    ("squared", "mirror_descent", 0.0, 1.0),
+    ("logistic", "mirror_descent", 0.1, 0.01),
+    ("absolute", "dual_averaging", 0.1, 1.0),
+    ("huber", "mirror_descent", 0.0, 1.0),
+    ("squared", "dual_averaging", 0.0, 10.0),
+    ("hinge", "mirror_descent", 0.0, 0.1),
+    ("quantile", "mirror_descent", 0.1, 1.0),
+    ("squared_hinge", "dual_averaging", 0.0, 1.0),
+)
+SCALES = ("feature_scales", "row_scales", "one_large_feature", "one_huge_feature")  # float64 is seldom enough
+SIGNS = ("logistic", "hinge", "squared_hinge")
+
+
+def distance(a: Floats, b: Floats) -> float:
+    return float(np.max(np.abs(a - b) / np.maximum(1.0, np.abs(b)))) if np.isfinite(a).all() else np.inf
+
+
+def learned(sketch: str, m: int, X: Floats, y: Floats, l2: float = 0.0, **options: Any) -> Floats:
+    penalty = {"penalty": "l2", "penalty_strength": l2} if l2 else {}
+    options = {"dtype": "float64", "eta": 0.3} | options | penalty
+    return SketchedAdaGrad(sketch, m, **options).learn(X, y)
+
+
+def dense(m: int, robust: bool, X: Floats, y: Floats, **options: Any) -> Floats:
+    return adagrad_svd.predictions(X, y, adagrad_svd.frequent(X.shape[1], m, robust), eta=0.3, **options)
+
+
+@pytest.mark.parametrize("kind", sorted(STREAMS))
+def test_frequent_directions_are_exact(kind: str) -> None:
+    checked = 0
+    for seed, (loss, form, l2, sigma) in enumerate(SETTINGS):
+        m, robust = (2, 4, 7)[seed % 3], bool(seed % 2)
+        X, y = STREAMS[kind](seed, n=20, signs=loss in SIGNS)
+        options = {"sigma": sigma, "loss": loss, "form": form, "l2": l2}
+        reachable = dense(m, robust, X, y, **options)
+        expected = fd_adagrad(X, y, m=m, robust=robust, eta=0.3, **options).predictions  # type: ignore[arg-type]
+        if distance(reachable, expected) < 1e-7:
+            checked += 1
+            found = learned("rfd" if robust else "fd", m, X, y, **options)
+            assert distance(found, expected) < 1e-6, (seed, m, robust, loss, form)
+    assert checked >= (1 if kind in SCALES else 4), "too few streams on which float64 is enough"
+
+
+@pytest.mark.parametrize("kind", sorted(STREAMS.keys() - set(SCALES)))
+@pytest.mark.parametrize("sketch", ["fd", "rfd"])
+def test_frequent_directions_are_those_of_dense_arithmetic(kind: str, sketch: str) -> None:
+    """On longer streams, wherever a change of rows by 1e-12 leaves dense arithmetic where it is, or nearly.
+
+    float32, which rounds rows by 6e-8 and keeps its numbers so, is compared where changes by 1e-7 do little.
+    """
+    checked = 0
+    for seed, (m, sigma) in itertools.product(range(3), ((3, 1.0), (10, 0.1), (6, 10.0))):
+        stream = STREAMS[kind](seed, n=100)
+        expected = dense(m, sketch == "rfd", *stream, sigma=sigma)
+        for dtype, size, tolerance in (("float64", 1e-12, 1e-7), ("float32", 1e-7, 1e-3)):
+            moved = dense(m, sketch == "rfd", *perturbed(stream, size), sigma=sigma)
+            if distance(moved, expected) < 0.01 * tolerance:
+                checked += dtype == "float64"
+                found = learned(sketch, m, *stream, sigma=sigma, dtype=dtype)
+                assert distance(found, expected) < tolerance, (seed, m, dtype)
+    assert checked >= 4
+
+
+def test_a_sketch_wider_than_the_space_does_not_explode() -> None:
+    """Rounding used to open a direction that was not orthogonal to the others: predictions up to 1e35."""
+    r = np.random.default_rng(5)
+    X = r.standard_normal((200, 16)) * (r.random((200, 16)) < 0.15)
+    y = np.clip(0.3 * X @ r.standard_normal(16) + 0.2 * r.standard_normal(200), -0.9, 0.9)
+    for dtype, tolerance in (("float64", 1e-12), ("float32", 1e-5)):
+        learner = SketchedAdaGrad("fd", 10, eta=0.3, sigma=1.0, dtype=dtype)
+        assert distance(learner.learn(X, y), dense(10, False, X, y, sigma=1.0)) < tolerance
+
+
+@pytest.mark.parametrize("kind", sorted(STREAMS))
+@pytest.mark.parametrize("sketch", ["fd", "rfd"])
+def test_directions_are_orthonormal(kind: str, sketch: str) -> None:
+    for seed, m in enumerate((2, 5, 10)):
+        for dtype, tolerance in (("float64", 1e-11), ("float32", 1e-4)):
+            learner = SketchedAdaGrad(sketch, m, eta=0.3, sigma=1.0, clip=1.0, dtype=dtype)
+            learner.learn(*STREAMS[kind](seed, n=100))
+            S, values = learner.sketch, learner.spectrum
+            np.testing.assert_allclose(S @ S.T, np.diag(values), rtol=0, atol=tolerance * values.max())
+            basis = learner._sketch._basis(learner._state, 0)  # type: ignore[attr-defined]
+            W = basis @ learner._settled()[:, learner._basis_columns(0)].T
+            np.testing.assert_allclose(W @ W.T, np.eye(len(W)), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("kind", ["few_features", "repeated", "returning", "near_copies", "zero_rows"])
+@pytest.mark.parametrize("sketch", ["fd", "rfd", "rp"])
+def test_rows_that_move_by_little_move_predictions_by_little(kind: str, sketch: str) -> None:
+    """By 1e-9, where exact arithmetic is that stable; rounds that rounding makes gradients of used to count."""
+    for seed in range(5):
+        stream = STREAMS[kind](seed, n=120)
+        moved = perturbed(stream, 1e-9)
+        change = learned(sketch, 5, *moved, sigma=5.0) - learned(sketch, 5, *stream, sigma=5.0)
+        assert np.abs(change).max() < 1e-4
+
+
+def test_epochs_are_rounds() -> None:
+    """Rows that have no gradient, or one that is rounding, count: m − 1 of them and one more end an epoch."""
+    X, y = few_features(3, n=30)
+    expected = fd_adagrad(
+        np.repeat(X, 2, axis=0), np.repeat(y, 2), m=4, eta=1.0, sigma=1e-12, loss="absolute"
+    )
+    found = learned("fd", 4, np.repeat(X, 2, axis=0), np.repeat(y, 2), eta=1.0, sigma=1e-12, loss="absolute")
+    assert distance(found, expected.predictions) < 1e-6
+    empty = np.zeros((1, X.shape[1]))
+    learner, late = (SketchedAdaGrad("fd", 4, dtype="float64") for _ in range(2))
+    learner.learn(X[:5], y[:5])
+    late.learn(np.vstack([empty, X[:5]]), np.append(0.0, y[:5]))
+    assert (learner.spectrum > 0).sum() != (late.spectrum > 0).sum()
