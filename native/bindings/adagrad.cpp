@@ -15,6 +15,7 @@
 #include "bindings/module.hpp"
 #include "bindings/row_kernel.hpp"
 #include "bindings/state.hpp"
+#include "eigen/singular_update.hpp"
 #include "learners/adagrad_frequent.hpp"
 #include "learners/adagrad_penalty.hpp"
 #include "learners/adagrad_sketched.hpp"
@@ -203,6 +204,16 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> proximal_newton(Array<const double, 
   return beta.array();
 }
 
+// SᵀS + vvᵀ, where S has the singular values s and the vectors E, a row each, padded to a multiple of four.
+void add_singular_row(Doubles s, Array<double, 2> E, ConstDoubles v) {
+  const std::int64_t n = extent(s.size()), ld = padded4(n);
+  require(extent(E.shape(0)) == n && extent(E.shape(1)) == ld && extent(v.size()) == n, "shapes differ");
+  std::vector<double> row(static_cast<std::size_t>(ld), 0.0);
+  std::copy_n(v.data(), n, row.begin());
+  nb::gil_scoped_release release;
+  SingularUpdate().add(s.data(), {E.data(), ld}, n, row.data());
+}
+
 template <class T>
 void bind_for(nb::module_& m, const std::string& bits) {
   m.def(("adagrad" + bits).c_str(), &adagrad<T>, "problem"_a, "eta"_a, "sigma"_a, "intercept"_a, "arrays"_a);
@@ -221,6 +232,8 @@ void bind_adagrad(nb::module_& m) {
   m.def("composite", &composite, "eta"_a, "sigma"_a, "l1"_a, "l2"_a, "averaging"_a, "of_data"_a);
   m.def("proximal_newton", &proximal_newton, "columns"_a, "center"_a, "pull"_a, "h"_a, "l1"_a, "l2"_a,
         "argmin ½(β − center)ᵀ(hI + RᵀR)(β − center) − ⟨pull, β⟩ + l1‖β‖₁ + ½l2‖β‖²; `columns` is Rᵀ.");
+  m.def("add_singular_row", &add_singular_row, "s"_a, "E"_a, "v"_a,
+        "The singular values s and right singular vectors E, in rows, of a matrix that gains the row v.");
   nb::class_<PenaltyKernel, RowKernel>(m, "PenaltyKernel")
       .def("weights", &PenaltyKernel::weights, "out"_a,
            "The weights of all active features, class by class.");

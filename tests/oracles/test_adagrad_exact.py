@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sketchnewton import SketchedAdaGrad
+from sketchnewton import AdaLR, FullAdaGrad, SketchedAdaGrad
+from sketchnewton.learners.adagrad.hadamard import hadamard_projection
 from tests.oracles import adagrad_svd
 from tests.oracles.adagrad_svd import Floats
-from tests.oracles.exact.adagrad import fd_adagrad
-from tests.oracles.exact.streams import STREAMS, few_features, perturbed
+from tests.oracles.exact.adagrad import fd_adagrad, full_adagrad, low_rank_adagrad
+from tests.oracles.exact.streams import STREAMS, feature_scales, few_features, perturbed
 
 # Loss, form, λ of an l2 penalty, σ: one of them for each stream and size.
 SETTINGS = (
@@ -130,3 +131,37 @@ def test_epochs_are_rounds() -> None:
     learner.learn(X[:5], y[:5])
     late.learn(np.vstack([empty, X[:5]]), np.append(0.0, y[:5]))
     assert (learner.spectrum > 0).sum() != (late.spectrum > 0).sum()
+
+
+FULL = {
+    name: make
+    for name, make in STREAMS.items()
+    if name not in ("feature_scales", "one_large_feature", "one_huge_feature")
+} | {"features of scales 1e-3 to 1e3": lambda seed, **named: feature_scales(seed, decades=3.0, **named)}
+
+
+@pytest.mark.parametrize("kind", sorted(FULL))
+def test_the_full_matrix_is_exact(kind: str) -> None:
+    """The root of an eigenvalue of Σggᵀ has half of the digits; that of a singular value has all."""
+    checked = 0
+    for seed, (loss, form, l2, sigma) in enumerate(SETTINGS[:4]):
+        X, y = FULL[kind](seed, n=16, signs=loss in SIGNS)
+        options: dict[str, Any] = {"eta": 0.3, "sigma": sigma, "loss": loss, "form": form}
+        reachable = adagrad_svd.predictions(X, y, adagrad_svd.full(X.shape[1]), l2=l2, **options)
+        expected = full_adagrad(X, y, l2=l2, **options).predictions
+        if distance(reachable, expected) < 1e-10:
+            checked += 1
+            penalty = {"penalty": "l2", "penalty_strength": l2} if l2 else {}
+            assert distance(FullAdaGrad(**options, **penalty).learn(X, y), expected) < 1e-9, (seed, loss)
+    assert checked >= (1 if kind in SCALES else 3)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "rank_deficient", "repeated", "returning", "few_features"])
+@pytest.mark.parametrize("size", [2, 5, 12])
+def test_a_range_of_any_rank_is_found_exactly(kind: str, size: int) -> None:
+    """ADA-LR, where GΠ has fewer dimensions than columns: QR used to add those of rounding."""
+    X, y = STREAMS[kind](size, n=16, d=6)
+    projection = hadamard_projection(np.arange(X.shape[1]), size, 3)
+    expected = low_rank_adagrad(X, y, projection=projection, eta=0.3, sigma=0.5).predictions
+    found = AdaLR(size, eta=0.3, sigma=0.5, random_state=3).learn(X, y)
+    assert distance(found, expected) < 1e-6

@@ -26,7 +26,11 @@ def class_probabilities(loss: Loss, scores: Floats, rows: int) -> Floats:
         nearest = nearest_probabilities((1.0 + scores) / 2.0)
         return np.asarray((rows * nearest + 1.0) / (rows + scores.shape[1]))
     positive = loss.link(np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT))
-    return positive if single else positive / positive.sum(axis=1, keepdims=True)
+    if single:
+        return positive
+    low = scores.max(axis=1) < -LARGEST_LOGIT
+    positive[low] = softmax(scores[low])  # 1/(1 + exp(−score)) is exp(score) there: classes keep their order
+    return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
 
 def class_probabilities_of_row(loss: Loss, scores: list[float], rows: int) -> list[float]:
@@ -37,6 +41,8 @@ def class_probabilities_of_row(loss: Loss, scores: list[float], rows: int) -> li
     if loss.link_kind != "logistic":
         nearest = _nearest_probabilities_of_row([(1.0 + score) / 2.0 for score in scores])
         return [(rows * p + 1.0) / (rows + len(nearest)) for p in nearest]
+    if not single and max(scores) < -LARGEST_LOGIT:
+        return _softmax_of_row(scores)
     within = [min(max(score, -LARGEST_LOGIT), LARGEST_LOGIT) for score in scores]
     positive = [1.0 / (1.0 + math.exp(-score)) for score in within]
     total = 1.0 if single else sum(positive)
@@ -47,6 +53,13 @@ def softmax(scores: Floats) -> Floats:
     """exp(score) of each class, divided by their sum; none is 0 or 1."""
     powers = np.exp(np.maximum(scores - scores.max(axis=1, keepdims=True), -LARGEST_LOGIT))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _softmax_of_row(scores: list[float]) -> list[float]:
+    top = max(scores)
+    powers = [math.exp(max(score - top, -LARGEST_LOGIT)) for score in scores]
+    total = sum(powers)
+    return [power / total for power in powers]
 
 
 def cross_entropy(scores: Floats, classes: NDArray[np.intp]) -> Floats:

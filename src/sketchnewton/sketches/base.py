@@ -136,7 +136,7 @@ class Sketch(Persistent):
     @property
     @abstractmethod
     def error_bound(self) -> float:
-        """Certified bound of ‖AᵀA − (BᵀB + ridge·I)‖₂; infinite where theory gives none."""
+        """Certified bound of ‖AᵀA − (BᵀB + ridge·I)‖₂ but for rounding; infinite where theory gives none."""
 
     @property
     @abstractmethod

@@ -12,6 +12,7 @@ from sketchnewton.core.parameters import checked_clip
 from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
+from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.losses import Loss, get_loss
 
 LARGEST = 100_000  # features; beyond, not even the attempt to get the memory is sensible
@@ -229,12 +230,15 @@ class FullAdaGrad(DenseAdaGrad):
 
     Parameters are those of `SketchedAdaGrad`. Each class has its own d × d matrix.
 
-    Cost per row: O(d³) time, an eigendecomposition; O(d²) memory. Meant for d up to a few hundred.
+    Cost per row: O(d³) time, for the singular vectors of all gradients; O(d²) memory. Meant for d up to
+    a few hundred.
 
     >>> learner = FullAdaGrad(eta=1.0)
     >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0], sample_weight=None).round(3).tolist()
     [0.0, 4.545]
     """
+
+    _REFRESH = 256  # rounds after which E is made orthonormal again
 
     def __init__(
         self,
@@ -267,15 +271,22 @@ class FullAdaGrad(DenseAdaGrad):
     def spectrum(self) -> Floats:
         """The eigenvalues of Σggᵀ, largest first; one row per class if there are several."""
         with self._lock:
-            values = np.linalg.eigvalsh(self._state["G"])[:, ::-1]
-        return np.asarray(values if self.classes else values[0], np.float64)
+            values: Floats = np.square(self._state["s"])
+        return values if self.classes else values[0]
+
+    # Σggᵀ = Eᵀ diag(s²) E. The root of an eigenvalue of Σggᵀ itself would have half of the digits.
 
     def _fresh(self, d: int) -> Arrays:
-        return {**super()._fresh(d), "G": np.zeros((self.outputs, d, d))}
+        E = np.tile(np.eye(d, padded4(d)), (self.outputs, 1, 1))
+        return {**super()._fresh(d), "s": np.zeros((self.outputs, d)), "E": E}
 
     def _take(self, k: int, g: Floats) -> None:
-        self._state["G"][k] += np.outer(g, g)
+        s, E = self._state["s"][k], self._state["E"][k]
+        _native.add_singular_row(s, E, g)
+        if self.rows_seen % self._REFRESH == 0:  # rounding errors of so many products add up
+            Q, R = np.linalg.qr(E[:, : len(s)].T)
+            E[:, : len(s)] = (Q * np.sign(np.diag(R))).T
 
     def _metric(self, k: int) -> Metric:
-        values, V = np.linalg.eigh(self._state["G"][k])
-        return Metric(V, None, self._composite.sigma + np.sqrt(np.maximum(values, 0.0)), np.inf)
+        s, E = self._state["s"][k], self._state["E"][k]
+        return Metric(E[:, : len(s)].T, None, self._composite.sigma + s, np.inf)

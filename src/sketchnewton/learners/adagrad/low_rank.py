@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sketchnewton.core.parameters import checked_size
-from sketchnewton.core.types import Arrays, Floats, np
+from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.adagrad.full import DenseAdaGrad, Metric
 from sketchnewton.learners.adagrad.hadamard import hadamard_projection
 from sketchnewton.losses import Loss
@@ -52,7 +52,8 @@ class AdaLR(_RangeFinder):
     """ADA-LR: the metric of ADA-FULL in the range of GΠ, Π a subsampled randomised Hadamard transform.
 
     G̃ = GΠ, QR = G̃, UΣVᵀ = QᵀG, w ← w − ηV(Σ^½ + σI)⁻¹Vᵀg: no step leaves the range of V (Krummenacher et al.
-    2016, as in ADA section 2). Penalties: None or `"l2"`.
+    2016, as in ADA section 2). Where GΠ has a rank below τ, Q is a basis of its range, and directions that
+    rounding alone has opened do not move. Penalties: None or `"l2"`.
 
     Cost per row: O(τd²) time, O(d²) memory.
 
@@ -69,9 +70,17 @@ class AdaLR(_RangeFinder):
 
     def _metric(self, k: int) -> Metric:
         G = self._state["G"][k]
-        Q, _ = np.linalg.qr(G @ hadamard_projection(np.arange(len(G)), self._m, self._seed))
-        _, values, Vt = np.linalg.svd(Q.T @ G, full_matrices=False)
-        return Metric(Vt.T, None, self._composite.sigma + np.sqrt(values), np.inf)
+        Q, sizes, _ = np.linalg.svd(
+            G @ hadamard_projection(np.arange(len(G)), self._m, self._seed), full_matrices=False
+        )
+        _, values, Vt = np.linalg.svd(Q[:, _clear(sizes, len(G))].T @ G, full_matrices=False)
+        kept = _clear(values, len(G))
+        return Metric(Vt[kept].T, None, self._composite.sigma + np.sqrt(values[kept]), np.inf)
+
+
+def _clear(values: Floats, d: int) -> NDArray[np.bool_]:
+    """Which singular values of a matrix of order d are more than rounding."""
+    return np.asarray(values > d * np.finfo(np.float64).eps * values.max(initial=0.0))
 
 
 class RadaGrad(_RangeFinder):

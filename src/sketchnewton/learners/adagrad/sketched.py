@@ -29,8 +29,9 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
     Parameters (the paper's symbols in parentheses):
 
     * `sketch`: Gaussian random projection `"rp"`, an unbiased estimate; Frequent Directions `"fd"`, which keeps
-      the largest directions; or its robust form `"rfd"`, H = σI + (SᵀS + αI)^½ with an α that grows by half of
-      each shrink. `sketch_size` (τ): how many directions are kept.
+      the largest directions and shrinks every τ rounds; or its robust form `"rfd"`, H = σI + (SᵀS + αI)^½ with
+      an α that grows by half of each shrink. `sketch_size` (τ): rows of S for `"rp"`; Frequent Directions keep
+      up to τ − 1 over a shrink, and the τ rows since then.
     * `of`: `"gradients"` (ADA-GP for `"rp"`) or `"data"` (ADA-DP): rows in place of gradients.
     * `eta` (η): the step size. `sigma` (σ): the metric of directions never seen, where steps are ηg/σ.
     * `penalty` (φ): None, `"l1"`, `"l2"` or `"elasticnet"`: `penalty_strength` times ‖w‖₁, ½‖w‖², or their mixture
@@ -42,7 +43,9 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
     * `classes`: K for the multinomial logistic loss (cross-entropy) with labels 0, …, K − 1 and K scores per row.
       Each class has a sketch of its gradients; a sketch of data serves all.
 
-    Cost per row with s non-zeros: O(τs + τ³), for the l2 penalty and dual averaging too. `"l1"` and `"elasticnet"`
+    Cost per row with s non-zeros: O(τs + τ³), for the l2 penalty and dual averaging too. Where Frequent Directions
+    meet a row that nearly lies in their span, they look at all d features seen, in O(τd): always while d is below
+    about 2,000, else now and then, so that it costs no more than the rows themselves. `"l1"` and `"elasticnet"`
     have no closed form in a metric that is not diagonal: a Newton method in τ variables solves each round to
     a relative residual of 1e-11, at O(dτ²) per step for the d features seen.
 
@@ -55,6 +58,7 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
     >>> print(f"{error(AdaGrad(loss='absolute')):.2f} {error(SketchedAdaGrad(loss='absolute')):.2f}")
     0.85 0.10
 
+    `"fd"` and `"rfd"` in float64 agree with exact arithmetic wherever dense float64 does, for d up to about 2,000.
     Limits: outside the sketch a step is ηg/σ however many gradients there were, so a σ that is small against
     their size diverges where the sketch is too small for the data. Values beyond ±1e30, NaN and infinity are
     refused.

@@ -228,7 +228,7 @@ class RobustFrequentState(FrequentState):
 
 
 class ParameterizedFrequentState(FrequentState):
-    """PFD: of the directions only the share β shrinks, the smallest ones."""
+    """PFD: of the m directions only the last ⌊βm⌋ shrink. The m-th is gone then, so ⌊βm⌋ = 0 is the same as 1."""
 
     def __init__(self, parameters: SketchParameters) -> None:
         super().__init__(parameters)

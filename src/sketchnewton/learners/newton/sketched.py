@@ -37,7 +37,7 @@ class SketchedNewton(TableNewton):
       `"sqrt(d/(C^2 L^2 t))"`, d being the features seen; None is 0 where the loss is curved, else 1/(CL√t).
     * `diagonal`: feed D^-½x instead of x, with D = 0.1 + Σg² per feature (SON §5.2).
     * `intercept`: learn a constant too; it is not penalised by α.
-    * `beta` (β): the share of directions that shrink in `"pfd"`.
+    * `beta` (β): the share of directions that shrink in `"pfd"`, at least one.
     * `oja_rate` (Γ_t): `"adaptive"` gives each direction its own rate 1/max(tΛ, ‖ĝ‖²); a number c is the
       shared rate c/t in round t (the paper's experiments: 1.0); a sequence of m numbers gives one per direction.
     * `block`: update Oja's sketch every so many rows (SON §3).
