@@ -208,6 +208,19 @@ def test_a_pipe_needs_the_names(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
+def test_bench_compares_on_two_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    two, three = tmp_path / "two.csv", tmp_path / "three.csv"
+    as_csv(records(LABELS["two texts"][0]), two)
+    as_csv(records(LABELS["three texts"][0]), three)
+    options = ["--learners", "bank", "--drop", "id", "--json", "--quiet"]
+    for command in ([two], [three, "--positive", "cat"]):
+        assert run("bench", *command, *options) == 0
+        (learner,) = json.loads(capsys.readouterr().out)["learners"]
+        assert learner["error_rate"] < 0.1
+    assert run("bench", three, *options) == 2
+    assert "has 3 different labels" in capsys.readouterr().err
+
+
 def test_in_python() -> None:
     rows = records(LABELS["three texts"][0])
     model = Model(target=Classes(names=["bïrd", "cat", "dog"]), learner=_three_classes())

@@ -16,7 +16,7 @@ from sketchnewton.cli.io.signals import GracefulStop
 from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_feature_options
 from sketchnewton.cli.options.learner import add_learner_options
 from sketchnewton.cli.options.parser import Parser, nearest
-from sketchnewton.cli.options.types import at_least_one, finite, names
+from sketchnewton.cli.options.types import at_least_one, label, names
 from sketchnewton.core.names import DEFAULT_LOSS
 from sketchnewton.core.types import Floats, Header
 
@@ -54,7 +54,7 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument("--rows", type=at_least_one, metavar="N", help="Use only the first N rows.")
     parser.add_argument(
-        "--positive", type=finite, metavar="LABEL", help="Learn LABEL as +1 and every other label as -1."
+        "--positive", type=label, metavar="LABEL", help="Learn LABEL as +1 and every other label as -1."
     )
     add_learner_options(parser, ("loss", "clip", "sketch_size", "seed"))
     add_data_options(parser)
@@ -215,14 +215,14 @@ def _compare(
     from sketchnewton.cli.train.passes import Passes
     from sketchnewton.evaluation import ProgressiveScore
     from sketchnewton.losses import get_loss
-    from sketchnewton.model import LabelWatch, Numbers, Signs
+    from sketchnewton.model import LabelWatch
 
     watch, widest, rows = LabelWatch(), 0, 0
     loss = get_loss(given.get("loss", DEFAULT_LOSS))
-    target = Numbers(loss) if args.positive is None else Signs(args.positive)
+    target = _target(args, data, loss)
     with tempfile.TemporaryDirectory() as folder:
         passes = Passes(data, os.path.join(folder, "rows.skn-cache"), console, stop)
-        if "clip" not in given and not loss.sign_labels and args.positive is None:
+        if "clip" not in given and not loss.sign_labels and target.kind == "numbers":
             _bound_by_targets(contenders, loss, (b.labels for b in _rows(passes, data, target, args.rows)))
         for at, contender in enumerate(contenders):
             if contender.skipped is not None:
@@ -249,6 +249,31 @@ def _compare(
             if stop.signal is not None:
                 break
     return rows, target.hint(watch)
+
+
+def _target(args: argparse.Namespace, data: DataSource, loss: Loss) -> Target:
+    """What labels mean: numbers, two classes, or one label against all others."""
+    from sketchnewton.model import Numbers, Signs
+
+    target: Target = Numbers(loss) if args.positive is None else Signs(args.positive)
+    if data.without_columns:
+        if isinstance(args.positive, str):
+            raise usage_error(
+                f"--positive {args.positive} does not apply to {data.name}, whose labels are numbers"
+            )
+    elif args.positive is None and data.identity() is not None:
+        from sketchnewton.cli.train.labels import surveyed
+
+        names = surveyed(data, everything=False)
+        if names is not None and len(names) != 2:
+            raise usage_error(
+                f"{data.name} has {len(names)} different labels, but learners are compared on two classes: "
+                "--positive LABEL takes one against all others"
+            )
+        if names is not None:
+            target = Signs(names=names)
+    data.label_codes = target.label_codes
+    return target
 
 
 def _bound_by_targets(contenders: list[Contender], loss: Loss, labels: Iterable[Floats]) -> None:

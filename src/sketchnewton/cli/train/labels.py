@@ -14,7 +14,7 @@ from sketchnewton.features.kinds import category, encoded, looks_like_number, nu
 from sketchnewton.model import Model
 from sketchnewton.model.class_names import names_of
 
-__all__ = ["check_classes", "class_names"]
+__all__ = ["check_classes", "class_names", "surveyed"]
 
 MOST = 1000
 """Different labels that are taken for classes without being named."""
@@ -44,7 +44,7 @@ def class_names(args: argparse.Namespace) -> list[Hashable] | None:
                 f"--classes all needs a file: {data.name} can be read only once (--classes a,b,c)"
             )
         return None
-    names = _surveyed(data, everything=wanted)
+    names = surveyed(data, everything=wanted)
     if names is not None and len(names) < 2:
         raise CommandError(
             f"{data.name}: all rows have the label {names[0]!r}: name the classes (--classes a,b)"
@@ -83,7 +83,7 @@ class _Seen(dict[bytes, float]):
         return 0.0
 
 
-def _surveyed(data: DataSource, *, everything: bool) -> list[Hashable] | None:
+def surveyed(data: DataSource, *, everything: bool) -> list[Hashable] | None:
     """The different labels of all rows; None if they are numbers, which the first rows tell."""
     seen = _Seen()
     numbered = data.without_columns
