@@ -10,7 +10,6 @@ from sketchnewton.cli.io.console import amount, number, print_page, printable
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_zero
 from sketchnewton.core.types import Header, np
-from sketchnewton.features.columns import described_kinds
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
@@ -57,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _page(path: str, facts: Header) -> list[str]:
+    from sketchnewton.features.columns import described_kinds
+
     lines = [
         f"{path}: {facts['class']}",
         f"  learned        {facts['labels']}",

@@ -62,7 +62,11 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         metavar="CHARACTER",
         help="Of CSV and TSV: tab, or one character (default: what the first line has of , ; and tab).",
     )
-    add("--no-header", action="store_true", help="CSV and TSV have no names of columns: they are 1, 2, 3, …")
+    add(
+        "--no-header",
+        action="store_true",
+        help="CSV and TSV have no names of columns: they are 1, 2, 3 and so on.",
+    )
     group.add_argument(
         "--on-error",
         choices=("stop", "skip"),
