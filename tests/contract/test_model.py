@@ -473,11 +473,13 @@ def test_learning_ends_the_run_of_a_checkpoint() -> None:
     model, other = Model(SketchedNewton()), Model(SketchedNewton())
     for each in (model, other):
         each.learn("1 | a")
-    model.run = {"row": 600, "pass": 0}
+    note = {"files": None, "way": {}, "passes": 1, "holdout": None, "every": 300, "pass": 0, "best": None}
+    note |= {"row": 600, "scores": [{}], "held": []}
+    model.run = note
     assert Model.from_bytes(model.to_bytes()).run == model.run
     model.merge(other)
     assert model.run is None
-    model.run = {"row": 600, "pass": 0}
+    model.run = note
     model.learn("1 | a")
     assert model.run is None
 
