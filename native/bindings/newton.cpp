@@ -32,6 +32,7 @@ NewtonState newton_view(const State& s, double first_alpha, bool diagonal) {
   return {s.get<std::int64_t>("counts", {3}),
           {s.get<double>("intercept", {2})},
           s.get<double>("alpha", {1}),
+          s.get<double>("lengths", {3}),
           first_alpha,
           diagonal};
 }
@@ -124,15 +125,20 @@ SketchKernelPtr projection_newton(const Problem& p, double first_alpha, bool dia
 }
 
 template <class T>
-std::unique_ptr<RowKernel> shared_newton(const Problem& p, double kappa, bool diagonal, nb::dict arrays) {
+std::unique_ptr<RowKernel> shared_newton(const Problem& p, double kappa, double first_alpha, bool diagonal,
+                                         nb::dict arrays) {
   const State s(arrays);
   const std::int64_t classes = s.rows("intercepts");
   require(classes > 1, "there must be several classes");
-  const SharedState state{
-      {s.get<std::int64_t>("counts", {3}), {nullptr}, s.get<double>("alpha", {1}), kappa, diagonal},
-      s.get<double>("intercepts", {classes}),
-      s.get<double>("metric", {1}),
-      classes};
+  const SharedState state{{s.get<std::int64_t>("counts", {3}),
+                           {nullptr},
+                           s.get<double>("alpha", {1}),
+                           s.get<double>("lengths", {3}),
+                           first_alpha,
+                           diagonal},
+                          s.get<double>("intercepts", {classes}),
+                          s.get<double>("metric", {1}),
+                          classes};
   using Kernel = SharedNewton<T>;
   return std::make_unique<KernelOf<Kernel>>(
       s.rows("table"), classes, s.owner(),
@@ -155,8 +161,8 @@ void bind_for(nb::module_& m, const std::string& bits) {
         "arrays"_a, "sketch_size"_a, "share"_a, "ridge"_a);
   m.def(("projection_newton" + bits).c_str(), &projection_newton<T>, "problem"_a, "first_alpha"_a,
         "diagonal"_a, "arrays"_a, "seed"_a);
-  m.def(("shared_newton" + bits).c_str(), &shared_newton<T>, "problem"_a, "kappa"_a, "diagonal"_a,
-        "arrays"_a);
+  m.def(("shared_newton" + bits).c_str(), &shared_newton<T>, "problem"_a, "kappa"_a, "first_alpha"_a,
+        "diagonal"_a, "arrays"_a);
 }
 
 }  // namespace

@@ -119,6 +119,11 @@ class Frequent {
     return -outside;
   }
 
+  void alpha_changed() {
+    invert();
+    solved_ = false;
+  }
+
   double move_free(double excess) {
     const double step = excess / rest_;
     for (std::int64_t j = 0; j < size(); ++j) s_.c[j] += step * xhat_[j];

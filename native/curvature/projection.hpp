@@ -101,6 +101,7 @@ class Projection {
     return -step / *alpha_;
   }
 
+  void alpha_changed() { solved_ = factored_ = false; }
   bool free() const { return false; }
   double move_free(double) { return 0.0; }
 

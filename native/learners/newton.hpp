@@ -19,6 +19,7 @@ namespace skn {
 // What a sketch is to the learner:
 //   begin       reads a row's combined columns, ‖x‖² and x; returns what the sketch adds to the score
 //   magnitude   the same of absolute values: what that score's rounding is a share of
+//   alpha_changed  if there is such a function: A has another α
 //   attend      if there is such a function: the row once more, when its features are active
 //   quadratic   xᵀA⁻¹x
 //   move        w ← w − step·A⁻¹x within the sketch; returns what w̄ gains per unit of x
@@ -58,8 +59,9 @@ class NoSketch {
 struct NewtonState {
   std::int64_t* counts;  // rounds, active features, dimension (1 + largest feature learned from)
   Intercept intercept;
-  double* alpha;  // 0 until the first row sets it to first_alpha·‖x‖²
-  double first_alpha;
+  double* alpha;       // 0 until there is a row to set it
+  double* lengths;     // what rows have set it to, their Σ‖x‖² and their number
+  double first_alpha;  // α per ‖x‖²; 0 if it is given, or 1 since rows have no unit
   bool diagonal;
 };
 
@@ -96,6 +98,20 @@ class NewtonRows {
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
   }
 
+  // α follows the rows: first_alpha times the mean of ‖x‖², so that a step along a row of that length does
+  // not overshoot. The first row alone may be of any length, in text a hundredth of the mean. It is set anew
+  // when the mean has moved away by a factor of two, which few rows do. Returns whether it has changed.
+  bool follow_rows() {
+    if (!(s_.first_alpha > 0 && xx_ > 0)) return false;
+    double &base = s_.lengths[0], &sum = s_.lengths[1], &count = s_.lengths[2];
+    sum += xx_, count += 1;
+    const double wanted = s_.first_alpha * sum / count;
+    if (wanted <= 2 * base && base <= 2 * wanted) return false;
+    *s_.alpha += wanted - base;  // robust sketches have added to it
+    base = wanted;
+    return true;
+  }
+
   // Features met for the first time get a place in the list of active ones.
   void enter(const Row& row) {
     for (std::int64_t k = 0; k < row.size(); ++k) {
@@ -117,7 +133,8 @@ class NewtonRows {
 template <class T, class Sketch>
 class Newton : private NewtonRows<T> {
   using Base = NewtonRows<T>;
-  using Base::enter, Base::scale, Base::s_, Base::table_, Base::x_, Base::xx_, Base::kRounds, Base::kActive;
+  using Base::enter, Base::follow_rows, Base::scale, Base::s_, Base::table_, Base::x_, Base::xx_,
+      Base::kRounds, Base::kActive;
 
  public:
   Newton(const Problem& problem, const NewtonState& state, const Table<T>& table, Sketch sketch)
@@ -165,7 +182,7 @@ class Newton : private NewtonRows<T> {
     const double score = look(row);
     const double prediction = problem_.clipped(score);
     if (!known_) enter(row);
-    if (*s_.alpha == 0 && xx_ > 0 && s_.first_alpha > 0) *s_.alpha = s_.first_alpha * xx_;
+    follow();
     attend(row);
     std::fill(step_.begin(), step_.end(), 0.0);
     if (prediction != score && problem_.project) project(score - prediction);
@@ -261,6 +278,11 @@ class Newton : private NewtonRows<T> {
     }
     look(row);
     attend(row);
+  }
+
+  void follow() {
+    if (!follow_rows()) return;
+    if constexpr (requires { sketch_.alpha_changed(); }) sketch_.alpha_changed();
   }
 
   // w ← w − step·A⁻¹x

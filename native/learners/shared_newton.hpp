@@ -29,7 +29,8 @@ struct SharedState {
 template <class T>
 class SharedNewton : private NewtonRows<T> {
   using Base = NewtonRows<T>;
-  using Base::enter, Base::scale, Base::s_, Base::table_, Base::x_, Base::xx_, Base::kRounds, Base::kActive;
+  using Base::enter, Base::follow_rows, Base::scale, Base::s_, Base::table_, Base::x_, Base::xx_,
+      Base::kRounds, Base::kActive;
 
  public:
   // `kappa`: κ, the largest second derivative of the loss
@@ -65,7 +66,7 @@ class SharedNewton : private NewtonRows<T> {
     if (h == 0) return peek(row, std::numeric_limits<std::int64_t>::max(), out);
     look(row.index(), row.value(), row.size(), out);
     enter(row);
-    if (*s_.alpha == 0 && xx_ > 0) *s_.alpha = s_.first_alpha * xx_;
+    follow_rows();
     attend(row);
     std::fill(step_.begin(), step_.end(), 0.0);
     double quadratic = -1;

@@ -125,8 +125,29 @@ def test_alpha_is_that_in_force() -> None:
     learner.learn([[3.0, 4.0]], [1.0])
     alpha = learner.alpha_
     assert alpha == pytest.approx(25 * learner.loss.smoothness)
-    learner.learn([[300.0, 4.0]], [1.0])
+    learner.learn([[4.0, 5.0]], [1.0])
     assert learner.alpha_ == alpha
+    learner.learn([[30.0, 40.0]], [1.0])
+    assert learner.alpha_ == pytest.approx((25 + 41 + 2500) / 3 * learner.loss.smoothness)
+
+
+@pytest.mark.parametrize("sketch", ["none", "oja", "fd", "pfd", "rp"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_short_first_row_does_no_harm(sketch: str, loss: str) -> None:
+    """Rows of text differ in length by factors of a hundred; α by the first alone made steps as much too long."""
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((600, 20)), rng.standard_normal(20)
+    X[0] *= 0.1
+    y = np.sign(X @ w)
+    rest = [
+        np.mean(np.sign(SketchedNewton(sketch, loss=loss).learn(rows, labels)[-300:]) != y[-300:])
+        for rows, labels in ((X, y), (X[1:], y[1:]))
+    ]
+    assert rest[0] < rest[1] + 0.13
+    short = SketchedNewton(sketch, loss=loss)
+    short.learn(X, y)
+    longer = short.loss.smoothness * np.mean((X**2).sum(axis=1))
+    assert 0.5 * longer <= short.alpha_ <= 2 * longer
 
 
 def test_repr_shows_what_was_chosen() -> None:

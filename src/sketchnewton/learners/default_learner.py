@@ -30,7 +30,7 @@ def newton_learner(
 
     `clip="auto"` is learned from the targets, but for `SketchedNewton` of ±1 labels (`classes`) a constant.
     `diagonal=None` is False for classes with a curved loss and a sketch, where rescaling features costs time and
-    gains nothing. `alpha=None` is taken from the first row, for "rfd" too.
+    gains nothing. `alpha=None` is taken from the lengths of rows, for "rfd" too.
     """
     if checked_learner(learner) == "bank":
         refuse_with_bank(sketch=sketch, **tuning)

@@ -25,6 +25,7 @@ class OjaSketchState(LearnerSketch):
 
     def __init__(self, parameters: SketchParameters) -> None:
         self._m, self._block = m, block = parameters.size, parameters.block
+        self._dtype = parameters.dtype
         self._rate = _rates(parameters.oja_rate, m)
         self.columns = m + (block if block > 1 else 0)
         self._make = newton_kernel("oja_newton", parameters.dtype)
@@ -78,7 +79,8 @@ class OjaSketchState(LearnerSketch):
     def merged(self, mine: State, theirs: State, S: tuple[Floats, Floats], alpha: float) -> Merged:
         """The leading directions of both together."""
         _, sizes, V = np.linalg.svd(np.vstack(S), full_matrices=False)
-        rank = min(self._m, int(np.count_nonzero(sizes > 1e-6 * sizes.max(initial=0.0))))
+        rounding = 64 * np.finfo(self._dtype).eps  # of directions that the table holds
+        rank = min(self._m, int(np.count_nonzero(sizes > rounding * sizes.max(initial=0.0))))
         state = State(self.fresh())
         state["sketch_counts"][:2] = mine["sketch_counts"][0] + theirs["sketch_counts"][0], rank
         state["F"][:rank, :rank] = np.eye(rank)

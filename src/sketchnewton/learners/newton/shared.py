@@ -11,6 +11,7 @@ from sketchnewton.core.types import Floats, NDArray, np
 from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
 from sketchnewton.learners.curvature.base import SketchParameters, padded4
 from sketchnewton.learners.curvature.oja import OjaSketchState
+from sketchnewton.learners.newton.table_newton import lengths_fit
 from sketchnewton.learners.rows import checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
@@ -79,6 +80,7 @@ class SharedNewton(ClassLearner, TableLearner):
         self._sketch = OjaSketchState(SketchParameters(m, checked_dtype(dtype)))
         self._state.update(self._sketch.fresh() | {"c": zeros((self.outputs, padded4(m)))})
         self._state["alpha"] = filled([1.0 if alpha is None and diagonal else given])
+        self._state["lengths"] = zeros(3)  # what rows have set α to, their Σ‖x‖² and their number
         self._state["intercepts"] = zeros(self.outputs)
         self._state["metric"] = filled([self._kappa if intercept else 0.0])  # of the intercepts
         self._kernel = self._bind()
@@ -96,7 +98,7 @@ class SharedNewton(ClassLearner, TableLearner):
 
     @property
     def alpha_(self) -> float:
-        """The α in force: given, or taken from the first row (0 before it)."""
+        """The α in force: given, or taken from the lengths of rows (0 before the first)."""
         return float(self._state.view("alpha")[0])
 
     @property
@@ -129,7 +131,9 @@ class SharedNewton(ClassLearner, TableLearner):
         make = _native.shared_newton64 if self._params["dtype"] == "float64" else _native.shared_newton32
         bound = self._clip if clip is None else clip
         problem = _native.problem(self.loss.code, self.loss.parameter, bound, 0.0, 0.0, 0.0)
-        return make(problem, self._kappa, self._params["diagonal"], self._views())
+        follows_rows = self._params["alpha"] is None and not self._params["diagonal"]
+        first_alpha = self._kappa if follows_rows else 0.0
+        return make(problem, self._kappa, first_alpha, self._params["diagonal"], self._views())
 
     def _all_arrays(self) -> Buffers:
         return {**super()._all_arrays(), **self._sketch.saved(self._state)}
@@ -137,4 +141,4 @@ class SharedNewton(ClassLearner, TableLearner):
     def _counters_fit(self) -> bool:
         columns = self._table.rows[self._seen, 2 : 2 + self._m]
         small = all(np.isfinite(self._state[name]).all() for name in ("F", "energy", "c", "alpha", "metric"))
-        return small and self._sketch.fits(self._state, self._seen, columns)
+        return small and lengths_fit(self._state) and self._sketch.fits(self._state, self._seen, columns)

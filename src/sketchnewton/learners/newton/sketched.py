@@ -25,9 +25,10 @@ class SketchedNewton(TableNewton):
       parameterised `"pfd"`; Gaussian random projection `"rp"`; or `"none"` for online gradient descent with the
       same projection onto |wᵀx| ≤ C.
     * `sketch_size` (m): how many directions of curvature are kept.
-    * `alpha` (α): the metric of directions never seen; 1/α is the step size there. None: ℓ''‖x₁‖², the
-      largest second derivative of the loss along the first row, so that the unit of the features does not matter
-      (with `diagonal`, where it never does: 1). `"rfd"`: 0, and it grows by itself; with `"auto"` it grows from
+    * `alpha` (α): the metric of directions never seen; 1/α is the step size there. None: ℓ'' times the mean
+      of ‖x‖², the largest second derivative of the loss along a row of usual length; the first row sets it, and it
+      is set anew when the mean has moved by a factor of two. The unit of the features then does not matter (with
+      `diagonal`, where it never does: 1). `"rfd"`: 0, and it grows by itself; with `"auto"` it grows from
       where the other sketches have it, so that first steps in each new direction are not too long.
     * `loss`: a name (`squared`, `logistic`, `hinge`, `quantile:0.9`, …) or a `Loss`.
     * `clip` (C): bound on predictions; None for none; `"auto"` learns the range of the targets as they come.
@@ -57,7 +58,7 @@ class SketchedNewton(TableNewton):
     >>> def error(learner):  # in the second half of one pass
     ...     return np.mean(np.sign(learner.learn(X, y)[500:]) != y[500:])
     >>> print(f"{error(SketchedNewton('none')):.2f} {error(SketchedNewton('oja')):.2f}")
-    0.25 0.11
+    0.18 0.11
 
     Limits: values beyond ±1e30, NaN and infinity are refused. Predictions are bounded by `clip`, so targets of a
     regression must be scaled to it. A feature index i needs room for i + 1 table rows of address space. `"rp"` in

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked
-from sketchnewton.core.state import Buffers, State, filled
+from sketchnewton.core.state import Buffers, State, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.base import first_metric
 from sketchnewton.learners.bounded import RangedLearner
@@ -47,7 +47,8 @@ class TableNewton(RangedLearner):
         # With diagonal adaptation rows have no unit, so neither has α. Robust FD grows its own.
         self._alpha_at_start = 1.0 if automatic and self._diagonal else given
         self._state["alpha"] = filled([self._alpha_at_start])
-        self._first_row_sets_alpha = automatic
+        self._state["lengths"] = zeros(3)  # what rows have set α to, their Σ‖x‖² and their number
+        self._follows_rows = automatic and not self._diagonal
         self._state.update(sketch.fresh())
         self._kernel = self._bind()
 
@@ -61,7 +62,7 @@ class TableNewton(RangedLearner):
 
     @property
     def alpha_(self) -> float:
-        """The α in force: given, taken from the first row (0 before it), or grown by shrinks (`rfd`)."""
+        """The α in force: given, taken from rows' lengths (0 before the first), or grown by shrinks (`rfd`)."""
         return float(self._state.view("alpha")[0])
 
     @property
@@ -136,6 +137,7 @@ class TableNewton(RangedLearner):
             "counts": np.array([rounds, len(features), max(self.dimension, other.dimension)]),
             "intercept": self._merged_intercept(other, share),
             "alpha": np.array([merged.alpha]),
+            "lengths": merged_lengths(self._state, other._state, share),
             **State(self._sketch.saved(merged.state)).arrays(),
             "features": features,
             "table": rows.astype(self._table.dtype),
@@ -145,9 +147,9 @@ class TableNewton(RangedLearner):
         """α without what it has gained, which is curvature."""
         if not self._sketch.grows_alpha:
             return self.alpha_
-        if self._first_row_sets_alpha:
-            return max(self.alpha_ - self._sketch.ridge(self._state), 0.0)
-        return float(self._params.get("alpha") or 0.0)
+        if self._follows_rows:
+            return float(self._state.view("lengths")[0])
+        return self._alpha_at_start
 
     def _merged_intercept(self, other: Self, share: Floats) -> Floats:
         """A block of the metric of its own, one number wide."""
@@ -180,7 +182,7 @@ class TableNewton(RangedLearner):
 
     def _bind(self, clip: float | None = None) -> _native.SketchKernel:
         problem, bend = self._problem_now(clip)
-        first_alpha = bend if self._first_row_sets_alpha else 0.0
+        first_alpha = bend if self._follows_rows else 0.0
         return self._sketch.kernel(problem, first_alpha, self._diagonal, self._views())
 
     def _widen(self, bound: float) -> None:
@@ -190,6 +192,7 @@ class TableNewton(RangedLearner):
             bend = self._problem_now()[1]
             self._state["intercept"][1] = bend if self._params["intercept"] else 0.0
             self._state["alpha"][0] = self._alpha_at_start
+            self._state["lengths"][:] = 0.0
 
     def _reserve(self, largest: int, widest: int) -> None:
         if self._sketch.reserve(self._state, max(largest + 1, self._table.capacity), widest):
@@ -213,7 +216,20 @@ class TableNewton(RangedLearner):
             usual = ((scales >= LEAST_SCALE) & (scales <= LARGEST_SCALE)).all()
         else:
             usual = (scales == 1).all()
+        usual = usual and lengths_fit(self._state)
         return bool(usual) and super()._counters_fit() and self._sketch.fits(self._state, self._seen, columns)
+
+
+def merged_lengths(mine: State, theirs: State, share: Floats) -> Floats:
+    """The rows of both; α is shared out by rows seen."""
+    both = np.array([mine["lengths"], theirs["lengths"]])
+    return np.array([share @ both[:, 0], *both[:, 1:].sum(axis=0)])
+
+
+def lengths_fit(state: State) -> bool:
+    """Are they lengths?"""
+    lengths = state["lengths"]
+    return bool((np.isfinite(lengths) & (lengths >= 0)).all())
 
 
 def _aligned(
