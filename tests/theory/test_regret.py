@@ -228,7 +228,7 @@ def test_the_bounds_are_what_the_theorems_say() -> None:
     [
         FullNewton(),
         InvariantNewton(),
-        SketchedNewton("fd", 3),
+        SketchedNewton("fd", 3, alpha=1.0),
         SketchedNewton("rfd", 3),
         SketchedNewton("rfd", 3, alpha=1.0),
         SketchedAdaGrad("rp", 3, of="data", clip=1.0),
@@ -236,7 +236,7 @@ def test_the_bounds_are_what_the_theorems_say() -> None:
     ids=lambda learner: learner.title,
 )
 def test_rows_of_zeros_allow_no_regret(learner: Learner) -> None:
-    """Nothing is learned, and no row sets an α."""
+    """Nothing is learned."""
     assert regret(learner, np.zeros((3, 2)), [1.0, -1.0, 0.5]) == 0
     assert regret_bound(learner, np.zeros((3, 2)), [1.0, -1.0, 0.5]) == 0
 
@@ -246,6 +246,7 @@ def test_rows_of_zeros_allow_no_regret(learner: Learner) -> None:
     [
         (SketchedNewton("oja", 3), "no regret bound is known"),
         (SketchedNewton("rfd", 3, alpha="auto"), "no regret bound is known for rfd with alpha='auto'"),
+        (SketchedNewton("fd", 3), "no regret bound is known for fd with alpha=None: give a number"),
         (SketchedNewton("rfd", 0), "where sketch_size or σ \\+ η_t is 0"),
         (InvariantNewton(clip=None), "clip=None is invalid"),
         (SketchedAdaGrad("rp", 3), "no regret bound is known"),
@@ -257,7 +258,7 @@ def test_rows_of_zeros_allow_no_regret(learner: Learner) -> None:
         (FullNewton(clip=0.5), "labels must be within the clip C=0.5"),
         (FullNewton(curvature=3.0), "curvature=3.0 is more than the 0.125"),
         (FullNewton(intercept=True), "no regret bound is known with intercept=True"),
-        (SketchedNewton("fd", 3, diagonal=True), "no regret bound is known with diagonal=True"),
+        (SketchedNewton("fd", 3, alpha=1.0, diagonal=True), "no regret bound is known with diagonal=True"),
     ],
 )
 def test_assumptions_are_checked(learner: Learner, message: str) -> None:

@@ -53,9 +53,7 @@ class Run(NamedTuple):
         seen = _features_seen(trained, rows)
         eta = np.array([schedule.at(t, int(d)) for t, d in enumerate(seen, 1)])
         L = loss.lipschitz(C)
-        alpha = params.get("alpha", 0.0)
-        if alpha is None or alpha == "auto":  # set by the first row, or, in rfd, by nothing
-            alpha = 0.0 if params["sketch"] == "rfd" else _alpha(trained)
+        alpha = params.get("alpha") or 0.0
         return cls(
             C=C,
             L=L,
@@ -110,8 +108,6 @@ def frequent_directions(run: Run) -> float:
     m, spectrum = int(run.learner.params["sketch_size"]), run.learner.spectrum
     if m == 0 or run.least == 0:
         return run.common + run.logarithms(0, 0.0)
-    if not run.gradients.any():  # then no row has set α either
-        return run.common
     weighted = np.sqrt(run.sigma + run.eta)[:, None] * run.gradients
     squares = np.linalg.svd(weighted, compute_uv=False) ** 2
     tails = squares.sum() - np.concatenate([[0.0], np.cumsum(squares)])  # Ω_k, k = 0, 1, …
@@ -242,8 +238,9 @@ def _check_assumptions(learner: Learner, loss: Loss, labels: Floats, C: float) -
     for name in ("diagonal", "intercept"):
         if params.get(name):
             raise ValueError(f"no regret bound is known with {name}=True")
-    if params.get("sketch") == "rfd" and params.get("alpha") == "auto":
-        raise ValueError("no regret bound is known for rfd with alpha='auto': give a number, or None")
+    kind, alpha = params.get("sketch"), params.get("alpha")
+    if alpha == "auto" or (kind == "fd" and alpha is None):  # then it follows the rows
+        raise ValueError(f"no regret bound is known for {kind} with alpha={alpha!r}: give a number")
     sigma, largest = params.get("curvature"), loss.curvature(C)
     if params.get("project") is False:
         raise ValueError("no regret bound is known with project=False")
@@ -262,10 +259,6 @@ def _features_seen(learner: Learner, rows: Floats) -> Integers:
     if isinstance(learner, SketchedNewton):
         return np.asarray(present.sum(axis=1), np.int64)
     return np.asarray(np.where(present, np.arange(1, rows.shape[1] + 1), 0).max(axis=1, initial=0), np.int64)
-
-
-def _alpha(learner: Learner) -> float:
-    return learner.alpha_ if isinstance(learner, SketchedNewton) else 0.0
 
 
 def _widened(array: Floats, width: int) -> Floats:
