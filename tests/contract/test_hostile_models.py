@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -170,3 +172,26 @@ def test_what_is_shown_of_joined_names_is_bounded() -> None:
     shown = names.readable()
     assert len(shown) == 2000
     assert max(len(name) for name in list(shown.values())[2:]) <= 1001
+
+
+@pytest.mark.parametrize("noise", ["exponential noise", "uniform noise", "Oja", "Frank-Wolfe"])
+def test_a_size_that_eigenvectors_contradict_is_refused_at_once(noise: str) -> None:
+    header, arrays = archive.decode(trained(f"eigen {noise}", 7))
+    header["parameters"]["n"] = 20_000
+    started = time.process_time()
+    with pytest.raises(archive.ModelFileError, match="contradicts its arrays"):
+        Persistent.from_bytes(archive.encode(header, arrays))
+    assert time.process_time() - started < 2.0
+
+
+def test_sketches_of_numbers_beyond_all_squares_are_not_saved() -> None:
+    header, arrays = archive.decode(trained("sketch fd", 40))
+    name = next(name for name in arrays if arrays[name].ndim == 2)
+    arrays[name][...] = 1e300
+    with np.errstate(all="ignore"):
+        sketch = Persistent.from_bytes(archive.encode(header, arrays))
+        assert isinstance(sketch, Sketch)
+        with contextlib.suppress(ValueError):
+            sketch.update(sparse_stream(30, d=20, non_zeros=6)[0])
+        with pytest.raises(ValueError, match="not finite"):
+            sketch.to_bytes()

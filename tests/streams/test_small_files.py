@@ -27,7 +27,7 @@ try:
     rows = sum(len(batch) for batch in open_stream(sys.argv[1]))
     print("rows", rows)
 except ValueError as error:
-    print("refused", str(error).replace(chr(10), "|"))
+    print("refused", str(error).replace(chr(10), "NEWLINE"))
 print(peak() - before)
 print(time.process_time() - start)
 """
@@ -72,8 +72,8 @@ def test_parquet_with_one_long_text(tmp_path: Path, dictionary: bool, rows: int)
 @pytest.mark.slow
 def test_parquet_with_a_text_in_many_rows(tmp_path: Path) -> None:
     """The text is there once, so it can be read."""
-    path = parquet(tmp_path / "a.parquet", table_of(["a" * (1 << 20)] * 5000), compression="zstd")
-    assert read(path) == ("rows", "5000")
+    path = parquet(tmp_path / "a.parquet", table_of(["a" * (1 << 17)] * 8000), compression="zstd")
+    assert read(path) == ("rows", "8000")
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ def test_npz_with_an_odd_header(tmp_path: Path, X: bytes) -> None:
     kind, message = read(npz(tmp_path / "a.npz", X=X))
     assert kind == "refused"
     assert "a.npz: " in message
-    assert "|" not in message
+    assert "NEWLINE" not in message
 
 
 @pytest.mark.slow
