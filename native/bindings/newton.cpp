@@ -12,9 +12,9 @@
 #include "bindings/module.hpp"
 #include "bindings/row_kernel.hpp"
 #include "bindings/state.hpp"
-#include "curvature/frequent.hpp"
 #include "curvature/oja.hpp"
 #include "curvature/projection.hpp"
+#include "learners/frequent_newton.hpp"
 #include "learners/shared_newton.hpp"
 
 namespace skn {
@@ -91,6 +91,7 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
   const std::int64_t slots = s.rows("recent"), members = s.rows("group");
   return {rule,
           s.get<double>("shrunk", {1}),
+          s.get<double>("lost", {1}),
           s.get<double>("doubt", {1}),
           s.get<double>("M", {n, ld}),
           s.get<double>("H", {n, ld}),
@@ -98,9 +99,9 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
           s.get<double>("T", {m, padded4(m)}),
           s.get<double>("spread", {m}),
           s.get<double>("c", {ld}),
-          {m, s.get<std::int64_t>("sketch_counts", {6}), s.get<std::int64_t>("recent", {slots}),
-           s.get<T>("slots", {slots, padded4(m)}), s.get<std::int64_t>("group", {members}), epochs, slots,
-           members}};
+          {m, s.get<std::int64_t>("sketch_counts", {FrequentCounts::kSize}),
+           s.get<std::int64_t>("recent", {slots}), s.get<T>("slots", {slots, padded4(m)}),
+           s.get<std::int64_t>("group", {members}), epochs, slots, members}};
 }
 
 template <class T>
@@ -109,7 +110,11 @@ SketchKernelPtr frequent_newton(const Problem& p, double first_alpha, bool diago
   const State s(arrays);
   const NewtonState state = newton_view(s, first_alpha, diagonal);
   const ShrinkRule rule{share, ridge};
-  return make_newton<T>(p, state, s, Frequent<T>(frequent_view<T>(s, size, rule), state.alpha));
+  const FrequentState<T> sketch = frequent_view<T>(s, size, rule);
+  using Kernel = FrequentNewton<T>;
+  double* const few = s.get<double>("few", {FewFeatures::room(size), Kernel::stride(size)});
+  return std::make_unique<SketchKernelOf<Kernel, T>>(s.rows("table"), 1, s.owner(),
+                                                     Kernel(p, state, table_view<T>(s), sketch, few));
 }
 
 template <class T>

@@ -1,14 +1,14 @@
 // Frequent Directions and its kin in sparse time (SON Algorithms 6–10, RFD Algorithms 3 and 6).
 //
 // The sketch is S = [diag(D) V; G]: V has up to m − 1 orthonormal rows from the last shrink, G the gradients
-// since then, up to m of them (at about unit length: only their directions matter). All small computation is
-// done in an orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS is
-// a small matrix M = W SᵀS Wᵀ, kept beside H = (αI + M)⁻¹, and the weights are w̄ + Wᵀc.
+// since then, of m rounds at most (at about unit length: only their directions matter). All small computation
+// is done in an orthonormal basis W of their span, which G extends row by row: W = [V; C V + T G]. There SᵀS
+// is a small matrix M = W SᵀS Wᵀ, kept beside H = (αI + M)⁻¹, and the weights are w̄ + Wᵀc.
 //
-// When G is full, M is diagonalised, the shrink rule is applied, and V ← N₁V + N₂G. SON represents V as FZ to
-// avoid writing all of it, but N₁ is nearly singular whenever a direction is replaced, so F cannot be
-// inverted. Here features go through N₁ when they are touched next (FrequentFeatures); the weights' part Vᵀc
-// takes the same way into w̄.
+// After m rounds, with a gradient or without, M is diagonalised, the shrink rule is applied, and V ← N₁V +
+// N₂G. SON represents V as FZ to avoid writing all of it, but N₁ is nearly singular whenever a direction is
+// replaced, so F cannot be inverted. Here features go through N₁ when they are touched next
+// (FrequentFeatures); the weights' part Vᵀc takes the same way into w̄.
 #pragma once
 
 #include <algorithm>
@@ -21,30 +21,16 @@
 #include "core/small_matrix.hpp"
 #include "core/table.hpp"
 #include "curvature/frequent_features.hpp"
+#include "curvature/shrink_rule.hpp"
 #include "eigen/leading_eigen.hpp"
 
 namespace skn {
-
-// How eigenvalues λ₁ ≥ λ₂ ≥ … become the squared lengths of at most m − 1 rows, and what the ridge gains.
-struct ShrinkRule {
-  double share;  // of the m directions, from the smallest up, that shrink: 1 for FD and RFD, β for PFD
-  double ridge;  // of each shrink that goes into α: ½ for RFD, 0 otherwise
-
-  // Shrinks in place; returns ρ = λ_m (0 if there are fewer that are more than rounding).
-  double apply(std::vector<double>& values, std::int64_t m, double rounding) const {
-    const auto n = static_cast<std::int64_t>(values.size());
-    const double rho = n >= m && values[m - 1] > rounding ? values[m - 1] : 0.0;
-    const auto spared = m - static_cast<std::int64_t>(std::floor(share * static_cast<double>(m) + 1e-9));
-    for (std::int64_t i = 0; i < n; ++i)
-      values[i] = i >= m - 1 ? 0.0 : i < spared ? values[i] : values[i] - rho;
-    return rho;
-  }
-};
 
 template <class T>
 struct FrequentState {
   ShrinkRule rule;
   double* shrunk;  // Σρ: a certificate of the error
+  double* lost;    // what rounding, and what was left out, may have added to it
   double* doubt;   // how many times rounding V may be off from orthonormal
   double *M, *H;   // (2m − 1) × ld each
   double *C, *Tm;  // m × ldq and m × ldm: the opened directions in terms of V and of G
@@ -54,13 +40,14 @@ struct FrequentState {
 };
 
 template <class T>
-class Frequent {
+class Frequent : private FrequentCounts {
  public:
   static constexpr bool kLazy = true;
 
-  Frequent(const FrequentState<T>& s, double* alpha)
+  Frequent(const FrequentState<T>& s, double* alpha, bool diagonal)
       : s_(s),
         alpha_(alpha),
+        diagonal_(diagonal),
         m_(s.features.m),
         q_(std::max<std::int64_t>(m_ - 1, 1)),
         ld_(padded4(2 * m_ - 1)),
@@ -92,7 +79,7 @@ class Frequent {
     rest_ = xx_ - inside();
     if (rest_ < kDoubtful * xx_) look_closely();  // sums in T will not tell how far x reaches out
     outside_ = reaches_out();
-    solved_ = false;
+    solved_ = fresh_ = false;
     return dot(s_.c, xhat_.data(), ld_);
   }
 
@@ -112,7 +99,13 @@ class Frequent {
     return std::max(std::max(rest_, 0.0) / *alpha_ + quadratic_, kRounding * xx_ / *alpha_);
   }
 
+  // A part outside of the span is a step of w̄ along x, of which Wᵀc takes back all but that part. This costs
+  // w̄ᵀx as many digits as ‖x‖²/α has: near 1/ε of T, what is lost in one row is more than the next one mends,
+  // and weights grow without bound. Where α is so small, the part gets a direction first, and every step is
+  // one of c.
   double move(double step) {
+    if (ended_ && deferred_) return move_before_the_end(step);
+    if (outside_ && small()) open();
     solve();
     const double outside = steps_out() ? step / *alpha_ : 0.0;
     for (std::int64_t j = 0; j < size(); ++j) s_.c[j] += outside * xhat_[j] - step * y_[j];
@@ -130,55 +123,92 @@ class Frequent {
     return -step;
   }
 
-  double update(double r, double*, const Table<T>&, std::int64_t active, const std::int64_t*,
-                std::int64_t n) {
-    // Where a prediction equals its label but for rounding there is no gradient: it would fill up the epoch,
-    // and with α = 0 steps are the longer the shorter the gradient. Each step adds about ‖x‖²/α to w̄ᵀx, which
+  double update(double r, double*, const Table<T>&, std::int64_t, const std::int64_t*, std::int64_t) {
+    // Where a prediction equals its label but for rounding there is no gradient: with α = 0 steps are the
+    // longer the shorter the gradient. Each step adds about ‖x‖²/α to w̄ᵀx, which
     // Wᵀc takes back; digits that are lost by that are lost for good.
     const double lost = *alpha_ > 0 ? std::max(1.0, xx_ / *alpha_) : 1.0;
-    if (std::abs(r) < std::min(kRounding * lost, kNegligible)) return 0.0;
-    const std::int64_t row = counts_[kFilled]++;
-    counts_[kMet] += n;
-    const double scale = scale_of_row();
-    features_.record(row, scale);
+    if (std::abs(r) < std::min(kRounding * lost, kNegligible)) {
+      *s_.lost += r * r * xx_;
+      return 0.0;
+    }
+    ++counts_[kFilled];
+    const double rr = r * r;
+    *s_.lost += rr * (kRounding * xx_ + (outside_ || fresh_ ? 0.0 : left_out()));
     solve();
-    const double rr = r * r, damping = 1.0 + rr * quadratic_;
-    // What is outside of a span that has as many directions as there are features is rounding, unless it is
-    // much: then one of those directions was.
-    const bool opens = outside_ && size() < 2 * m_ - 1 && (size() < active || rest_ > kDoubtful * xx_);
-    solved_ = damping < kIllConditioned;
-    if (opens) {
-      open(row, scale);
+    if (outside_) open();
+    if (fresh_) {  // y and the quadratic form of the directions before it
+      y_[size() - 1] = 0;
+      quadratic_ = dot(xhat_.data(), y_.data(), ld_);
+    }
+    const double damping = 1.0 + rr * quadratic_;
+    if (fresh_) {
       grow_inverse(rr / damping, damping);
     } else {
       add_rank_one(-rr / damping, y_.data(), {s_.H, ld_}, size());
       for (double& y : y_) y /= damping;
       quadratic_ /= damping;
     }
+    solved_ = damping < kIllConditioned;
     add_rank_one(rr, xhat_.data(), {s_.M, ld_}, size());
-    if (!(damping < kIllConditioned)) invert();
-    if (filled() == m_) shrink();
+    if (!solved_) invert();
     return 0.0;
+  }
+
+  void leave_out(double r) { *s_.lost += r * r * xx_; }
+
+  // Epochs are of m rounds (SON Algorithms 6 and 9, RFD Algorithm 6), whether or not these have a gradient:
+  // whether one is zero or rounding must not decide when the sketch shrinks. Without any, there is nothing to
+  // shrink.
+  void end_round() {
+    counts_[kMet] += features_.row_size();
+    if (++counts_[kRound] < m_) return;
+    counts_[kRound] = 0;
+    if (counts_[kFilled] + counts_[kOpened] > 0) shrink();
+  }
+
+  // Takes over from FewFeatures in the middle of an epoch. The sketch columns of `few` have the axes of SᵀS,
+  // `values` its eigenvalues: V takes the first m − 1, and the others are the first rows of G.
+  void start_from(const std::vector<double>& values, const Table<double>& few, const Table<T>& table,
+                  std::int64_t active) {
+    const auto n = static_cast<std::int64_t>(values.size());
+    const std::int64_t r = std::min(n, m_ - 1), opened = n - r;
+    for (std::int64_t i = 0; i < active; ++i) {
+      const double* const W = few.row(i) + Table<double>::kSketch;
+      T* const row = table.row(table.active[i]);
+      for (std::int64_t j = 0; j < r; ++j) row[EpochShape::kHead + j] = static_cast<T>(W[j]);
+      if (opened > 0) features_.start(table, table.active[i], W + r, opened);
+    }
+    std::fill_n(s_.M, (2 * m_ - 1) * ld_, 0.0);
+    std::fill_n(s_.H, (2 * m_ - 1) * ld_, 0.0);
+    std::fill_n(s_.c, ld_, 0.0);
+    std::fill_n(s_.C, m_ * ldq_, 0.0);
+    std::fill_n(s_.Tm, m_ * ldm_, 0.0);
+    for (std::int64_t i = 0; i < n; ++i) {
+      s_.M[i * ld_ + i] = values[i];
+      H(i)[i] = *alpha_ + values[i] > 0 ? 1.0 / (*alpha_ + values[i]) : 0.0;
+    }
+    for (std::int64_t k = 0; k < opened; ++k) s_.Tm[k * ldm_ + k] = s_.spread[k] = 1.0;
+    *s_.lost += kRounding * (n > 0 ? values[0] : 0.0);
+    counts_[kRank] = r;
+    counts_[kOpened] = counts_[kFilled] = opened;
+    counts_[kMet] = opened * active;
+    counts_[kFew] = 0;
   }
 
   void finish(const Table<T>& table, std::int64_t active) {
     if (!ended_) return;
     ended_ = false;
+    if (deferred_) map_weights();
     features_.end_epoch(table, map_.data());
     // A sweep now and then costs little, keeps V orthonormal, and spares features long delays. A crooked V
     // would make directions of its own errors, from epoch to epoch more of them.
-    if (features_.full() || counts_[kMet] > kSweep * active || (crooked() && counts_[kMet] > active))
+    if (features_.full() || counts_[kMet] > kSweep * active || (crooked() && kSweep * counts_[kMet] > active))
       sweep(table, active);
   }
 
  private:
   using Features = FrequentFeatures<T>;
-  enum {
-    kRank = Features::kRank,
-    kOpened = Features::kOpened,
-    kFilled = Features::kFilled,
-    kMet = Features::kMet
-  };
   using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
   // Share of ‖x‖² outside the span below which it is rounding.
   static constexpr double kInside = sizeof(T) == 4 ? 2e-6 : 1e-12;
@@ -187,6 +217,7 @@ class Frequent {
   static constexpr double kOutweighs = 3e-7;
   // Share below which the length of the rest is too unsure for other rows to be measured against it.
   static constexpr double kShort = sizeof(T) == 4 ? 0.0 : 3e-10;
+  static constexpr double kSmall = sizeof(T) == 4 ? 1e-3 : 1e-8;  // α, as a share of ‖x‖²
   static constexpr double kMixed = 0.1;  // share of such directions that an eigenvector may have
   static constexpr double kCrooked = sizeof(T) == 4 ? 1e-6 : 1e-12;  // error of V that is not built upon
   static constexpr double kDoubtful = 1e-4;
@@ -215,14 +246,26 @@ class Frequent {
 
   bool outweighed() const { return *alpha_ > kOutweighs * xx_; }
 
+  // Is α so small a share of ‖x‖² that steps of w̄ along x would lose too many digits? (With diagonal
+  // adaptation another row, x in other scales, is about to open a direction, and there is room for one in a
+  // round.)
+  bool small() const { return *alpha_ > 0 && *alpha_ < kSmall * xx_ && !diagonal_; }
+
   // A step along x − Wᵀx̂, unless that is rounding and a small α would make much of it.
-  bool steps_out() const { return *alpha_ > 0 && (outside_ || *alpha_ > kInside * xx_); }
+  bool steps_out() const { return *alpha_ > 0 && (outside_ || (*alpha_ > kInside * xx_ && !small())); }
 
   // Does opened direction k stand for its gradient alone?
   bool lone(std::int64_t k) const { return s_.spread[k] < 0; }
+  std::int64_t lone() const {
+    std::int64_t count = 0;
+    for (std::int64_t k = 0; k < counts_[kOpened]; ++k) count += lone(k);
+    return count;
+  }
+
+  // ‖xxᵀ − x'x'ᵀ‖ where x' is x without its part outside of the span, of whose length this much is known.
+  double left_out() const { return 2.0 * std::sqrt(xx_ * (std::max(rest_, 0.0) + kNoise * xx_)); }
 
   std::int64_t rank() const { return counts_[kRank]; }
-  std::int64_t filled() const { return counts_[kFilled]; }
   std::int64_t size() const { return counts_[kRank] + counts_[kOpened]; }
   double* H(std::int64_t i) const { return s_.H + i * ld_; }
 
@@ -265,17 +308,19 @@ class Frequent {
   // power of two leaves their digits as they are.
   double scale_of_row() const { return std::ldexp(1.0, -(std::ilogb(xx_) >> 1)); }
 
-  // W gains the part of gradient `row` outside its span. Of a very short one the length is known to a few
-  // digits only: it stands for this gradient alone, and no other row is measured against it. (Near copies of
-  // the row open directions of their own, as if these were orthogonal: an error of the second order.)
-  void open(std::int64_t row, double scale) {
+  // W gains the part of x outside its span, without any curvature yet. Of a very short one the length is
+  // known to a few digits only: it stands for this row alone, and no other row is measured against it. (Near
+  // copies of the row open directions of their own, as if these were orthogonal: an error of the second
+  // order.)
+  void open() {
     const std::int64_t n = size(), k = counts_[kOpened];
-    const double length = std::sqrt(rest_);
+    const double length = std::sqrt(rest_), scale = scale_of_row();
+    features_.record(k, scale);
     double *C = s_.C + k * ldq_, *Tm = s_.Tm + k * ldm_;
     std::fill(C, C + ldq_, 0.0);
     std::fill(Tm, Tm + ldm_, 0.0);
     for (std::int64_t j = 0; j < rank(); ++j) C[j] = -xhat_[j] / length;
-    Tm[row] = 1.0 / (scale * length);
+    Tm[k] = 1.0 / (scale * length);
     for (std::int64_t i = 0; i < k; ++i) {
       axpy(-xhat_[rank() + i] / length, s_.C + i * ldq_, C, ldq_);
       axpy(-xhat_[rank() + i] / length, s_.Tm + i * ldm_, Tm, ldm_);
@@ -283,10 +328,13 @@ class Frequent {
     const double spread = std::max(1.0, std::sqrt(dot(C, C, ldq_) + dot(Tm, Tm, ldm_)));
     s_.spread[k] = outweighed() && rest_ < kShort * xx_ ? -spread : spread;
     for (std::int64_t j = 0; j <= n; ++j) s_.M[n * ld_ + j] = s_.M[j * ld_ + n] = 0;
+    for (std::int64_t j = 0; j < n; ++j) H(n)[j] = H(j)[n] = 0;
+    H(n)[n] = *alpha_ > 0 ? 1.0 / *alpha_ : 0.0;
     s_.c[n] = 0;
     xhat_[n] = length;
     rest_ = 0;
-    outside_ = false;
+    outside_ = solved_ = false;
+    fresh_ = true;
     ++counts_[kOpened];
   }
 
@@ -333,27 +381,24 @@ class Frequent {
     const std::int64_t n = size(), old = rank(), opened = counts_[kOpened];
     eigen_.compute(s_.M, ld_, n, m_ - 1);
     std::vector<double>& D = eigen_.values;
-    const double least = kGone * (n > 0 ? D[0] : 0.0);
+    const double largest = n > 0 ? D[0] : 0.0, least = kGone * largest;
     const double rho = s_.rule.apply(D, m_, least);
     *s_.shrunk += rho;
     *alpha_ += s_.rule.ridge * rho;
     std::int64_t kept = 0;
     const double faint = std::max(least, kFaint * *alpha_);
     while (kept < std::min(n, m_ - 1) && D[kept] > faint && lone_share(kept) < kMixed) ++kept;
-    if (kept < std::min(n, m_ - 1)) *s_.shrunk += std::max(D[kept], 0.0);
+    // Directions that stand alone may coincide: together they are as long as their number at most.
+    if (kept < std::min(n, m_ - 1)) *s_.lost += std::max(D[kept], 0.0) * (1.0 + static_cast<double>(lone()));
+    *s_.lost += kRounding * (n > 0 ? largest : 0.0);
 
-    // With the eigenvectors in the columns of U: V ← (U_V + Cᵀ U_e)ᵀV + (Tᵀ U_e)ᵀG, and
-    // Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e).
+    // With the eigenvectors in the columns of U: V ← (U_V + Cᵀ U_e)ᵀV + (Tᵀ U_e)ᵀG.
     const double *U = eigen_.vectors.data(), *Ue = U + old * eigen_.width;
     std::fill(map_.begin(), map_.end(), T(0));
     zeros_.assign(static_cast<std::size_t>(eigen_.width), 0.0);
-    for (std::int64_t k = 0; k < old; ++k)
-      map_row(k, s_.c[k], U + k * eigen_.width, Ue, s_.C + k, ldq_, kept);
-    for (std::int64_t b = 0; b < m_; ++b) map_row(q_ + b, 0.0, zeros_.data(), Ue, s_.Tm + b, ldm_, kept);
-
-    std::fill(v_.begin(), v_.end(), 0.0);
-    combine_rows(xhat_.data(), {eigen_.vectors.data(), eigen_.width}, n, v_.data());
-    std::fill(v_.begin() + kept, v_.end(), 0.0);
+    for (std::int64_t k = 0; k < old; ++k) map_row(k, U + k * eigen_.width, Ue, s_.C + k, ldq_, kept);
+    for (std::int64_t b = 0; b < m_; ++b) map_row(q_ + b, zeros_.data(), Ue, s_.Tm + b, ldm_, kept);
+    turn_row(n, kept);
     for (std::int64_t i = 0; i < kept; ++i) {
       double unsure = 1.0;
       for (std::int64_t k = 0; k < opened; ++k)
@@ -366,14 +411,48 @@ class Frequent {
       s_.M[i * ld_ + i] = D[i];
       H(i)[i] = 1.0 / (*alpha_ + D[i]);
     }
+    old_rank_ = old;
+    old_opened_ = opened;
     counts_[kRank] = kept;
     counts_[kOpened] = 0;
-    solved_ = false;
+    solved_ = fresh_ = false;
+    ended_ = true;
+    deferred_ = small();
+    if (deferred_) return;
+    map_weights();
     xhat_ = v_;
     rest_ = xx_ - inside();
     outside_ = reaches_out();
+  }
+
+  void turn_row(std::int64_t n, std::int64_t kept) {  // v = Uᵀx̂
+    std::fill(v_.begin(), v_.end(), 0.0);
+    combine_rows(xhat_.data(), {eigen_.vectors.data(), eigen_.width}, n, v_.data());
+    std::fill(v_.begin() + kept, v_.end(), 0.0);
+  }
+
+  // A step with the shrunk metric, whose inverse is that of αI + D on the directions that are kept and 1/α on
+  // those that are not, in the old basis, which has all of the row.
+  double move_before_the_end(double step) {
+    const double outside = 1.0 / *alpha_;
+    for (std::int64_t i = 0; i < rank(); ++i) v_[i] *= H(i)[i] - outside;
+    for (std::int64_t j = 0; j < old_rank_ + old_opened_; ++j)
+      s_.c[j] -=
+          step * (outside * xhat_[j] + dot(&eigen_.vectors[j * eigen_.width], v_.data(), eigen_.width));
+    return 0.0;
+  }
+
+  // Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e) of the old basis joins w̄.
+  void map_weights() {
+    const double* const c = s_.c + old_rank_;
+    for (std::int64_t k = 0; k < old_rank_ + m_; ++k) {
+      const std::int64_t b = k - old_rank_, stride = b < 0 ? ldq_ : ldm_;
+      const double* const share = b < 0 ? s_.C + k : s_.Tm + b;
+      double weight = b < 0 ? s_.c[k] : 0.0;
+      for (std::int64_t j = 0; j < old_opened_; ++j) weight += c[j] * share[j * stride];
+      map_[(b < 0 ? k : q_ + b) * shape_.width + Table<T>::kWeight] = static_cast<T>(weight);
+    }
     std::fill(s_.c, s_.c + ld_, 0.0);
-    ended_ = true;
   }
 
   // How much of eigenvector i is in directions that stand alone. They are short, so long eigenvectors have
@@ -387,15 +466,12 @@ class Frequent {
     return share;
   }
 
-  // What one row of V or G contributes to w̄ and to the rows of V that are kept: `own` is its part of U, and
-  // it is in the opened directions by `share`, `stride` apart.
-  void map_row(std::int64_t at, double weight, const double* own, const double* Ue, const double* share,
-               std::int64_t stride, std::int64_t kept) {
-    const double* const c = s_.c + rank();
+  // What one row of V or G contributes to the rows of V that are kept: `own` is its part of U, and it is in
+  // the opened directions by `share`, `stride` apart.
+  void map_row(std::int64_t at, const double* own, const double* Ue, const double* share, std::int64_t stride,
+               std::int64_t kept) {
     const std::int64_t opened = counts_[kOpened];
-    for (std::int64_t j = 0; j < opened; ++j) weight += c[j] * share[j * stride];
     T* const row = map_.data() + at * shape_.width;
-    row[Table<T>::kWeight] = static_cast<T>(weight);
     for (std::int64_t i = 0; i < kept; i += 4) {
       Four sum = four(own + i);
       for (std::int64_t j = 0; j < opened; ++j) sum += share[j * stride] * four(Ue + j * eigen_.width + i);
@@ -424,6 +500,7 @@ class Frequent {
 
   FrequentState<T> s_;
   double* alpha_;
+  bool diagonal_;
   std::int64_t m_, q_, ld_, ldq_, ldm_;
   std::int64_t* counts_;
   Features features_;
@@ -431,9 +508,12 @@ class Frequent {
   LeadingEigen eigen_;
   std::vector<double> zeros_, xhat_, y_, v_, z_, g_;
   std::vector<Wide> wide_, wide_early_, wide_g_;
-  std::vector<T> map_;                        // of the epoch's end: what V and G contribute to (w̄, V)
-  double xx_ = 0, rest_ = 0, quadratic_ = 0;  // rest: of ‖x‖², outside of the span
+  std::vector<T> map_;                          // of the epoch's end: what V and G contribute to (w̄, V)
+  double xx_ = 0, rest_ = 0, quadratic_ = 0;    // rest: of ‖x‖², outside of the span
+  std::int64_t old_rank_ = 0, old_opened_ = 0;  // of the epoch that has ended
   bool outside_ = false, solved_ = false, ended_ = false;
+  bool fresh_ = false;     // the last direction is the row's own, and has no curvature yet
+  bool deferred_ = false;  // c and x̂ are those of the old basis until `finish`
 };
 
 }  // namespace skn

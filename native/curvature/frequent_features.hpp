@@ -13,13 +13,14 @@
 #include "core/small_matrix.hpp"
 #include "core/table.hpp"
 #include "curvature/epoch_maps.hpp"
+#include "curvature/shrink_rule.hpp"
 
 namespace skn {
 
 template <class T>
 struct FeatureState {
   std::int64_t m;
-  std::int64_t* counts;  // see the enum in FrequentFeatures
+  std::int64_t* counts;  // see FrequentCounts
   std::int64_t* recent;  // the features that have slots
   T* slots;              // ldm each: their columns of G
   std::int64_t* group;   // the features that gradients of the open group of epochs have touched
@@ -28,12 +29,8 @@ struct FeatureState {
 };
 
 template <class T>
-class FrequentFeatures {
+class FrequentFeatures : private FrequentCounts {
  public:
-  // Rank of V, directions that G has opened, rows in G, entries met since the last sweep, features of the
-  // group, slots in use.
-  enum { kRank, kOpened, kFilled, kMet, kMembers, kRecent };
-
   explicit FrequentFeatures(const FeatureState<T>& s)
       : s_(s),
         q_(std::max<std::int64_t>(s.m - 1, 1)),
@@ -48,6 +45,7 @@ class FrequentFeatures {
 
   static std::int64_t columns(std::int64_t m) { return kV + std::max<std::int64_t>(m - 1, 1); }
 
+  std::int64_t row_size() const { return place_[kClasses]; }  // of the row that was gathered
   const EpochShape& shape() const { return shape_; }
   bool full() const { return epochs_.full(); }
 
@@ -203,6 +201,18 @@ class FrequentFeatures {
   void push(const T* map) {
     epochs_.push(map);
     look_up();
+  }
+
+  // A feature that has gone through no map yet, with its column of G, of which only the first `count` are
+  // not zero.
+  void start(const Table<T>& table, std::int64_t feature, const double* G, std::int64_t count) {
+    const std::int64_t number = s_.counts[kRecent]++;
+    T* const columns = table.row(feature) + Table<T>::kSketch;
+    s_.group[s_.counts[kMembers]++] = s_.recent[number] = feature;
+    columns[kKind] = static_cast<T>(first_kind_ + s_.m);
+    columns[kValue] = static_cast<T>(number);
+    std::fill_n(slot(columns), ldm_, T(0));
+    for (std::int64_t b = 0; b < count; ++b) slot(columns)[b] = static_cast<T>(G[b]);
   }
 
  private:

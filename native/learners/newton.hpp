@@ -26,6 +26,11 @@ namespace skn {
 //   free        does x reach out of the range of a singular A? then move_free lowers the score by `excess`
 //   update      takes in ĝ = r·x; fills what the table's columns gain per unit of x; returns what w̄ gains
 //   finish      called when the row's features have been written
+// and, if it has something to do in a round without a gradient:
+//   end_round   called in every round, before the step
+//   leave_out   called with r where ĝ counts as zero, as it may be rounding
+// and, if it asks for a row's features and writes the weights itself (kOwnWeights):
+//   at          called before `begin`
 // and, if the sketch puts work off (kLazy):
 //   gather      Σ x_i row_i, of features brought up to date
 //   settle      does all of the work for one feature
@@ -151,9 +156,11 @@ class Newton : private NewtonRows<T> {
   }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
-    predict_rows(rows, out, 1,
-                 [&](const Row& row, double* p) { *p = problem_.clipped(peek(row, features)); });
+    predict_rows(rows, out, 1, [&](const Row& row, double* p) { *p = predict_row(row, features); });
   }
+
+  // The same for one row.
+  double predict_row(const Row& row, std::int64_t features) { return problem_.clipped(peek(row, features)); }
 
   std::int64_t active() const { return s_.counts[kActive]; }
   std::int64_t settled_width() const {
@@ -175,7 +182,7 @@ class Newton : private NewtonRows<T> {
     }
   }
 
- private:
+  // The prediction made before the row was learned.
   double learn_row(const Row& row, double label, double weight) {
     if (weight == 0)  // a row of no importance leaves no trace
       return problem_.clipped(peek(row, std::numeric_limits<std::int64_t>::max()));
@@ -197,12 +204,21 @@ class Newton : private NewtonRows<T> {
         step_[Table<T>::kWeight] += sketch_.update(r, step_.data() + Table<T>::kSketch, table_,
                                                    s_.counts[kActive], row.index(), row.size());
       s_.intercept.update(r);
-      move(slope);
+    } else if constexpr (requires { sketch_.leave_out(0.0); }) {
+      const double doubted = weight * problem_.loss.derivative(prediction, label);
+      if (doubted != 0)
+        sketch_.leave_out(problem_.sketched(doubted, prediction, label, t, weight,
+                                            static_cast<double>(s_.counts[kActive])));
     }
+    if constexpr (requires { sketch_.end_round(); }) sketch_.end_round();
+    if (slope != 0) move(slope);
     write(row);
     sketch_.finish(table_, s_.counts[kActive]);
     return prediction;
   }
+
+ private:
+  static constexpr bool kOwnWeights = requires(Sketch& s) { s.at(nullptr, 0); };
 
   // The score of a row, nothing changed. Features beyond the table have no weight.
   double peek(const Row& row, std::int64_t features) {
@@ -210,26 +226,37 @@ class Newton : private NewtonRows<T> {
     while (n > 0 && row.index()[n - 1] >= features) --n;
     Table<T> table = table_;
     const std::int64_t* index = row.index();
-    if constexpr (Sketch::kLazy) {  // work put off is done on copies
+    const double* value = row.value();
+    if constexpr (Sketch::kLazy) {  // work put off is done on copies, of features that there are
       copies_.resize(static_cast<std::size_t>(n * table_.stride));
       places_.resize(static_cast<std::size_t>(n));
+      values_.resize(static_cast<std::size_t>(n));
       table.rows = copies_.data();
+      std::int64_t known = 0;
       for (std::int64_t k = 0; k < n; ++k) {
-        places_[k] = k;
-        std::copy_n(table_.row(index[k]), table_.stride, table.row(k));
+        const T* const from = table_.row(index[k]);
+        if (from[Table<T>::kScale] == T(0)) continue;
+        places_[known] = known;
+        values_[known] = value[k];
+        std::copy_n(from, table_.stride, table.row(known++));
       }
       index = places_.data();
+      value = values_.data();
+      n = known;
     }
-    scale(table, index, row.value(), n);
-    gather(table, index, n);
-    return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) +
-           s_.intercept.value();
+    scale(table, index, value, n);
+    return score(table, index, n);
   }
 
   // Reads the row's features; returns its score.
   double look(const Row& row) {
     scale(table_, row.index(), row.value(), row.size());
-    gather(table_, row.index(), row.size());
+    return score(table_, row.index(), row.size());
+  }
+
+  double score(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
+    gather(table, index, n);
+    if constexpr (kOwnWeights) sketch_.at(index, n);
     return q_[Table<T>::kWeight] + sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data()) +
            s_.intercept.value();
   }
@@ -259,6 +286,7 @@ class Newton : private NewtonRows<T> {
   }
 
   void write(const Row& row) {
+    if constexpr (kOwnWeights) return;
     if constexpr (Sketch::kLazy)  // only the weights change with every row
       table_.add_weights(row.index(), x_.data(), row.size(), step_[Table<T>::kWeight]);
     else
@@ -301,7 +329,7 @@ class Newton : private NewtonRows<T> {
 
   Problem problem_;
   Sketch sketch_;
-  std::vector<double> q_, step_, sizes_;
+  std::vector<double> q_, step_, sizes_, values_;
   bool known_ = false;  // all features of the row have been learned from
   std::vector<T> copies_;
   std::vector<std::int64_t> places_;

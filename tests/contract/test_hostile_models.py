@@ -26,8 +26,10 @@ def test_mutants_are_refused_or_work(kind: str) -> None:
         use(mutant(kind, np.random.default_rng(seed)), kind)
 
 
-def refused(learner: Learner, change: Callable[[Header, Arrays], None], rows: int = 203) -> None:
-    X, y = sparse_stream(rows, d=60, non_zeros=6)
+def refused(
+    learner: Learner, change: Callable[[Header, Arrays], None], rows: int = 203, features: int = 60
+) -> None:
+    X, y = sparse_stream(rows, d=features, non_zeros=6)
     learner.learn(X, y)
     header, arrays = archive.decode(learner.to_bytes())
     change(header, arrays)
@@ -48,13 +50,37 @@ def test_what_features_wait_for_is_checked(sketch: str) -> None:
         arrays["open"][...] = np.inf
 
     for change in (negative, early, map_of_nothing):
+        refused(SketchedNewton(sketch, 5, alpha=1.0), change, features=100)
+
+
+@pytest.mark.parametrize("sketch", ["fd", "rfd", "pfd"])
+def test_directions_that_are_written_out_are_checked(sketch: str) -> None:
+    def other_place(_: Header, arrays: Arrays) -> None:
+        arrays["table"][0, 2] = 1
+
+    def far_place(_: Header, arrays: Arrays) -> None:
+        arrays["table"][0, 2] = 1e6
+
+    def no_scale(_: Header, arrays: Arrays) -> None:
+        arrays["few"][3, 1] = 0
+
+    def singular(_: Header, arrays: Arrays) -> None:
+        arrays["H"][1, 1] = 0
+
+    def waiting(_: Header, arrays: Arrays) -> None:
+        arrays["items"][0] = 1
+
+    def rows(_: Header, arrays: Arrays) -> None:
+        arrays["few"] = np.zeros((65, arrays["few"].shape[1]))
+
+    for change in (other_place, far_place, no_scale, singular, waiting, rows):
         refused(SketchedNewton(sketch, 5, alpha=1.0), change)
 
 
 def test_infinite_directions_leave_what_features_wait_for() -> None:
     """Infinity times zero is NaN: maps change weights and directions, never the counters beside them."""
     learner = SketchedNewton("fd", 5, alpha=1.0)
-    X, y = sparse_stream(203, d=60, non_zeros=6)
+    X, y = sparse_stream(203, d=100, non_zeros=6)
     learner.learn(X, y)
     learner._table.rows[learner._seen, 5:9] = np.inf
     with np.errstate(all="ignore"):

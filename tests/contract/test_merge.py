@@ -130,9 +130,8 @@ def test_agreement_is_kept(kind: str) -> None:
 SHARDED: dict[str, Callable[[], Learner]] = {
     **{
         sketch: lambda sketch=sketch: SketchedNewton(sketch, 10, alpha=100.0)
-        for sketch in ("none", "oja", "fd", "pfd", "rp")
+        for sketch in ("none", "oja", "fd", "rfd", "pfd", "rp")
     },
-    "rfd": lambda: SketchedNewton("rfd", 10),
     "diagonal": lambda: SketchedNewton("oja", 10, diagonal=True),
     "full": lambda: FullNewton(alpha=10.0),
     "invariant": InvariantNewton,

@@ -53,7 +53,6 @@ def frequent_son(
     """
     T, d = X.shape
     w, B, D = np.zeros(d), np.zeros((0, d)), np.full(d, 0.1)
-    waiting = 0
     predictions = np.zeros(T)
     for t in range(T):
         x = X[t] / np.sqrt(D) if diagonal else X[t]
@@ -67,17 +66,13 @@ def frequent_son(
         predictions[t] = np.clip(score, -C, C)
         slope = DERIVATIVES[loss](predictions[t], y[t])
         if abs(slope) < 1e-12:  # the prediction is the label, but for rounding
-            continue
+            slope = 0.0
         if diagonal:
             D += (slope * X[t]) ** 2
             x = X[t] / np.sqrt(D)
-        g_hat = np.sqrt(sigma + eta(t + 1)) * slope * x
-        if g_hat.any():
-            B = np.vstack([B, g_hat])
-            waiting += 1
-            if waiting == m:
-                B, rho = shrink(B, m, share)
-                alpha += ridge * rho
-                waiting = 0
+        B = np.vstack([B, np.sqrt(sigma + eta(t + 1)) * slope * x])
+        if t % m == m - 1:  # epochs are of m rounds, with a gradient or without
+            B, rho = shrink(B, m, share)
+            alpha += ridge * rho
         w = w - slope * inverse_times(alpha, B, x)
     return predictions, (w / np.sqrt(D) if diagonal else w), alpha

@@ -84,6 +84,14 @@ class LearnerSketch(ABC):
         """The state of a sketch that stands for both; S are the factors of both, over the same features."""
         return Merged(State(), np.zeros((S[0].shape[1], 0)), alpha)
 
+    def settled(self, state: State, features: int) -> tuple[Floats, Floats, Floats] | None:
+        """Weights, scales and columns of the features seen, in their order, if the sketch keeps them itself."""
+        return None
+
+    def place(self, state: State, weights: Floats, scales: Floats) -> None:
+        """Take weights and scales of the features seen, in their order, if the sketch keeps them itself."""
+        return
+
     def error_bound(self, state: State) -> float | None:
         """A certified bound of ‖Σĝĝᵀ − SᵀS‖ (plus the ridge that has grown), where there is one."""
         return None

@@ -18,6 +18,12 @@ from sketchnewton.learners.curvature.base import (
 
 GROUP, FAN = 16, 64  # of EpochState in native/curvature/epoch_maps.hpp
 GONE = 1e-13  # kGone of native/curvature/frequent.hpp
+LOST = 2.0**-44  # kLost of native/curvature/few_features.hpp
+FEW = 64  # features at least, as in FewFeatures::room
+WEIGHT, SCALE, DIRECTIONS = range(3)  # columns of `few`
+LEAST_SCALE, LARGEST_SCALE = 0.31, 1e150  # of a feature, the least being √0.1
+FEW_FEATURES = 5  # in `sketch_counts`
+PLACE = 0  # column of the table where there are few features: the row in `few`
 EPOCH, KIND, VALUE, V = range(4)  # columns of the table, as in native/curvature/frequent_features.hpp
 
 
@@ -25,6 +31,9 @@ class FrequentState(LearnerSketch):
     """S = [diag(D) V; G]: the table holds V as of some epoch, and what of a gradient waits to join it.
 
     Features that several gradients G since the last shrink have touched have their columns of G in `slots`.
+
+    While there are few features, S = RW instead, with directions W written out in `few`, beside weights and
+    scales, one row per feature in the order of the table's list; M then holds R, and H the factor U of αI + RᵀR.
 
     A share of the m directions shrinks, from the smallest up (all of them but for PFD), and α gains a part of each
     shrink (nothing but for RFD).
@@ -39,16 +48,21 @@ class FrequentState(LearnerSketch):
         self.columns = V + self._q
         self.extra = m
         self._dtype = parameters.dtype
+        self._room = max(FEW, 2 * m - 1)
         self._make = newton_kernel("frequent_newton", parameters.dtype)
 
     def fresh(self) -> dict[str, View]:
         """The small arrays of a learner that has seen nothing."""
         m, q = self._m, self._q
         n, width = 2 * m - 1, _native.padded_columns(2 + self.columns)
+        # Rank of V, directions opened by G, gradients of the epoch, entries met since the last sweep,
+        # rounds of the epoch, whether there are few features, group, slots in use.
+        counts = zeros(8, "int64")
+        counts[FEW_FEATURES] = 1
         return {
-            # rank of V, directions opened by G, rows in G, entries met since the last sweep, group, slots in use
-            "sketch_counts": zeros(6, "int64"),
+            "sketch_counts": counts,
             "shrunk": zeros(1),
+            "lost": zeros(1),
             "doubt": filled([1.0]),
             "M": zeros((n, padded4(n))),
             "H": zeros((n, padded4(n))),
@@ -56,6 +70,7 @@ class FrequentState(LearnerSketch):
             "T": zeros((m, padded4(m))),
             "spread": zeros(m),
             "c": zeros(padded4(n)),
+            "few": zeros((self._room, _native.padded_columns(DIRECTIONS + padded4(n)))),
             "recent": zeros(0, "int64"),
             "slots": zeros((0, padded4(m)), self._dtype),
             "group": zeros(0, "int64"),
@@ -75,11 +90,12 @@ class FrequentState(LearnerSketch):
     def reserve(self, state: State, features: int, widest: int) -> bool:
         """Make room for the features of an epoch, and of a group of epochs."""
         counts, replaced = state.view("sketch_counts"), False
+        few = self._room * int(counts[FEW_FEATURES])  # all of them join when they are few no longer
         for names, used, rows in (
-            (("recent", "slots"), int(counts[5]), self._m),
-            (("group",), int(counts[4]), self._m * GROUP),
+            (("recent", "slots"), int(counts[-1]), self._m),
+            (("group",), int(counts[-2]), self._m * GROUP),
         ):
-            size = min(used + rows * widest, features)
+            size = min(used + few + rows * widest, features)
             if len(state.view(names[0])) >= size:
                 continue
             for name in names:
@@ -91,6 +107,8 @@ class FrequentState(LearnerSketch):
         """Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e)."""
         rank, opened = state["sketch_counts"][:2]
         c = state["c"]
+        if is_few(state):
+            return np.asarray(c[: rank + opened], np.float64)
         values = np.zeros(self.columns + self.extra)
         values[V : V + rank] = c[:rank]
         values[V : self.columns] += c[rank : rank + opened] @ state["C"][:opened, : self._q]
@@ -100,11 +118,18 @@ class FrequentState(LearnerSketch):
     def spectrum(self, state: State) -> Floats:
         """The eigenvalues of M = W SᵀS Wᵀ, largest first."""
         n = int(state["sketch_counts"][:2].sum())
+        if is_few(state):
+            sizes = np.zeros(n)
+            found = np.linalg.svd(self._coordinates(state), compute_uv=False)
+            sizes[: len(found)] = found
+            return sizes**2
         return np.asarray(np.linalg.eigvalsh(state["M"][:n, :n])[::-1], np.float64)
 
     def basis(self, state: State, columns: Floats) -> Floats:
         """[V; C V + T G], the latter made orthonormal: rounding shows in those that began as a short rest."""
         W = self._directions(state, columns)
+        if is_few(state):
+            return W
         for k in range(int(state["sketch_counts"][0]), len(W)):
             for _ in range(2):
                 W[k] -= (W[:k] @ W[k]) @ W[:k]
@@ -113,14 +138,32 @@ class FrequentState(LearnerSketch):
 
     def _directions(self, state: State, columns: Floats) -> Floats:
         """W as the kernel has it."""
+        if is_few(state):
+            return columns.T.copy()
         rank, opened = state["sketch_counts"][:2]
         rows, G = columns[:, V : self.columns].T, columns[:, self.columns :].T
         opened_rows = state["C"][:opened, : self._q] @ rows + state["T"][:opened, : self._m] @ G
         return np.vstack([rows[:rank], opened_rows])
 
+    def _coordinates(self, state: State) -> Floats:
+        """R, where there are few features."""
+        rank, opened, filled = state["sketch_counts"][:3]
+        R: Floats = state["M"][: rank + filled, : rank + opened]
+        return R
+
+    def settled(self, state: State, features: int) -> tuple[Floats, Floats, Floats] | None:
+        """Weights, scales and directions, if they are written out."""
+        if not is_few(state):
+            return None
+        n = int(state["sketch_counts"][:2].sum())
+        rows = state["few"][:features]
+        return rows[:, WEIGHT].copy(), rows[:, SCALE].copy(), rows[:, DIRECTIONS : DIRECTIONS + n].copy()
+
     def factor(self, state: State, columns: Floats) -> Floats:
         """M^½ W."""
         W = self._directions(state, columns)
+        if is_few(state):
+            return np.asarray(self._coordinates(state) @ W, np.float64)
         values, vectors = np.linalg.eigh(state["M"][: len(W), : len(W)])
         S: Floats = np.sqrt(np.maximum(values, 0.0))[:, None] * (vectors.T @ W)
         return S
@@ -130,28 +173,46 @@ class FrequentState(LearnerSketch):
         m = self._m
         _, sizes, rows = np.linalg.svd(np.vstack(S), full_matrices=False)
         squares = sizes**2
-        rounding = GONE * squares.max(initial=0.0)
+        largest = squares.max(initial=0.0)
+        exact = is_few(mine) and is_few(theirs)
+        rounding = (LOST**2 if exact else GONE) * largest
         rho = float(squares[m - 1]) if len(squares) >= m and squares[m - 1] > rounding else 0.0
         squares = squares[: m - 1]
         squares[m - int(self._share * m + 1e-9) :] -= rho
         kept = squares > rounding
+        lost = LOST * largest + squares[~kept].max(initial=0.0)
         squares, rows, rank = squares[kept], rows[: m - 1][kept], np.count_nonzero(kept)
         alpha += self._ridge * rho
         state = State(self.fresh())
         state["sketch_counts"][0] = rank
         state["shrunk"] = mine["shrunk"] + theirs["shrunk"] + rho
-        state["M"][range(rank), range(rank)] = squares
-        state["H"][range(rank), range(rank)] = 1.0 / (alpha + squares)
+        state["lost"] = mine["lost"] + theirs["lost"] + lost
         columns = np.zeros((rows.shape[1], self.columns))
-        columns[:, V : V + rank] = rows.T
+        if len(columns) <= self._room:
+            state["M"][range(rank), range(rank)] = np.sqrt(squares)
+            state["H"][range(rank), range(rank)] = np.sqrt(alpha + squares)
+            state["few"][: len(columns), DIRECTIONS : DIRECTIONS + rank] = rows.T
+            columns[:, PLACE] = np.arange(len(columns))
+        else:
+            state["sketch_counts"][FEW_FEATURES] = 0
+            state["M"][range(rank), range(rank)] = squares
+            state["H"][range(rank), range(rank)] = 1.0 / (alpha + squares)
+            columns[:, V : V + rank] = rows.T
         return Merged(state, columns, alpha)
+
+    def place(self, state: State, weights: Floats, scales: Floats) -> None:
+        """Beside the directions, if these are written out."""
+        if is_few(state):
+            state["few"][: len(weights), [WEIGHT, SCALE]] = np.column_stack([weights, scales])
 
     def error_bound(self, state: State) -> float:
         """The sum of shrinks, less what the ridge has made up for; and what rounding has done to the table.
 
         Every epoch rounds V, by a unit of its numbers at most; from epoch to epoch that is a random walk.
         """
-        shrinks = (1.0 - self._ridge) * state["shrunk"][0]
+        shrinks = (1.0 - self._ridge) * state["shrunk"][0] + state["lost"][0]
+        if is_few(state):
+            return float(shrinks)
         epochs = state["counts"][0] // self._m
         largest = self.spectrum(state).max(initial=0.0)
         return float(shrinks + np.finfo(self._dtype).eps * largest * np.sqrt(epochs))
@@ -162,23 +223,38 @@ class FrequentState(LearnerSketch):
 
     def fits(self, state: State, seen: Integers, columns: NDArray[Any]) -> bool:
         """Are the counters possible?"""
-        rank, opened, filled, met, members, recent = state["sketch_counts"]
+        rank, opened, filled, met, rounds, few, members, recent = state["sketch_counts"]
         items = state["items"]
         return bool(
             0 <= rank < self._m
-            and 0 <= opened <= filled < self._m
+            and 0 <= opened <= rounds < self._m
+            and 0 <= filled <= rounds
             and met >= 0
+            and 0 <= few <= 1
             and 0 <= members <= len(state["group"])
             and 0 <= recent <= len(state["recent"]) == len(state["slots"])
             and 0 <= items[1] < FAN * FAN
             and 0 <= items[0] - items[1] * GROUP < GROUP
             and items[2] == items[1] // FAN
-            and self._columns_fit(state, seen, columns)
+            and (self._few_fit(state, columns) if few else self._columns_fit(state, seen, columns))
+        )
+
+    def _few_fit(self, state: State, columns: NDArray[Any]) -> bool:
+        """Has every feature its row, the factor of the metric a diagonal, and does nothing wait?"""
+        rank, opened, filled = state["sketch_counts"][:3]
+        n, count = int(rank + opened), len(columns)
+        if opened > filled or count > self._room or state["sketch_counts"][-2:].any() or state["items"].any():
+            return False
+        scales = state["few"][:count, SCALE]
+        return bool(
+            np.array_equal(columns[:, PLACE], np.arange(count))
+            and ((scales >= LEAST_SCALE) & (scales <= LARGEST_SCALE)).all()
+            and (np.diag(state["H"])[:n] > 0).all()
         )
 
     def _columns_fit(self, state: State, seen: Integers, columns: NDArray[Any]) -> bool:
         """Do the features wait for epochs, gradients and slots that there are?"""
-        _, _, filled, _, members, recent = state["sketch_counts"]
+        _, opened, _, _, _, _, members, recent = state["sketch_counts"]
         now, start = state["items"][0], state["items"][1] * GROUP
         epoch, kind, value = columns[:, EPOCH], columns[:, KIND], columns[:, VALUE]
         if not (are_whole(epoch, 0, now) and are_whole(kind, 0, (self._m + 1) * GROUP)):
@@ -187,7 +263,7 @@ class FrequentState(LearnerSketch):
         first = 1 + (self._m + 1) * (now - start)  # kind of this epoch's first gradient
         slotted = np.flatnonzero(kind == first + self._m)
         single = (kind != 0) & (kind < first) & ((kind - 1) % (self._m + 1) < self._m)
-        current = (kind >= first) & (kind < first + filled)
+        current = (kind >= first) & (kind < first + opened)
         return bool(
             (epoch[~waiting] % GROUP == 0).all()
             and (epoch[~waiting] <= start).all()
@@ -205,19 +281,28 @@ class FrequentState(LearnerSketch):
     def saved(self, state: State) -> dict[str, View]:
         """Only the maps and slots that are in use, and no spare room."""
         counts = state.view("sketch_counts")
-        members, used = int(counts[4]), int(counts[5])
-        maps = int(state.view("items")[2]) * FAN
-        lengths = {"archive": maps, "recent": used, "slots": used, "group": members}
+        members, used = int(counts[-2]), int(counts[-1])
+        maps, rows, few = int(state.view("items")[2]) * FAN, state.view("few"), 0
+        while few < self._room and rows[few, SCALE] > 0:
+            few += 1
+        lengths = {"archive": maps, "recent": used, "slots": used, "group": members, "few": few}
         return state.views() | {name: state.head(name, length) for name, length in lengths.items()}
 
     def restored(self, arrays: Arrays) -> Arrays:
-        """Room again for all maps."""
-        kept, room = arrays["archive"], State({"archive": self.fresh()["archive"]})["archive"]
-        if kept.dtype != room.dtype or kept.shape[1:] != room.shape[1:] or len(kept) > len(room):
-            raise ValueError("array 'archive' has the wrong type or shape")
-        check_numbers("archive", kept)
-        room[: len(kept)] = kept
-        return {**arrays, "archive": room}
+        """Room again for all maps, and for as many features as are few."""
+        fresh = State(self.fresh())
+        for name in ("archive", "few"):
+            kept, room = arrays[name], fresh[name]
+            if kept.dtype != room.dtype or kept.shape[1:] != room.shape[1:] or len(kept) > len(room):
+                raise ValueError(f"array {name!r} has the wrong type or shape")
+            check_numbers(name, kept)
+            room[: len(kept)] = kept
+        return {**arrays, "archive": fresh["archive"], "few": fresh["few"]}
+
+
+def is_few(state: State) -> bool:
+    """Are there few features, and directions written out?"""
+    return bool(state.view("sketch_counts")[FEW_FEATURES])
 
 
 class RobustFrequentState(FrequentState):

@@ -131,6 +131,7 @@ class TableNewton(RangedLearner):
         weights = (pull / (a.sum() + squares)) @ V + rest[0] * outside[0] + rest[1] * outside[1]
 
         merged = self._sketch.merged(self._state, other._state, S, float(a.sum()))
+        self._sketch.place(merged.state, weights, scale)
         rows = np.zeros((len(features), self._table.width))
         rows[:, 0], rows[:, 1], rows[:, 2 : 2 + self._sketch.columns] = weights, scale, merged.columns
         return {
@@ -162,6 +163,9 @@ class TableNewton(RangedLearner):
 
     def _settled(self) -> tuple[Floats, Floats, Floats]:
         """Weights, scales and sketch columns of the features seen, up to date."""
+        kept = self._sketch.settled(self._state, self.features_seen)
+        if kept is not None:
+            return kept
         width = self._table.width
         rows = np.empty((len(self._seen), width + self._sketch.extra), self._table.dtype)
         self._kernel.settled(rows)
