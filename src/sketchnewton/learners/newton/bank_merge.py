@@ -244,7 +244,9 @@ def _in_scale(side: _Side | None, whole: _Whole, views: Floats) -> Floats:
         return weights
     places = np.searchsorted(whole.features, side.features)
     even = np.where(
-        (views != layout._PLAIN) & (whole.labels == _SIGNS), np.sqrt(side.length / whole.length), 1.0
+        (views != layout._PLAIN) & (whole.labels == _SIGNS),
+        np.sqrt(np.divide(side.length, whole.length)),
+        1.0,
     )
     weights[places] = side.weights * whole.scales[places][:, None] * even
     own, common = (np.where(views == layout._RESTLESS, _constant(of.length), 1.0) for of in (side, whole))
