@@ -80,12 +80,12 @@ SketchKernelPtr oja_newton(const Problem& p, double first_alpha, bool diagonal, 
 }
 
 template <class T>
-FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule& rule) {
-  const std::int64_t n = 2 * m - 1, ld = padded4(n), q = std::max<std::int64_t>(m - 1, 1);
+FrequentState<T> frequent_view(const State& s, std::int64_t m, std::int64_t every, const ShrinkRule& rule) {
+  const std::int64_t n = m - 1 + every, ld = padded4(n), q = std::max<std::int64_t>(m - 1, 1);
   const std::int64_t width = Table<T>::padded(Table<T>::kSketch + FrequentFeatures<T>::columns(m));
-  require(m > 0 && s.columns("table") == width, "the table has the wrong width");
+  require(m > 0 && every > 0 && s.columns("table") == width, "the table has the wrong width");
   using Epochs = EpochState<T>;
-  const Epochs epochs{s.get<std::int64_t>("items", {3}), s.get<T>("open", {Epochs::kGroup, q + m, width}),
+  const Epochs epochs{s.get<std::int64_t>("items", {3}), s.get<T>("open", {Epochs::kGroup, q + every, width}),
                       s.get<T>("suffix", {2 * Epochs::kFan, q, width}),
                       s.get<T>("archive", {Epochs::kFan * Epochs::kFan, q, width})};
   const std::int64_t slots = s.rows("recent"), members = s.rows("group");
@@ -95,24 +95,24 @@ FrequentState<T> frequent_view(const State& s, std::int64_t m, const ShrinkRule&
           s.get<double>("doubt", {1}),
           s.get<double>("M", {n, ld}),
           s.get<double>("H", {n, ld}),
-          s.get<double>("C", {m, padded4(q)}),
-          s.get<double>("T", {m, padded4(m)}),
-          s.get<double>("spread", {m}),
+          s.get<double>("C", {every, padded4(q)}),
+          s.get<double>("T", {every, padded4(every)}),
+          s.get<double>("spread", {every}),
           s.get<double>("c", {ld}),
-          {m, s.get<std::int64_t>("sketch_counts", {FrequentCounts::kSize}),
-           s.get<std::int64_t>("recent", {slots}), s.get<T>("slots", {slots, padded4(m)}),
+          {m, every, s.get<std::int64_t>("sketch_counts", {FrequentCounts::kSize}),
+           s.get<std::int64_t>("recent", {slots}), s.get<T>("slots", {slots, padded4(every)}),
            s.get<std::int64_t>("group", {members}), epochs, slots, members}};
 }
 
 template <class T>
 SketchKernelPtr frequent_newton(const Problem& p, double first_alpha, bool diagonal, nb::dict arrays,
-                                std::int64_t size, double share, double ridge) {
+                                std::int64_t size, std::int64_t every, double share, double ridge) {
   const State s(arrays);
   const NewtonState state = newton_view(s, first_alpha, diagonal);
   const ShrinkRule rule{share, ridge};
-  const FrequentState<T> sketch = frequent_view<T>(s, size, rule);
+  const FrequentState<T> sketch = frequent_view<T>(s, size, every, rule);
   using Kernel = FrequentNewton<T>;
-  double* const few = s.get<double>("few", {FewFeatures::room(size), Kernel::stride(size)});
+  double* const few = s.get<double>("few", {FewFeatures::room(size, every), Kernel::stride(size, every)});
   return std::make_unique<SketchKernelOf<Kernel, T>>(s.rows("table"), 1, s.owner(),
                                                      Kernel(p, state, table_view<T>(s), sketch, few));
 }
@@ -163,7 +163,7 @@ void bind_for(nb::module_& m, const std::string& bits) {
   m.def(("oja_newton" + bits).c_str(), &oja_newton<T>, "problem"_a, "first_alpha"_a, "diagonal"_a, "arrays"_a,
         "block"_a);
   m.def(("frequent_newton" + bits).c_str(), &frequent_newton<T>, "problem"_a, "first_alpha"_a, "diagonal"_a,
-        "arrays"_a, "sketch_size"_a, "share"_a, "ridge"_a);
+        "arrays"_a, "sketch_size"_a, "every"_a, "share"_a, "ridge"_a);
   m.def(("projection_newton" + bits).c_str(), &projection_newton<T>, "problem"_a, "first_alpha"_a,
         "diagonal"_a, "arrays"_a, "seed"_a);
   m.def(("shared_newton" + bits).c_str(), &shared_newton<T>, "problem"_a, "kappa"_a, "first_alpha"_a,

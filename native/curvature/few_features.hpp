@@ -31,12 +31,12 @@ namespace skn {
 
 struct FewState {
   ShrinkRule rule;
-  std::int64_t m;
-  std::int64_t* counts;  // see FrequentCounts
-  double* shrunk;        // Σρ
-  double* lost;          // what rounding, and what was left out, may have added to the error
-  double *R, *U;         // (2m − 1) × ld each
-  double* c;             // ld
+  std::int64_t m, every;  // every: rounds of an epoch
+  std::int64_t* counts;   // see FrequentCounts
+  double* shrunk;         // Σρ
+  double* lost;           // what rounding, and what was left out, may have added to the error
+  double *R, *U;          // (m − 1 + every) × ld each
+  double* c;              // ld
 };
 
 // W is in the sketch columns of a table of its own: column j of feature i is W_ji.
@@ -49,7 +49,7 @@ class FewFeatures : private FrequentCounts {
         table_(table),
         active_(active),
         alpha_(alpha),
-        ld_(padded4(2 * s.m - 1)),
+        ld_(padded4(s.m - 1 + s.every)),
         xhat_(ld_),
         y_(ld_),
         z_(ld_),
@@ -57,8 +57,10 @@ class FewFeatures : private FrequentCounts {
         h_(table.features) {}
 
   // For features that many gradients share there is a smaller table; this one is made for so many.
-  static std::int64_t room(std::int64_t m) { return std::max<std::int64_t>(2 * m - 1, 64); }
-  static std::int64_t columns(std::int64_t m) { return padded4(2 * m - 1); }
+  static std::int64_t room(std::int64_t m, std::int64_t every) {
+    return std::max<std::int64_t>(m - 1 + every, 64);
+  }
+  static std::int64_t columns(std::int64_t m, std::int64_t every) { return padded4(m - 1 + every); }
 
   void at(const std::int64_t* index, std::int64_t n) { index_ = index, n_ = n; }
 
@@ -125,7 +127,7 @@ class FewFeatures : private FrequentCounts {
 
   // Epochs are of m rounds, see Frequent.
   void end_round() {
-    if (++s_.counts[kRound] < s_.m) return;
+    if (++s_.counts[kRound] < s_.every) return;
     s_.counts[kRound] = 0;
     if (s_.counts[kFilled] > 0) shrink();
   }
@@ -295,8 +297,8 @@ class FewFeatures : private FrequentCounts {
       turn(kept, [&](std::int64_t i, std::int64_t j) { return svd_.vectors[i * svd_.width + j]; });
     else
       turn(kept, [&](std::int64_t i, std::int64_t j) { return eigen_.vectors[j * eigen_.width + i]; });
-    std::fill_n(s_.R, (2 * m - 1) * ld_, 0.0);
-    std::fill_n(s_.U, (2 * m - 1) * ld_, 0.0);
+    std::fill_n(s_.R, (m - 1 + s_.every) * ld_, 0.0);
+    std::fill_n(s_.U, (m - 1 + s_.every) * ld_, 0.0);
     for (std::int64_t i = 0; i < kept; ++i) {
       R(i)[i] = std::sqrt(D[i]);
       U(i)[i] = std::sqrt(*alpha_ + D[i]);

@@ -32,9 +32,9 @@ struct FrequentState {
   double* shrunk;  // Σρ: a certificate of the error
   double* lost;    // what rounding, and what was left out, may have added to it
   double* doubt;   // how many times rounding V may be off from orthonormal
-  double *M, *H;   // (2m − 1) × ld each
-  double *C, *Tm;  // m × ldq and m × ldm: the opened directions in terms of V and of G
-  double* spread;  // m: how long the vectors are that they are differences of; −, if they stand alone
+  double *M, *H;   // (m − 1 + every) × ld each
+  double *C, *Tm;  // every × ldq and every × ldm: the opened directions in terms of V and of G
+  double* spread;  // every: how long the vectors are that they are differences of; −, if they stand alone
   double* c;       // ld
   FeatureState<T> features;
 };
@@ -49,10 +49,11 @@ class Frequent : private FrequentCounts {
         alpha_(alpha),
         diagonal_(diagonal),
         m_(s.features.m),
+        every_(s.features.every),
         q_(std::max<std::int64_t>(m_ - 1, 1)),
-        ld_(padded4(2 * m_ - 1)),
+        ld_(padded4(m_ - 1 + every_)),
         ldq_(padded4(q_)),
-        ldm_(padded4(m_)),
+        ldm_(padded4(every_)),
         counts_(s.features.counts),
         features_(s.features),
         shape_(features_.shape()),
@@ -69,7 +70,7 @@ class Frequent : private FrequentCounts {
 
   void settle(T* row) { features_.settle(row); }
 
-  std::int64_t extra_columns() const { return m_; }
+  std::int64_t extra_columns() const { return every_; }
   void extra(const T* row, T* out) { features_.extra(row, out); }
 
   double begin(const double* columns, double xx, const T*) {
@@ -162,7 +163,7 @@ class Frequent : private FrequentCounts {
   // shrink.
   void end_round() {
     counts_[kMet] += features_.row_size();
-    if (++counts_[kRound] < m_) return;
+    if (++counts_[kRound] < every_) return;
     counts_[kRound] = 0;
     if (counts_[kFilled] + counts_[kOpened] > 0) shrink();
   }
@@ -179,11 +180,11 @@ class Frequent : private FrequentCounts {
       for (std::int64_t j = 0; j < r; ++j) row[EpochShape::kHead + j] = static_cast<T>(W[j]);
       if (opened > 0) features_.start(table, table.active[i], W + r, opened);
     }
-    std::fill_n(s_.M, (2 * m_ - 1) * ld_, 0.0);
-    std::fill_n(s_.H, (2 * m_ - 1) * ld_, 0.0);
+    std::fill_n(s_.M, (m_ - 1 + every_) * ld_, 0.0);
+    std::fill_n(s_.H, (m_ - 1 + every_) * ld_, 0.0);
     std::fill_n(s_.c, ld_, 0.0);
-    std::fill_n(s_.C, m_ * ldq_, 0.0);
-    std::fill_n(s_.Tm, m_ * ldm_, 0.0);
+    std::fill_n(s_.C, every_ * ldq_, 0.0);
+    std::fill_n(s_.Tm, every_ * ldm_, 0.0);
     for (std::int64_t i = 0; i < n; ++i) {
       s_.M[i * ld_ + i] = values[i];
       H(i)[i] = *alpha_ + values[i] > 0 ? 1.0 / (*alpha_ + values[i]) : 0.0;
@@ -287,7 +288,7 @@ class Frequent : private FrequentCounts {
   void look_closely() {
     wide_.resize(static_cast<std::size_t>(shape_.width));
     features_.gather_exactly(wide_early_, wide_.data());
-    wide_g_.resize(static_cast<std::size_t>(m_));
+    wide_g_.resize(static_cast<std::size_t>(every_));
     features_.products_exactly(wide_g_);
     auto rest = features_.template square<Wide>();
     const Wide* z = wide_.data() + EpochShape::kHead;
@@ -296,7 +297,7 @@ class Frequent : private FrequentCounts {
       Wide sum = k < 0 ? z[j] : Wide(0);
       if (k >= 0 && !lone(k)) {
         for (std::int64_t i = 0; i < rank(); ++i) sum += static_cast<Wide>(s_.C[k * ldq_ + i]) * z[i];
-        for (std::int64_t b = 0; b < m_; ++b) sum += static_cast<Wide>(s_.Tm[k * ldm_ + b]) * wide_g_[b];
+        for (std::int64_t b = 0; b < every_; ++b) sum += static_cast<Wide>(s_.Tm[k * ldm_ + b]) * wide_g_[b];
       }
       xhat_[j] = static_cast<double>(sum);
       rest -= sum * sum;
@@ -397,7 +398,7 @@ class Frequent : private FrequentCounts {
     std::fill(map_.begin(), map_.end(), T(0));
     zeros_.assign(static_cast<std::size_t>(eigen_.width), 0.0);
     for (std::int64_t k = 0; k < old; ++k) map_row(k, U + k * eigen_.width, Ue, s_.C + k, ldq_, kept);
-    for (std::int64_t b = 0; b < m_; ++b) map_row(q_ + b, zeros_.data(), Ue, s_.Tm + b, ldm_, kept);
+    for (std::int64_t b = 0; b < every_; ++b) map_row(q_ + b, zeros_.data(), Ue, s_.Tm + b, ldm_, kept);
     turn_row(n, kept);
     for (std::int64_t i = 0; i < kept; ++i) {
       double unsure = 1.0;
@@ -445,7 +446,7 @@ class Frequent : private FrequentCounts {
   // Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e) of the old basis joins w̄.
   void map_weights() {
     const double* const c = s_.c + old_rank_;
-    for (std::int64_t k = 0; k < old_rank_ + m_; ++k) {
+    for (std::int64_t k = 0; k < old_rank_ + every_; ++k) {
       const std::int64_t b = k - old_rank_, stride = b < 0 ? ldq_ : ldm_;
       const double* const share = b < 0 ? s_.C + k : s_.Tm + b;
       double weight = b < 0 ? s_.c[k] : 0.0;
@@ -501,7 +502,7 @@ class Frequent : private FrequentCounts {
   FrequentState<T> s_;
   double* alpha_;
   bool diagonal_;
-  std::int64_t m_, q_, ld_, ldq_, ldm_;
+  std::int64_t m_, every_, q_, ld_, ldq_, ldm_;
   std::int64_t* counts_;
   Features features_;
   EpochShape shape_;

@@ -20,6 +20,7 @@ namespace skn {
 template <class T>
 struct FeatureState {
   std::int64_t m;
+  std::int64_t every;    // rounds of an epoch: as many gradients G has at most
   std::int64_t* counts;  // see FrequentCounts
   std::int64_t* recent;  // the features that have slots
   T* slots;              // ldm each: their columns of G
@@ -34,12 +35,13 @@ class FrequentFeatures : private FrequentCounts {
   explicit FrequentFeatures(const FeatureState<T>& s)
       : s_(s),
         q_(std::max<std::int64_t>(s.m - 1, 1)),
-        ldm_(padded4(s.m)),
-        shape_{q_, s.m, Table<T>::padded(Table<T>::kSketch + columns(s.m))},
+        ldm_(padded4(s.every)),
+        shape_{q_, s.every, Table<T>::padded(Table<T>::kSketch + columns(s.m))},
         epochs_(shape_, s.epochs) {
     gains_.push_back(0);
     for (std::int64_t epoch = 0; epoch < EpochState<T>::kGroup; ++epoch)
-      for (std::int64_t k = 0; k <= s.m; ++k) gains_.push_back(epochs_.gain(epoch, std::min(k, s.m - 1)));
+      for (std::int64_t k = 0; k <= s.every; ++k)
+        gains_.push_back(epochs_.gain(epoch, std::min(k, s.every - 1)));
     look_up();
   }
 
@@ -92,14 +94,14 @@ class FrequentFeatures : private FrequentCounts {
     for (const int single : {kSingleEarly, kSingleLate}) single_products(single, g);
     for (std::int64_t i = first(kSlotEarly); i < last(kSlotLate); ++i) {
       const T* G = slot(sketch(i));
-      for (std::int64_t b = 0; b < s_.m; ++b) g[b] += static_cast<Sum>(x_[i]) * static_cast<Sum>(G[b]);
+      for (std::int64_t b = 0; b < s_.every; ++b) g[b] += static_cast<Sum>(x_[i]) * static_cast<Sum>(G[b]);
     }
   }
 
   // The row that was gathered, times `scale`, becomes gradient number `k`.
   void record(std::int64_t k, double scale) {
     const auto value = [&](std::int64_t i) { return static_cast<T>(scale * static_cast<double>(x_[i])); };
-    const T kind = static_cast<T>(first_kind_ + k), all = static_cast<T>(first_kind_ + s_.m);
+    const T kind = static_cast<T>(first_kind_ + k), all = static_cast<T>(first_kind_ + s_.every);
     join(first(kAsleep), last(kFreeEarly));
     if (epochs_.now() == epochs_.group_start()) join(first(kFreeLate), last(kFreeLate));
     const auto touch = [&](std::int64_t begin, std::int64_t end) {
@@ -144,11 +146,11 @@ class FrequentFeatures : private FrequentCounts {
   // What the table does not show of a feature: its column of G.
   void extra(const T* row, T* out) {
     follow();
-    std::fill(out, out + s_.m, T(0));
+    std::fill(out, out + s_.every, T(0));
     const T* columns = row + Table<T>::kSketch;
     const std::int64_t k = gradient(columns);
-    if (k == s_.m)
-      std::copy_n(slot(columns), s_.m, out);
+    if (k == s_.every)
+      std::copy_n(slot(columns), s_.every, out);
     else if (k >= 0)
       out[k] = columns[kValue];
   }
@@ -209,15 +211,16 @@ class FrequentFeatures : private FrequentCounts {
     const std::int64_t number = s_.counts[kRecent]++;
     T* const columns = table.row(feature) + Table<T>::kSketch;
     s_.group[s_.counts[kMembers]++] = s_.recent[number] = feature;
-    columns[kKind] = static_cast<T>(first_kind_ + s_.m);
+    columns[kKind] = static_cast<T>(first_kind_ + s_.every);
     columns[kValue] = static_cast<T>(number);
     std::fill_n(slot(columns), ldm_, T(0));
     for (std::int64_t b = 0; b < count; ++b) slot(columns)[b] = static_cast<T>(G[b]);
   }
 
  private:
-  // Columns of the table. Kind 0: nothing waits. 1 + (m + 1)e + k: the value in gradient k of epoch e of the
-  // open group; k = m stands for all gradients of the epoch, and the value is the number of a slot.
+  // Columns of the table. Kind 0: nothing waits. 1 + (every + 1)e + k: the value in gradient k of epoch e
+  // of the open group; k = every stands for all gradients of the epoch, and the value is the number of a
+  // slot.
   enum { kEpoch, kKind, kValue, kV };
   static_assert(Table<T>::kSketch + kV == EpochShape::kHead);
   static constexpr std::int64_t kAtOnce = 32, kByte = 255;
@@ -258,8 +261,8 @@ class FrequentFeatures : private FrequentCounts {
     now_ = epochs_.now();
     start_ = epochs_.group_start();
     const bool opening = epochs_.now() == epochs_.group_start();
-    first_kind_ = 1 + (s_.m + 1) * (epochs_.now() - epochs_.group_start());
-    waits_.assign(static_cast<std::size_t>(first_kind_ + s_.m + 1), 1);
+    first_kind_ = 1 + (s_.every + 1) * (epochs_.now() - epochs_.group_start());
+    waits_.assign(static_cast<std::size_t>(first_kind_ + s_.every + 1), 1);
     waits_[0] = 0;
     std::fill(waits_.begin() + first_kind_, waits_.end(), 2);
     waits_.back() = 3;

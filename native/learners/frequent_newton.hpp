@@ -25,16 +25,17 @@ class FrequentNewton {
       : state_(state),
         table_(table),
         sketch_(sketch),
-        ignored_(FewFeatures::room(sketch.features.m)),
-        few_table_{few, stride(sketch.features.m), ignored_.data(), FewFeatures::room(sketch.features.m)},
+        ignored_(FewFeatures::room(sketch.features.m, sketch.features.every)),
+        few_table_{few, stride(sketch.features.m, sketch.features.every), ignored_.data(),
+                   FewFeatures::room(sketch.features.m, sketch.features.every)},
         few_(problem, state, few_table_,
              FewFeatures(few_view(sketch), few_table_, state.counts + kActive, state.alpha)),
         many_(problem, state, table, Frequent<T>(sketch, state.alpha, state.diagonal)) {}
 
   FrequentNewton(FrequentNewton&&) = default;
 
-  static std::int64_t stride(std::int64_t m) {
-    return Table<double>::padded(Table<double>::kSketch + FewFeatures::columns(m));
+  static std::int64_t stride(std::int64_t m, std::int64_t every) {
+    return Table<double>::padded(Table<double>::kSketch + FewFeatures::columns(m, every));
   }
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
@@ -59,7 +60,7 @@ class FrequentNewton {
   enum { kRounds, kActive, kDimension };
 
   static FewState few_view(const FrequentState<T>& s) {
-    return {s.rule, s.features.m, s.features.counts, s.shrunk, s.lost, s.M, s.H, s.c};
+    return {s.rule, s.features.m, s.features.every, s.features.counts, s.shrunk, s.lost, s.M, s.H, s.c};
   }
 
   bool few() const { return sketch_.features.counts[FrequentCounts::kFew] != 0; }

@@ -187,6 +187,7 @@ def frequent_newton32(
     diagonal: bool,
     arrays: _Arrays,
     sketch_size: int,
+    every: int,
     share: float,
     ridge: float,
 ) -> SketchKernel: ...
@@ -196,6 +197,7 @@ def frequent_newton64(
     diagonal: bool,
     arrays: _Arrays,
     sketch_size: int,
+    every: int,
     share: float,
     ridge: float,
 ) -> SketchKernel: ...

@@ -40,6 +40,8 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
         "rfd", 5, alpha="auto", loss="logistic", intercept=True
     ),
     "rfd, float64, diagonal": lambda: SketchedNewton("rfd", 4, alpha=1.0, diagonal=True, dtype="float64"),
+    "rfd, every row": lambda: SketchedNewton("rfd", 5, shrink="row", intercept=True),
+    "rfd, 2m rows": lambda: SketchedNewton("rfd", 6, shrink="2m", loss="logistic", dtype="float64"),
     "pfd, logistic, intercept": lambda: SketchedNewton("pfd", 8, loss="logistic", beta=0.5, intercept=True),
     "rp": lambda: SketchedNewton("rp", 6, random_state=3),
     "rp, diagonal, logistic": lambda: SketchedNewton("rp", 3, loss="logistic", diagonal=True, intercept=True),

@@ -37,6 +37,7 @@ def test_options_apply_to_the_sketches_that_have_them() -> None:
         "oja_rate": ("oja",),
         "block": ("oja",),
         "beta": ("pfd",),
+        "shrink": ("fd", "rfd", "pfd"),
     }
 
 

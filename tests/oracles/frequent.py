@@ -46,13 +46,16 @@ def frequent_son(
     sigma: float = 0.125,
     eta: Callable[[int], float] = lambda t: 0.0,
     diagonal: bool = False,
+    when: str = "rounds",
 ) -> tuple[Vector, Vector, float]:
     """Return the predictions before each update, the final weights, and the ridge at the end.
 
-    `ridge` is the part of each shrink that α gains: ½ for RFD, 0 for FD and PFD (`share` = β).
+    `ridge` is the part of each shrink that α gains: ½ for RFD, 0 for FD and PFD (`share` = β). `when` it shrinks:
+    every m rounds, "row" in every one, "2m" when B has 2m rows, of which m are empty at the start.
     """
     T, d = X.shape
     w, B, D = np.zeros(d), np.zeros((0, d)), np.full(d, 0.1)
+    every, waiting = {"rounds": (m, 0), "row": (1, 0), "2m": (m + 1, 1)}[when]
     predictions = np.zeros(T)
     for t in range(T):
         x = X[t] / np.sqrt(D) if diagonal else X[t]
@@ -71,8 +74,10 @@ def frequent_son(
             D += (slope * X[t]) ** 2
             x = X[t] / np.sqrt(D)
         B = np.vstack([B, np.sqrt(sigma + eta(t + 1)) * slope * x])
-        if t % m == m - 1:  # epochs are of m rounds, with a gradient or without
+        waiting += 1
+        if waiting == every:  # rounds are counted, with a gradient or without
             B, rho = shrink(B, m, share)
+            waiting = 0
             alpha += ridge * rho
         w = w - slope * inverse_times(alpha, B, x)
     return predictions, (w / np.sqrt(D) if diagonal else w), alpha

@@ -165,6 +165,15 @@ THEOREMS: dict[str, Callable[..., Learner]] = {
     "RFD 5": lambda alpha, **options: SketchedNewton("rfd", 3, alpha=alpha, **options, dtype="float64"),
     "SON Corollary 1": lambda alpha, **options: InvariantNewton(**options),
     "RFD 6 and 7": lambda alpha, **options: SketchedNewton("rfd", 3, **options, dtype="float64"),
+    "RFD 5, every row": lambda alpha, **options: SketchedNewton(
+        "rfd", 3, alpha=alpha, shrink="row", **options, dtype="float64"
+    ),
+    "RFD 6 and 7, every row": lambda alpha, **options: SketchedNewton(
+        "rfd", 3, shrink="row", **options, dtype="float64"
+    ),
+    "RFD 7, 2m rows": lambda alpha, **options: SketchedNewton(
+        "rfd", 3, shrink="2m", **options, dtype="float64"
+    ),
 }
 
 

@@ -86,7 +86,7 @@ def test_eigenvalues_far_apart_leave_the_bound_finite_and_true() -> None:
 class Watched:
     """RFD-SON with α₀ = 0, dense, and what the theorems are about."""
 
-    def __init__(self, X: Floats, y: Floats, m: int, w: Floats, eta: float) -> None:
+    def __init__(self, X: Floats, y: Floats, m: int, w: Floats, eta: float, every: int) -> None:
         sigma, alpha, d = 0.125, 0.0, X.shape[1]
         u, B, waiting = np.zeros(d), np.zeros((0, d)), 0
         gradients, self.etas = [], []
@@ -103,7 +103,7 @@ class Watched:
             gradients.append(g)
             self.etas.append(eta / t)
             B, waiting = np.vstack([B, np.sqrt(sigma + eta / t) * g]), waiting + 1
-            if waiting == m:
+            if waiting == every:
                 B, rho = shrink(B, m)
                 alpha, waiting = alpha + rho / 2, 0
                 if rho > 0:
@@ -115,13 +115,15 @@ class Watched:
         self.gradients, self.spectrum = np.array(gradients), np.linalg.svd(B, compute_uv=False) ** 2
 
 
+@pytest.mark.parametrize("shrink", ["rounds", "row"])
 @pytest.mark.parametrize("eta", [0.0, 1.0])
 @pytest.mark.parametrize(("rank", "shrinks"), [(2, False), (None, True)])
-def test_rfd_theorems_6_and_7(rank: int | None, shrinks: bool, eta: float) -> None:
+def test_rfd_theorems_6_and_7(rank: int | None, shrinks: bool, eta: float, shrink: str) -> None:
     """As printed, but for what is mended: each of the mends is written out."""
     X, y = stream(3, 61, 6, rank)
     m, d, sigma, C, L = 3, 6, 0.125, 1.0, 4.0
-    run = Watched(X, y, m, best_fixed("squared", X, y, C).weights, eta)
+    every = {"rounds": m, "row": 1}[shrink]
+    run = Watched(X, y, m, best_fixed("squared", X, y, C).weights, eta, every)
     assert bool(run.when) == shrinks
     first = run.when[0] if shrinks else len(y)
     # μ + η_T' for η_1 + μ'; σ* of all rounds; r for m − 1; SON's ½ before the logarithm, which Theorem 6 lost
@@ -134,9 +136,10 @@ def test_rfd_theorems_6_and_7(rank: int | None, shrinks: bool, eta: float) -> No
         expected += n / scale * np.log(run.spectrum.sum() / (n * start) + last / start)
         expected += (d - n) / scale * np.log(last / start)
         ratios = [rho / alpha for rho, alpha in zip(run.rho, run.ridge, strict=True)]
-        expected += (2 * m - 1) / (2 * scale) * sum(ratios[1:])
+        expected += (m - 1 + every) / (2 * scale) * sum(ratios[1:])  # m, as printed, for shrinks in every row
         expected += max(C, max(run.distances) / 2) ** 2 * sum(run.rho)
-    learner = SketchedNewton("rfd", m, curvature_weight="1/t" if eta else None, dtype="float64")
+    weight = "1/t" if eta else None
+    learner = SketchedNewton("rfd", m, curvature_weight=weight, shrink=shrink, dtype="float64")
     assert regret_bound(learner, X, y) == pytest.approx(expected, rel=1e-6)
 
 

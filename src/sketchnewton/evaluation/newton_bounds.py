@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sketchnewton.core.sketch_kinds import epoch_rounds
 from sketchnewton.core.types import Floats, Integers
 from sketchnewton.evaluation.comparator import best_fixed, checked_clip, dense
 from sketchnewton.learners import Learner, SketchedNewton
@@ -102,8 +103,8 @@ def invariant(run: Run) -> float:
 def frequent_directions(run: Run) -> float:
     """SON Theorem 3, least over k.
 
-    The sketch shrinks every m rows, so up to 2m − 1 directions may be in it at the end; where there are more than
-    m, they take m's place in the logarithm.
+    Between shrinks more than m directions may be in the sketch; where there are at the end, they take m's place in
+    the logarithm.
     """
     m, spectrum = int(run.learner.params["sketch_size"]), run.learner.spectrum
     if m == 0 or run.least == 0:
@@ -120,8 +121,8 @@ def robust(run: Run) -> float:
     """RFD Theorem 5, α₀ > 0.
 
     Its proof takes ‖w_t − w‖ ≤ 2C for granted, which |wᵀx| ≤ C does not imply; where it is violated, the largest
-    distance met takes the place of 2C. The sketch shrinks every m rows, so 2m − 1 stands for m where shrinks are
-    summed.
+    distance met takes the place of 2C. Up to m − 1 + k directions lose length in a shrink where these are k rounds
+    apart, so that this stands for m where shrinks are summed: m itself for shrinks in every row, as in the paper.
     """
     if int(run.learner.params["sketch_size"]) == 0 or run.least == 0:
         return run.common + run.logarithms(0, 0.0)
@@ -139,7 +140,7 @@ def robust_without_alpha(run: Run) -> float:
 
     After T', det H is at least (α^(T'))^d, so that this α is the α₀ of Theorem 5; Theorem 7 has det H itself in
     its place. It also adds ½‖w^(T')‖²_H, where its proof, of two separate sums, needs the distance from w; one
-    sum over all rounds needs neither. As in Theorem 5, distances that were met stand for 2C, and 2m − 1 for m.
+    sum over all rounds needs neither. As in Theorem 5, distances that were met stand for 2C, and m − 1 + k for m.
     """
     if int(run.learner.params["sketch_size"]) == 0 or run.least == 0:
         raise ValueError("no regret bound is known for rfd without alpha where sketch_size or σ + η_t is 0")
@@ -161,7 +162,8 @@ def _with_a_ridge(run: Run, alpha: float, after: int) -> float:
     grown = float(ridge[-1]) / alpha if len(ridge) else 1.0  # α_T/α_0
     logarithms = n * math.log(float(spectrum.sum()) / (n * alpha) + grown)
     logarithms += max(d - n, 0) * math.log(grown)
-    shrinks = (2 * m - 1) / 2 * float((rho / ridge)[after:].sum())
+    directions = m - 1 + epoch_rounds(run.learner.params["shrink"], m)
+    shrinks = directions / 2 * float((rho / ridge)[after:].sum())
     return float(logarithms + shrinks) / (2 * run.least)
 
 
@@ -224,10 +226,10 @@ def _watched(learner: Learner, rows: Floats, labels: Floats, w: Floats) -> tuple
 
 
 def _before_step(learner: SketchedNewton, x: Floats, label: float, prediction: float) -> Floats:
-    """w_t, from which the last step A⁻¹g was taken; the sketch has just shrunk to its eigenvectors."""
+    """w_t, from which the last step A⁻¹g was taken."""
     g = float(learner.loss.derivative(prediction, label)) * x
-    alpha, V, values = learner.alpha_, _widened(learner.basis, len(x)), learner.spectrum
-    step = (g - V.T @ (values / (alpha + values) * (V @ g))) / alpha
+    alpha, S = learner.alpha_, _widened(learner.matrix, len(x))
+    step = (g - S.T @ np.linalg.solve(alpha * np.eye(len(S)) + S @ S.T, S @ g)) / alpha
     return _widened(learner.weights, len(x)) + step
 
 

@@ -20,7 +20,7 @@ from sketchnewton.cli.options.types import (
     oja_rate,
 )
 from sketchnewton.core.names import DEFAULT_LOSS, command_line_learners, loss_modules
-from sketchnewton.core.sketch_kinds import SKETCHES, TABLE
+from sketchnewton.core.sketch_kinds import SHRINKS, SKETCHES, TABLE
 
 __all__ = [
     "DEFAULT_LEARNER",
@@ -120,6 +120,10 @@ _OPTIONS: dict[str, dict[str, object]] = {
         "type": finite,
         "metavar": "B",
         "help": "Share of the directions that pfd shrinks (default 0.2).",
+    },
+    "shrink": {
+        "choices": SHRINKS,
+        "help": "When fd, rfd and pfd shrink: every M rounds (default), in every round, or at 2M rows.",
     },
     "oja_rate": {
         "type": oja_rate,

@@ -17,6 +17,7 @@ class SketchParameters(NamedTuple):
     size: int
     dtype: str
     beta: float = 1.0
+    shrink: str = "rounds"
     oja_rate: str | float | Sequence[float] = "adaptive"
     block: int = 1
     seed: int = 0

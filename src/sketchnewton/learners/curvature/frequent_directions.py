@@ -6,6 +6,7 @@ from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.checks import are_whole, check_numbers
+from sketchnewton.core.sketch_kinds import epoch_rounds
 from sketchnewton.core.state import State, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.curvature.base import (
@@ -22,7 +23,7 @@ LOST = 2.0**-44  # kLost of native/curvature/few_features.hpp
 FEW = 64  # features at least, as in FewFeatures::room
 WEIGHT, SCALE, DIRECTIONS = range(3)  # columns of `few`
 LEAST_SCALE, LARGEST_SCALE = 0.31, 1e150  # of a feature, the least being √0.1
-FEW_FEATURES = 5  # in `sketch_counts`
+ROUNDS, FEW_FEATURES = 4, 5  # in `sketch_counts`
 PLACE = 0  # column of the table where there are few features: the row in `few`
 EPOCH, KIND, VALUE, V = range(4)  # columns of the table, as in native/curvature/frequent_features.hpp
 
@@ -46,19 +47,23 @@ class FrequentState(LearnerSketch):
         self._m = m = parameters.size
         self._q = max(m - 1, 1)  # rows of V: a shrink leaves at most m − 1
         self.columns = V + self._q
-        self.extra = m
+        self._every = epoch_rounds(parameters.shrink, m)
+        # RFD Algorithm 6 begins with m empty rows, one more than a shrink leaves: its first epoch is shorter.
+        self._first_round = 1 if parameters.shrink == "2m" else 0
+        self.extra = self._every
         self._dtype = parameters.dtype
-        self._room = max(FEW, 2 * m - 1)
+        self._room = max(FEW, m - 1 + self._every)
         self._make = newton_kernel("frequent_newton", parameters.dtype)
 
     def fresh(self) -> dict[str, View]:
         """The small arrays of a learner that has seen nothing."""
-        m, q = self._m, self._q
-        n, width = 2 * m - 1, _native.padded_columns(2 + self.columns)
+        m, q, every = self._m, self._q, self._every
+        n, width = m - 1 + every, _native.padded_columns(2 + self.columns)
         # Rank of V, directions opened by G, gradients of the epoch, entries met since the last sweep,
         # rounds of the epoch, whether there are few features, group, slots in use.
         counts = zeros(8, "int64")
         counts[FEW_FEATURES] = 1
+        counts[ROUNDS] = self._first_round
         return {
             "sketch_counts": counts,
             "shrunk": zeros(1),
@@ -66,16 +71,16 @@ class FrequentState(LearnerSketch):
             "doubt": filled([1.0]),
             "M": zeros((n, padded4(n))),
             "H": zeros((n, padded4(n))),
-            "C": zeros((m, padded4(q))),
-            "T": zeros((m, padded4(m))),
-            "spread": zeros(m),
+            "C": zeros((every, padded4(q))),
+            "T": zeros((every, padded4(every))),
+            "spread": zeros(every),
             "c": zeros(padded4(n)),
             "few": zeros((self._room, _native.padded_columns(DIRECTIONS + padded4(n)))),
             "recent": zeros(0, "int64"),
-            "slots": zeros((0, padded4(m)), self._dtype),
+            "slots": zeros((0, padded4(every)), self._dtype),
             "group": zeros(0, "int64"),
             "items": zeros(3, "int64"),  # epochs, closed groups of them, closed groups of groups
-            "open": zeros((GROUP, q + m, width), self._dtype),
+            "open": zeros((GROUP, q + every, width), self._dtype),
             "suffix": zeros((2 * FAN, q, width), self._dtype),
             # Zero pages until they are used.
             "archive": zeros((FAN * FAN, q, width), self._dtype),
@@ -85,15 +90,17 @@ class FrequentState(LearnerSketch):
         self, problem: _native.Problem, first_alpha: float, diagonal: bool, views: dict[str, View]
     ) -> _native.SketchKernel:
         """The compiled learner over these arrays."""
-        return self._make(problem, first_alpha, diagonal, views, self._m, self._share, self._ridge)
+        return self._make(
+            problem, first_alpha, diagonal, views, self._m, self._every, self._share, self._ridge
+        )
 
     def reserve(self, state: State, features: int, widest: int) -> bool:
         """Make room for the features of an epoch, and of a group of epochs."""
         counts, replaced = state.view("sketch_counts"), False
         few = self._room * int(counts[FEW_FEATURES])  # all of them join when they are few no longer
         for names, used, rows in (
-            (("recent", "slots"), int(counts[-1]), self._m),
-            (("group",), int(counts[-2]), self._m * GROUP),
+            (("recent", "slots"), int(counts[-1]), self._every),
+            (("group",), int(counts[-2]), self._every * GROUP),
         ):
             size = min(used + few + rows * widest, features)
             if len(state.view(names[0])) >= size:
@@ -112,7 +119,7 @@ class FrequentState(LearnerSketch):
         values = np.zeros(self.columns + self.extra)
         values[V : V + rank] = c[:rank]
         values[V : self.columns] += c[rank : rank + opened] @ state["C"][:opened, : self._q]
-        values[self.columns :] = c[rank : rank + opened] @ state["T"][:opened, : self._m]
+        values[self.columns :] = c[rank : rank + opened] @ state["T"][:opened, : self._every]
         return values
 
     def spectrum(self, state: State) -> Floats:
@@ -142,7 +149,7 @@ class FrequentState(LearnerSketch):
             return columns.T.copy()
         rank, opened = state["sketch_counts"][:2]
         rows, G = columns[:, V : self.columns].T, columns[:, self.columns :].T
-        opened_rows = state["C"][:opened, : self._q] @ rows + state["T"][:opened, : self._m] @ G
+        opened_rows = state["C"][:opened, : self._q] @ rows + state["T"][:opened, : self._every] @ G
         return np.vstack([rows[:rank], opened_rows])
 
     def _coordinates(self, state: State) -> Floats:
@@ -184,7 +191,7 @@ class FrequentState(LearnerSketch):
         squares, rows, rank = squares[kept], rows[: m - 1][kept], np.count_nonzero(kept)
         alpha += self._ridge * rho
         state = State(self.fresh())
-        state["sketch_counts"][0] = rank
+        state["sketch_counts"][0], state["sketch_counts"][ROUNDS] = rank, 0
         state["shrunk"] = mine["shrunk"] + theirs["shrunk"] + rho
         state["lost"] = mine["lost"] + theirs["lost"] + lost
         columns = np.zeros((rows.shape[1], self.columns))
@@ -213,7 +220,7 @@ class FrequentState(LearnerSketch):
         shrinks = (1.0 - self._ridge) * state["shrunk"][0] + state["lost"][0]
         if is_few(state):
             return float(shrinks)
-        epochs = state["counts"][0] // self._m
+        epochs = state["counts"][0] // self._every
         largest = self.spectrum(state).max(initial=0.0)
         return float(shrinks + np.finfo(self._dtype).eps * largest * np.sqrt(epochs))
 
@@ -227,7 +234,7 @@ class FrequentState(LearnerSketch):
         items = state["items"]
         return bool(
             0 <= rank < self._m
-            and 0 <= opened <= rounds < self._m
+            and 0 <= opened <= rounds < self._every
             and 0 <= filled <= rounds
             and met >= 0
             and 0 <= few <= 1
@@ -257,12 +264,12 @@ class FrequentState(LearnerSketch):
         _, opened, _, _, _, _, members, recent = state["sketch_counts"]
         now, start = state["items"][0], state["items"][1] * GROUP
         epoch, kind, value = columns[:, EPOCH], columns[:, KIND], columns[:, VALUE]
-        if not (are_whole(epoch, 0, now) and are_whole(kind, 0, (self._m + 1) * GROUP)):
+        if not (are_whole(epoch, 0, now) and are_whole(kind, 0, (self._every + 1) * GROUP)):
             return False
         waiting = np.isin(seen, state["group"][:members])
-        first = 1 + (self._m + 1) * (now - start)  # kind of this epoch's first gradient
-        slotted = np.flatnonzero(kind == first + self._m)
-        single = (kind != 0) & (kind < first) & ((kind - 1) % (self._m + 1) < self._m)
+        first = 1 + (self._every + 1) * (now - start)  # kind of this epoch's first gradient
+        slotted = np.flatnonzero(kind == first + self._every)
+        single = (kind != 0) & (kind < first) & ((kind - 1) % (self._every + 1) < self._every)
         current = (kind >= first) & (kind < first + opened)
         return bool(
             (epoch[~waiting] % GROUP == 0).all()
@@ -272,7 +279,7 @@ class FrequentState(LearnerSketch):
             and (kind[~waiting] == 0).all()
             # else it would join the group once more
             and ((kind[waiting] != 0) | (epoch[waiting] > start)).all()
-            and ((kind == 0) | single | current | (kind == first + self._m)).all()
+            and ((kind == 0) | single | current | (kind == first + self._every)).all()
             and len(slotted) == recent
             and np.array_equal(np.sort(value[slotted]), np.arange(recent))
             and np.array_equal(state["recent"][value[slotted].astype(np.int64)], seen[slotted])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sketchnewton.core.parameters import checked_dtype, checked_share, checked_size
-from sketchnewton.core.sketch_kinds import BY_NAME
+from sketchnewton.core.sketch_kinds import BY_NAME, SHRINKS
 from sketchnewton.learners.curvature import make_sketch
 from sketchnewton.learners.curvature.base import SketchParameters
 from sketchnewton.learners.newton.table_newton import TableNewton
@@ -39,6 +39,9 @@ class SketchedNewton(TableNewton):
     * `diagonal`: feed D^-½x instead of x, with D = 0.1 + Σg² per feature (SON §5.2).
     * `intercept`: learn a constant too; it is not penalised by α.
     * `beta` (β): the share of directions that shrink in `"pfd"`, at least one.
+    * `shrink`: when Frequent Directions shrink. `"rounds"`: every m rounds (SON Algorithms 6 and 9); `"row"`: in
+      every round (SON Algorithm 2, RFD Algorithm 3), at O(m³) per row; `"2m"`: when there are 2m rows, of which m
+      are empty at the start and m − 1 are there after a shrink (RFD Algorithm 6).
     * `oja_rate` (Γ_t): `"adaptive"` gives each direction its own rate 1/max(tΛ, ‖ĝ‖²); a number c is the
       shared rate c/t in round t (the paper's experiments: 1.0); a sequence of m numbers gives one per direction.
     * `block`: update Oja's sketch every so many rows (SON §3).
@@ -78,6 +81,7 @@ class SketchedNewton(TableNewton):
         diagonal: bool = False,
         intercept: bool = False,
         beta: float = 0.2,
+        shrink: str = "rounds",
         oja_rate: str | float | Sequence[float] = "adaptive",
         block: int = 1,
         dtype: str = "float32",
@@ -86,12 +90,15 @@ class SketchedNewton(TableNewton):
     ) -> None:
         if sketch not in BY_NAME:
             raise ValueError(f"sketch={sketch!r} is invalid: must be one of {', '.join(BY_NAME)}")
+        if shrink not in SHRINKS:
+            raise ValueError(f"shrink={shrink!r} is invalid: must be one of {', '.join(SHRINKS)}")
         if not isinstance(oja_rate, str | float | int):
             oja_rate = [float(rate) for rate in oja_rate]
         chosen = SketchParameters(
             checked_size("sketch_size", sketch_size, 0),
             checked_dtype(dtype),
             checked_share("beta", beta),
+            shrink,
             oja_rate,
             checked_size("block", block),
             checked_size("random_state", random_state, 0),
@@ -108,6 +115,7 @@ class SketchedNewton(TableNewton):
             diagonal=bool(diagonal),
             intercept=bool(intercept),
             beta=beta,
+            shrink=shrink,
             oja_rate=oja_rate,
             block=block,
             dtype=chosen.dtype,
