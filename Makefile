@@ -78,6 +78,14 @@ sanitized: $(VENV)/.tools
 	cp -r src/sketchnewton build/sanitized/package && rm -f build/sanitized/package/sketchnewton/_native*.so
 	cp build/sanitized/_native*.so build/sanitized/package/sketchnewton
 
+docs: $(VENV)/.tools ## build the documentation site into build/site; warnings are errors
+	$(PIP) install --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs-serve: $(VENV)/.tools ## show the documentation site while you write it
+	$(PIP) install --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
 bench: $(VENV)/.installed ## time training against Vowpal Wabbit, the learner alone and later passes; fails if a promise is broken
 	$(PIP) install --no-build-isolation '.[bench]'
 	status=0; for script in vowpal_wabbit learner_cost passes; do \
@@ -104,4 +112,4 @@ build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 
-.PHONY: help demo test quick test-torch test-report check format fuzz fuzz-models docs docs-serve bench long-stream clean
+.PHONY: help demo test quick test-torch test-report check format fuzz fuzz-models fuzz-calls sanitized docs docs-serve bench long-stream clean

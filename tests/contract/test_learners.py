@@ -91,7 +91,7 @@ def test_one_odd_row_among_others(odd: str, at: int, index: type) -> None:
         (lambda: SketchedNewton(dtype="int8"), "dtype='int8' is invalid"),
         (lambda: SketchedNewton(loss="squard"), "squared"),
         (lambda: NewtonBank(sketch_size=-1), "sketch_size=-1 is invalid"),
-        (lambda: NewtonBank(loss="hinge"), "loss='hinge' is invalid"),
+        (lambda: NewtonBank(clip=0.0), "clip=0.0 is invalid"),
         (lambda: FullNewton(alpha=0), "alpha=0 is invalid"),
         (lambda: AdaGrad(eta=0), "eta=0 is invalid"),
         (lambda: OnlineGradient(alpha=0), "alpha=0 is invalid"),

@@ -116,7 +116,8 @@ def _check_size(parameters: Mapping[str, Any], arrays: Arrays) -> None:
         return
     lengths = {array.shape[0] for array in arrays.values() if array.ndim}
     square = parameters.get("noise") in ("uniform", "exponential")
-    if (lengths and n not in lengths) or (square and (noise is None or noise.size != n * n)):
+    known = not lengths or n in lengths or n + 1 in lengths  # the latter of a sparse sum
+    if not known or (square and (noise is None or noise.size != n * n)):
         raise ValueError(f"n={n} contradicts its arrays")
 
 
