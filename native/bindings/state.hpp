@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <stdexcept>
@@ -54,10 +55,28 @@ class State {
   mutable nb::list held_;
 };
 
+// Kernels follow lists of features without looking: whoever made the arrays, each entry must be one.
+inline void check_lists(const State& s, std::int64_t features) {
+  const auto check = [features](const std::int64_t* list, std::int64_t count) {
+    const auto known = [features](std::int64_t feature) {
+      return feature >= 0 && feature < std::max<std::int64_t>(features, 1);  // an empty place has a zero
+    };
+    require(std::all_of(list, list + count, known), "a list has features that the table has not");
+  };
+  const std::int64_t active = s.get<std::int64_t>("counts", {-1})[1];
+  require(active >= 0 && active <= features, "there are more features than the table has room for");
+  check(s.get<std::int64_t>("active", {features}), active);
+  for (const char* name : {"recent", "group"})
+    if (s.has(name)) check(s.get<std::int64_t>(name, {-1}), s.rows(name));
+  if (s.has("touched"))
+    check(s.get<std::int64_t>("touched", {-1, -1}), s.rows("touched") * s.columns("touched"));
+}
+
 template <class T>
 Table<T> table_view(const State& s) {
   const std::int64_t rows = s.rows("table"), stride = s.columns("table");
   require(Table<T>::padded(stride) == stride, "the table has an odd row length");
+  check_lists(s, rows);
   return {s.get<T>("table", {rows, stride}), stride, s.get<std::int64_t>("active", {rows}), rows};
 }
 

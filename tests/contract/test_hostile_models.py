@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sketchnewton import Learner, NewtonBank, Sketch, SketchedAdaGrad, SketchedNewton
+from sketchnewton import AdaGrad, Learner, NewtonBank, Sketch, SketchedAdaGrad, SketchedNewton
 from sketchnewton.core import archive
 from sketchnewton.core.persistence import Persistent
 from sketchnewton.core.types import Arrays, Header
@@ -221,3 +221,24 @@ def test_sketches_of_numbers_beyond_all_squares_are_not_saved() -> None:
             sketch.update(sparse_stream(30, d=20, non_zeros=6)[0])
         with pytest.raises(ValueError, match="not finite"):
             sketch.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("active", 2**40), ("active", -1), ("recent", 2**40), ("group", -5)]
+)
+def test_kernels_look_at_lists_of_features_themselves(name: str, value: int) -> None:
+    """Whoever made the arrays: a list leads nowhere but into the table."""
+    learner = SketchedNewton("fd", 3, alpha=1.0)
+    learner.learn(*sparse_stream(50, d=30, non_zeros=6))
+    views = learner._views()
+    views[name][0] = value
+    with pytest.raises(ValueError, match="features that the table has not"):
+        learner._bind()
+
+
+def test_kernels_look_at_the_number_of_features_themselves() -> None:
+    learner = AdaGrad()
+    learner.learn(*sparse_stream(50, d=30, non_zeros=6))
+    learner._views()["counts"][1] = 10**6
+    with pytest.raises(ValueError, match="more features than the table has room for"):
+        learner._bind()
