@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -31,6 +32,11 @@ _CELLS = 1 << 22  # numbers held at a time, for rows that are very wide
 _LONGEST_ROW = 1 << 23
 _LONGEST_HEADER = 10_000
 _WIDEST = 1 << 14  # bytes of a number or a tag
+# What reading a header that somebody has edited may raise: NumPy takes it for Python.
+_UNREADABLE = (
+    *(ValueError, TypeError, SyntaxError, OverflowError, MemoryError, RecursionError),
+    tokenize.TokenError,
+)
 
 
 def npz_parser(options: ReadOptions) -> Parse:
@@ -75,7 +81,7 @@ class _Array:
         self._file = file
         try:
             self.shape, fortran, self.dtype = _header(file)
-        except (ValueError, TypeError, SyntaxError, OverflowError, MemoryError, RecursionError) as error:
+        except _UNREADABLE as error:
             self.fail(f"expected an array: {' '.join(str(error).split())[:200]}")
         if self.dtype.hasobject:
             self.fail("expected numbers, got Python objects")
