@@ -168,7 +168,7 @@ def test_what_has_counted_too_far_is_not_saved(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["adagrad", "none", "oja", "bank"])
 def test_no_table_is_made_for_features_that_were_not_counted(kind: str) -> None:
     header, arrays = archive.decode(trained(kind, 40))
-    arrays["features"][0] = 2**62  # no memory has room for it
+    arrays["features"][0] = 2**52  # no memory has room for it
     with pytest.raises(archive.ModelFileError, match="counters contradict"):
         Learner.from_bytes(archive.encode(header, arrays))
 
@@ -242,3 +242,14 @@ def test_kernels_look_at_the_number_of_features_themselves() -> None:
     learner._views()["counts"][1] = 10**6
     with pytest.raises(ValueError, match="more features than the table has room for"):
         learner._bind()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("sketch cfd", "counts"), ("sketch rp", "position"), ("sketch fd", "counts")]
+)
+def test_counts_of_sketches_at_their_end_are_refused(kind: str, name: str) -> None:
+    header, arrays = archive.decode(trained(kind, 40))
+    for key in (key for key in arrays if key.endswith(name)):
+        changed = {**arrays, key: np.full_like(arrays[key], 2**63 - 1)}
+        with pytest.raises(archive.ModelFileError, match="holds impossible counts"):
+            Persistent.from_bytes(archive.encode(header, changed))

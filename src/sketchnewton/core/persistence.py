@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from sketchnewton import _native
 from sketchnewton.core import archive
 from sketchnewton.core.batch import View
-from sketchnewton.core.checks import LARGEST_COUNT, counts_fit
+from sketchnewton.core.checks import LARGEST_COUNT, check_numbers, counts_fit
 from sketchnewton.core.names import persistent_classes
 from sketchnewton.core.types import Array, Arrays, DTypeLike, Header, Path, np
 
@@ -83,7 +83,7 @@ class Persistent(ABC):
                     f"cannot save a {type(self).__name__} whose {name!r} is not finite: weights of rows, labels "
                     "or values were too large for it"
                 )
-            if name.rpartition("/")[2].endswith("counts") and not counts_fit(array):
+            if name.rpartition("/")[2].endswith(("counts", "position")) and not counts_fit(array):
                 raise ValueError(
                     f"cannot save a {type(self).__name__} that has counted beyond {LARGEST_COUNT}"
                 )
@@ -204,8 +204,8 @@ def expect(arrays: Arrays, name: str, dtype: DTypeLike, shape: tuple[int | None,
     )
     if array.dtype != dtype or not fits:
         raise ValueError(f"array {name!r} has the wrong type or shape")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(f"array {name!r} is not finite")
+    if array.dtype.kind in "fi":
+        check_numbers(name, array)
     return array
 
 

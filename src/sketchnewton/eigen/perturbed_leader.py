@@ -194,7 +194,8 @@ class FollowPerturbedLeader(_Leader):
         if self._noise != "rank_one":
             return _EXACT
         c = self.scale
-        permitted = (_SHARE * c * self.n / (4 * self._horizon)) ** 2 * math.pi * c / (2 * math.sqrt(2))
+        part = _SHARE * c * self.n / (4 * self._horizon)
+        permitted = part * part * math.pi * c / (2 * math.sqrt(2))  # infinite, where Python's power raises
         return min(permitted, 0.01)
 
     def regret_bound(self, rounds: int) -> float:

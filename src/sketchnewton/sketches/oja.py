@@ -77,7 +77,7 @@ class OjaSketch(Sketch):
         V = self._extended(self._directions.astype(np.float64), G)
         Y = G @ V.T
         seen = (Y**2).sum(axis=0)
-        scale = 4.0**exponent
+        scale = float(np.ldexp(1.0, 2 * exponent))  # infinite, where Python's power raises
         E = np.concatenate([self._energies, np.zeros(len(V) - len(self._energies))]) + seen * scale
         with np.errstate(over="ignore"):
             relative = E / scale  # to rows with entries up to 1: below rounding, nothing moves
