@@ -80,7 +80,7 @@ class FewFeatures : private FrequentCounts {
   }
 
   void alpha_changed() {
-    std::fill_n(s_.U, (2 * s_.m - 1) * ld_, 0.0);
+    std::fill_n(s_.U, (s_.m - 1 + s_.every) * ld_, 0.0);
     for (std::int64_t k = 0; k < size(); ++k) U(k)[k] = std::sqrt(*alpha_);
     for (std::int64_t i = 0; i < rank() + s_.counts[kFilled]; ++i) {
       std::copy_n(R(i), ld_, y_.begin());
@@ -113,6 +113,10 @@ class FewFeatures : private FrequentCounts {
   }
 
   double update(double r, double*, const Table<double>&, std::int64_t, const std::int64_t*, std::int64_t) {
+    if (vanishes(r)) {
+      leave_out(r);
+      return 0.0;
+    }
     split();
     if (rest_ > 0) open();
     double* const row = R(rank() + s_.counts[kFilled]++);
@@ -161,6 +165,17 @@ class FewFeatures : private FrequentCounts {
   static constexpr double kLost = 4 * kNothing;
   // The Gram matrix does where its rounding, about n units of λ₁, is little of all that A has left.
   static constexpr double kGraded = 1e-5;
+
+  // Is the gradient less than rounding of the longest one? With α = 0 it would ask for a step as long as it
+  // is short. Slopes of ordinary size are not looked at.
+  bool vanishes(double r) const {
+    if (*alpha_ > 0 || r * r > kSmallSlope) return false;
+    double longest = 0;
+    for (std::int64_t i = 0; i < rank() + s_.counts[kFilled]; ++i)
+      longest = std::max(longest, dot(R(i), R(i), ld_));
+    return r * r * xx_ < kEpsilon * kEpsilon * longest;
+  }
+  static constexpr double kSmallSlope = 1e-24;
 
   std::int64_t rank() const { return s_.counts[kRank]; }
   std::int64_t size() const { return s_.counts[kRank] + s_.counts[kOpened]; }

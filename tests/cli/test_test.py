@@ -104,7 +104,7 @@ def test_rows_without_labels_are_refused(tmp_path: Path, capsys: pytest.CaptureF
     assert "has no label" in capsys.readouterr().err
     bare.write_text("y,city,x,z\n")
     assert main(["test", str(model), str(bare)]) == 1
-    assert capsys.readouterr().err.startswith(f"skn: {bare}: ")
+    assert capsys.readouterr().err.startswith(f"skn: {bare}:1:1: ")
 
 
 def test_by_a_column_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

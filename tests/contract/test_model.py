@@ -505,3 +505,25 @@ def test_names_of_classes_are_printed_whole(tmp_path: Path) -> None:
     model.save(tmp_path / "m.skn")
     (tmp_path / "d.svm").write_text("0 0:1\n0 1:1\n0 2:1\n")
     assert printed(tmp_path, tmp_path / "m.skn", tmp_path / "d.svm") == [str(name) for name in names]
+
+
+def test_a_text_against_all_others_takes_labels_of_any_type() -> None:
+    rows = [{"a": n % 3} for n in range(60)]
+    texts = ["spam" if n % 3 else "ham" for n in range(60)]
+    given, within = Model(target=Signs("spam")), Model(target=Signs("spam"))
+    given.learn(rows, texts)
+    within.learn([{**row, "label": text} for row, text in zip(rows, texts, strict=True)])
+    assert given.to_bytes() == within.to_bytes()
+    assert given.test(rows, texts) == within.test(rows, texts)
+    number = Model(target=Signs("spam"))
+    number.learn([{"a": 1}], [1.0])  # a number is not the text
+    assert number.decision_function({"a": 1})[0] < 0.0
+    with pytest.raises(ValueError, match="row 2 has no label"):
+        given.learn(rows[:2], ["spam", None])
+
+
+def test_a_regression_has_no_probabilities() -> None:
+    model = Model()
+    model.learn([{"label": 1, "a": 1}, {"label": 5, "a": 2}])
+    with pytest.raises(ValueError, match="predicts a number and has no probabilities"):
+        model.predict_proba({"a": 1})

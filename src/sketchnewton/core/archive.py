@@ -317,7 +317,7 @@ def created(path: str, mode: int | None) -> BufferedWriter:
     """A new file with these permissions, which it never exceeds; None: those of any new file."""
     # Mode 0o666 is narrowed by the umask; the `tempfile` module would make the file private.
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-    file = open(os.open(path, flags, 0o666 if mode is None else mode & 0o600), "wb")  # noqa: SIM115
+    file = open(os.open(path, flags, 0o666 if mode is None else mode & 0o600), "wb")  # noqa: SIM115 - the caller closes it
     if mode is not None:
         os.fchmod(file.fileno(), mode)
     return file

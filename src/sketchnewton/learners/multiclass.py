@@ -105,8 +105,8 @@ class OneVsAll(ClassLearner):
 
     @property
     def features_seen(self) -> int:
-        """How many features have been learned from."""
-        return self.learners[0].features_seen
+        """How many features have been learned from, by the class that has met the most."""
+        return max(learner.features_seen for learner in self.learners)
 
     @property
     def intercepts(self) -> Floats:

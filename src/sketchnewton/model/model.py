@@ -113,7 +113,11 @@ class Model(Persistent):
         return self.answer(self.decision_function(records))
 
     def predict_proba(self, records: object) -> Floats:
-        """The probability of each class, a column per class in the order of `classes`."""
+        """The probability of each class, a column per class in the order of `classes`: else of −1 and +1."""
+        if not self.has_classes:
+            raise ValueError(
+                "the model predicts a number and has no probabilities: give it a target of classes"
+            )
         return self.probabilities(self.decision_function(records))
 
     def decision_function(self, records: object) -> Floats:
@@ -166,6 +170,11 @@ class Model(Persistent):
     def classes(self) -> list[Any] | None:
         """The labels of the columns of `predict_proba`; None if the model predicts a number."""
         return self.target.classes
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether labels are classes, so that there are probabilities of them."""
+        return self.target.kind != "numbers" or self.learner.loss.sign_labels
 
     # -- for doors: what a prediction is, batch by batch
 
@@ -315,6 +324,9 @@ class Model(Persistent):
         """The records with targets for labels; a row that cannot be learned raises ValueError."""
         given = _listed(labels)
         columns = None if remember else self.columns
+        if target.names is None and target.label_codes is not None and given is not None:
+            coded_texts = self._coded_texts(given, target)
+            return fit(self._read(records, coded_texts, weights, columns, names), target.of_codes, _raise)
         if target.names is None:
             if isinstance(given, list) and any(isinstance(label, str | bytes) for label in given):
                 raise ValueError("labels are text: give the model classes, such as target=Signs(names=[…])")
@@ -325,6 +337,18 @@ class Model(Persistent):
         for row in coded.unfit:
             _raise(row + 1, target.complaint(given[row]))
         return fit(self._read(records, coded.labels, weights, columns, names), target.of_codes, _raise)
+
+    @staticmethod
+    def _coded_texts(labels: Any, target: Target) -> list[float]:
+        """Labels of which a text is learned as +1 and all others as −1, in any type that a table could have."""
+        from sketchnewton.model.class_names import label_text
+
+        codes = target.label_codes or {}
+        listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+        for row, label in enumerate(listed, 1):
+            if label is None or (isinstance(label, float) and np.isnan(label)):
+                _raise(row, target.complaint(label))
+        return [codes[label_text(label)] for label in listed]
 
     def _names_for_reading(self) -> Names | None:
         """Names that may grow without the model's own growing: what is only predicted leaves no trace."""

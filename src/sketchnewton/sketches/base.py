@@ -38,6 +38,8 @@ class LowRank:
         if B.size == 0:
             return cls(np.zeros(0), np.zeros((0, B.shape[1]), B.dtype))
         # In double precision also for float32: a sketch is read far less often than it is updated.
+        if not np.isfinite(B).all():  # of which LAPACK may never come back
+            raise ValueError("the sketch holds numbers that are not finite")
         exponent = safe_exponent(B)
         _, values, Vt = np.linalg.svd(scaled(B, exponent, np.dtype(np.float64)), full_matrices=False)
         used = values > 0

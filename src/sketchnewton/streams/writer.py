@@ -109,7 +109,8 @@ class BatchWriter(ABC):
         pass
 
     def _refuse(self, what: str) -> ValueError:
-        return ValueError(f"{self.path}: {self.format} has no place for {what}; another format may: {_LIST}")
+        others = ", ".join(name for name in WRITABLE if name != self.format)
+        return ValueError(f"{self.path}: {self.format} has no place for {what}; another format may: {others}")
 
     def _text(self, text: bytes) -> str:
         try:

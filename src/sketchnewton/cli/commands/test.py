@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     from sketchnewton.cli.io.files import check_distinct, check_readable, check_writable
     from sketchnewton.cli.io.segments import Segments
     from sketchnewton.cli.io.signals import GracefulStop
+    from sketchnewton.core.batch import ParseError
     from sketchnewton.evaluation.metrics import calibration, confusion, measure
     from sketchnewton.model import open_model
 
@@ -76,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
         except ValueError as error:
             if data.skipped + data.unlearnable:
                 raise CommandError(f"{data.name}: no row can be scored: {data.first_error}") from None
+            if isinstance(error, ParseError):  # which says where it is
+                raise
             raise CommandError(f"{data.name}: {error}") from None
         if stop.signal is not None:
             return stop.exit_code

@@ -82,8 +82,8 @@ def add_options(parser: Parser) -> None:
         "--classes",
         type=names,
         metavar="LABELS",
-        help="Labels are these classes: cat,dog,bird; all: every label that DATA has. In tables, labels that are "
-        "texts or true/false are classes by themselves.",
+        help="Labels are these classes: cat,dog,bird (--classes=-1,1 if the first is negative); all: every label "
+        "that DATA has. In tables, labels that are texts or true/false are classes by themselves.",
     )
     rows.add_argument(
         "--regression", action="store_true", help="Labels are numbers, even if there are only two."

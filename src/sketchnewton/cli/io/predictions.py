@@ -37,7 +37,7 @@ class PredictionFormat:
         if len(scales) > 1:
             raise usage_error(f"--{scales[0]} and --{scales[1]} cannot be combined")
         self.scale = scales[0] if scales else None
-        if self.scale == "probabilities" and not _has_classes(model):
+        if self.scale == "probabilities" and not model.has_classes:
             raise usage_error(
                 "--probabilities needs a model of classes, but this one predicts a number: train with --classes, "
                 "--positive or --loss logistic"
@@ -127,10 +127,6 @@ class PredictionTable:
                 name = "probabilities" if self._form.scale == "probabilities" else "scores"
                 record[name] = dict(zip(self._classes, numbers, strict=True))
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
-
-
-def _has_classes(model: Model) -> bool:
-    return model.classes is not None or model.target.kind != "numbers" or model.learner.loss.sign_labels
 
 
 def name_text(value: object) -> str:

@@ -80,15 +80,25 @@ def arrow_parser(options: ReadOptions) -> Parse:
         arrow = import_arrow("ipc")
         try:
             file = io.BufferedReader(SourceFile(source))
-            if _start(source).startswith(b"ARROW1"):  # eight bytes, then a stream, then where its parts are
+            with_end = _start(source).startswith(b"ARROW1")
+            if with_end:  # eight bytes, then a stream, then where its parts are
                 file.read(8)
             messages = CheckedMessages(source.name, cast("BinaryIO", file))
             stream = arrow.ipc.open_stream(io.BufferedReader(messages))
             yield from Frame(source.name, stream.schema, options, policy).batches(map(_whole, stream))
+            if with_end and not _ends_with(cast("BinaryIO", file), b"ARROW1"):
+                raise OSError("its end is missing")
         except (arrow.ArrowException, OSError) as error:
             raise _damaged(source, "Arrow", error) from None
 
     return parse
+
+
+def _ends_with(file: BinaryIO, magic: bytes) -> bool:
+    last = b""
+    while part := file.read(1 << 16):
+        last = (last + part)[-len(magic) :]
+    return last == magic
 
 
 def _start(source: Source) -> bytes:
@@ -128,24 +138,40 @@ def text_column(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int6
         return np.full(len(column), -1), []
     if str(column.type).startswith("dictionary"):
         return _entries_in_use(column)
-    if str(column.type).endswith("_view"):
-        column = column.cast("large_binary" if "binary" in str(column.type) else "large_string")
-    encoded = column.dictionary_encode()
+    encoded = _without_views(column).dictionary_encode()
     if hasattr(encoded, "num_chunks"):
         encoded = encoded.combine_chunks()
-    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = _places(encoded.indices)
     return codes, _as_texts(encoded.dictionary)
+
+
+def _without_views(column: Any) -> Any:
+    """The same texts in a layout that pyarrow's functions know."""
+    kind = str(column.type)
+    return (
+        column.cast("large_binary" if "binary" in kind else "large_string")
+        if kind.endswith("_view")
+        else column
+    )
 
 
 def _entries_in_use(column: pa.DictionaryArray) -> tuple[npt.NDArray[np.int64], list[bytes]]:
     """The same for a column that is numbers in a dictionary, of which only a part may be in use."""
-    numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers = _places(column.indices)
     used, codes = np.unique(numbers, return_inverse=True)
-    entries = column.dictionary.take(import_arrow().array(used[used >= 0]))
+    entries = _without_views(column.dictionary).take(import_arrow().array(used[used >= 0]))
     known = entries.is_valid().to_numpy(zero_copy_only=False)
     places = np.full(len(used), -1, np.int64)
     places[used >= 0] = np.where(known, np.cumsum(known) - 1, -1)
     return places[codes], _as_texts(entries.drop_null())
+
+
+def _places(indices: Any) -> npt.NDArray[np.int64]:
+    """Which entry of its dictionary each cell is; −1 for none. Polars counts without a sign."""
+    places: npt.NDArray[np.int64] = (
+        indices.cast(import_arrow().int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    )
+    return places
 
 
 def _as_texts(values: pa.Array) -> list[bytes]:
