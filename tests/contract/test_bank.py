@@ -267,3 +267,15 @@ def test_labels_must_be_fit() -> None:
         NewtonBank().learn(np.ones((2, 1)), [1.0, 1e31])
     with pytest.raises(ValueError, match="logistic loss needs labels -1 or"):
         NewtonBank(loss="logistic").learn(np.ones((1, 1)), [0.5])
+
+
+def test_a_row_of_huge_weight_leaves_a_bank_that_can_be_loaded() -> None:
+    """Expert weights may become exactly 0 then."""
+    bank = NewtonBank(sketch_size=3)
+    X, y = sparse_stream(4, d=12, non_zeros=5)
+    bank.learn(X, [0.5, 1.0, 0.75, 0.5], [1.0, 1.0, 1e30, 1.0])
+    again = NewtonBank.from_bytes(bank.to_bytes())
+    np.testing.assert_array_equal(again.predict(X), bank.predict(X))
+    other = NewtonBank(sketch_size=3)
+    other.learn(X, y)
+    assert np.isfinite(again.merge(other).predict(X)).all()

@@ -370,7 +370,8 @@ class NewtonBank(TableLearner):
             and its["scalars"][_CLOCK] >= 0
             and (its["scalars"][_RATE:] >= 0).all()
             and (labels == 0 or its["scalars"][_CLOCK] > 0)
-            and (its["shares"] > 0).all()
+            and (its["shares"] >= 0).all()  # a row of huge weight leaves one expert alone
+            and its["shares"].any()
             and (its["lambda"] >= 0).all()
         )
 

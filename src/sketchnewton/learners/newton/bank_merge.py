@@ -23,6 +23,7 @@ _KNOWN = 4.0  # how soon rows make a weight known; chosen in experiments, not de
 _HEAVY = 0.25  # of a restless expert's constant, as in native/learners/bank.hpp
 _SIGNS = 1  # the kind of labels that are all −1 and +1
 _NO_GAP = 1e-290  # as in native/learners/aggregate.hpp
+_LEAST_SHARE = 1e-300  # so that it has a logarithm
 _LEAST_MEAN = 1e-37  # of a feature's size, so that float32 can divide by it
 
 
@@ -269,7 +270,7 @@ def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Floats
     new = np.array([side.rounds - (0 if base is None else base.rounds) for side in sides], np.float64)
     if not new.any():
         new[:] = 1.0
-    logs = np.tensordot(new / new.sum(), np.log([side.shares for side in sides]), 1)
+    logs = np.tensordot(new / new.sum(), np.log(np.maximum([side.shares for side in sides], _LEAST_SHARE)), 1)
     shares = np.exp(logs - logs.max())
     mixed = 1.0 / (whole.scalars[layout._CLOCK] + 1.0)
     return np.asarray((1.0 - mixed) * shares / shares.sum() + mixed / len(shares))
