@@ -274,6 +274,7 @@ def test_a_row_of_huge_weight_leaves_a_bank_that_can_be_loaded() -> None:
     bank = NewtonBank(sketch_size=3)
     X, y = sparse_stream(4, d=12, non_zeros=5)
     bank.learn(X, [0.5, 1.0, 0.75, 0.5], [1.0, 1.0, 1e30, 1.0])
+    bank._state["shares"][:] = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]  # as after more such rows
     again = NewtonBank.from_bytes(bank.to_bytes())
     np.testing.assert_array_equal(again.predict(X), bank.predict(X))
     other = NewtonBank(sketch_size=3)
