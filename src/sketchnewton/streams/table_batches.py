@@ -59,7 +59,7 @@ def table_batches(
         raise locate(first)
 
 
-LABEL_ADVICE = " (labels that are texts are classes: --classes a,b)"
+LABEL_ADVICE = " (labels that are texts are classes: skn train --classes a,b)"
 
 
 def advice(expected: str, column: str, *, label: bool = False) -> str:
