@@ -112,9 +112,11 @@ SketchKernelPtr frequent_newton(const Problem& p, double first_alpha, bool diago
   const ShrinkRule rule{share, ridge};
   const FrequentState<T> sketch = frequent_view<T>(s, size, every, rule);
   using Kernel = FrequentNewton<T>;
-  double* const few = s.get<double>("few", {FewFeatures::room(size, every), Kernel::stride(size, every)});
+  const std::int64_t room = s.rows("few");
+  require(room >= FewFeatures::few(size, every), "there is too little room for few features");
+  double* const few = s.get<double>("few", {room, Kernel::stride(size, every)});
   return std::make_unique<SketchKernelOf<Kernel, T>>(s.rows("table"), 1, s.owner(),
-                                                     Kernel(p, state, table_view<T>(s), sketch, few));
+                                                     Kernel(p, state, table_view<T>(s), sketch, few, room));
 }
 
 template <class T>

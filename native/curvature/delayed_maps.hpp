@@ -53,7 +53,7 @@ class DelayedMaps {
 
   // Brings (w, z) from `since` maps to all of them.
   void apply(std::int64_t since, T* w, T* z) {
-    if (since == now()) return;
+    if (since < 0 || since >= now()) return;  // the number may come from a file
     std::int64_t item = since, level = 0;
     // Up: to the end of the item's group, as long as that group is closed.
     while (item / kGroup < s_.items[level] / kGroup && level + 1 < kLevels) {

@@ -1,4 +1,5 @@
-// Frequent Directions while there are few features: all numbers in double, all vectors written out.
+// Frequent Directions with all vectors written out, all numbers in double: while there are few features, and
+// where rows ask for digits that sparse time does not have.
 //
 // What sparse time costs in digits is not needed here. A direction of the basis W that a gradient opens is
 // its part outside the span of the others, as a vector, made orthogonal twice: it is orthogonal to rounding
@@ -19,6 +20,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/small_matrix.hpp"
@@ -35,6 +38,9 @@ struct FewState {
   std::int64_t* counts;   // see FrequentCounts
   double* shrunk;         // Σρ
   double* lost;           // what rounding, and what was left out, may have added to the error
+  double* asked;          // 1, or 2 if a row of this epoch asked for vectors that are written out
+  double* turns;          // of W, since it was made orthonormal
+  double small_alpha;     // α as a share of ‖x‖², below which a row asks for them
   double *R, *U;          // (m − 1 + every) × ld each
   double* c;              // ld
 };
@@ -56,9 +62,14 @@ class FewFeatures : private FrequentCounts {
         inverse_(ld_),
         h_(table.features) {}
 
-  // For features that many gradients share there is a smaller table; this one is made for so many.
-  static std::int64_t room(std::int64_t m, std::int64_t every) {
+  // So many features are few.
+  static std::int64_t few(std::int64_t m, std::int64_t every) {
     return std::max<std::int64_t>(m - 1 + every, 64);
+  }
+  // So many may have their vectors written out by a row of n entries: it costs as much for each feature as
+  // sparse time does for each entry.
+  static std::int64_t most(std::int64_t m, std::int64_t every, std::int64_t n) {
+    return std::max(few(m, every), std::min(kDense * std::min(n, kMost), kMost));
   }
   static std::int64_t columns(std::int64_t m, std::int64_t every) { return padded4(m - 1 + every); }
 
@@ -131,12 +142,55 @@ class FewFeatures : private FrequentCounts {
 
   // Epochs are of m rounds, see Frequent.
   void end_round() {
+    s_.counts[kMet] += n_;
     if (++s_.counts[kRound] < s_.every) return;
     s_.counts[kRound] = 0;
     if (s_.counts[kFilled] > 0) shrink();
+    const bool affordable = kDense * s_.counts[kMet] >= features() * s_.every;
+    leaves_ = features() > few(s_.m, s_.every) && (*s_.asked == 1.0 || !affordable);
+    s_.counts[kMet] = 0;
+    *s_.asked = 1.0;
+  }
+
+  // Does sparse time do for the next rows? Asked after every row.
+  bool leaves() { return std::exchange(leaves_, false); }
+
+  // The same for a row of which `rest` of ‖x‖² = xx is outside of the span.
+  static bool asks(double rest, double xx, double alpha, double small_alpha) {
+    return rest < kDoubtful * xx || alpha < small_alpha * xx;
   }
 
   void finish(const Table<double>&, std::int64_t) {}
+
+  // Takes over from Frequent: the rows of S, one after the other, features in the order of the table.
+  void start_from(const std::vector<double>& S, std::int64_t rows, double largest) {
+    const std::int64_t d = features();
+    d_ = d;
+    s_.counts[kRank] = s_.counts[kOpened] = s_.counts[kFilled] = s_.counts[kMet] = 0;
+    *s_.asked = 1.0;
+    *s_.turns = 0.0;
+    std::fill_n(s_.R, (s_.m - 1 + s_.every) * ld_, 0.0);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      std::copy_n(S.data() + i * d, d, h_.begin());
+      std::fill(xhat_.begin(), xhat_.end(), 0.0);
+      const double whole = std::inner_product(h_.begin(), h_.begin() + d, h_.begin(), 0.0);
+      for (int pass = 0; pass < 2; ++pass) {
+        std::fill(z_.begin(), z_.end(), 0.0);
+        for (std::int64_t k = 0; k < d; ++k) axpy(h_[k], W(k), z_.data(), ld_);
+        rest_ = remove(z_.data());
+        for (std::int64_t j = 0; j < ld_; ++j) xhat_[j] += z_[j];
+      }
+      if (rest_ > kNothing * kNothing * whole) open();
+      rotate(s_.R, xhat_.data());
+    }
+    *s_.lost += kLost * largest;
+    const std::int64_t n = size();
+    s_.counts[kRank] = std::min(n, s_.m - 1);
+    s_.counts[kOpened] = s_.counts[kFilled] = n - s_.counts[kRank];
+    std::fill_n(s_.c, ld_, 0.0);
+    alpha_changed();
+    split_ = false;
+  }
 
   // Turns W to the axes of SᵀS, all of them. Returns their eigenvalues, which become R.
   const std::vector<double>& diagonalise() {
@@ -151,7 +205,9 @@ class FewFeatures : private FrequentCounts {
   static constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
   static constexpr double kRounding = 4 * kEpsilon;
   static constexpr double kTiny = 1e-200;  // squares in between neither overflow nor lose digits
-  static constexpr std::int64_t kTurns = 4;
+  static constexpr double kTurns = 4;
+  static constexpr std::int64_t kDense = 16, kMost = 4096;
+  static constexpr double kDoubtful = 1e-4;  // share of ‖x‖² outside of the span that is sure in sparse time
   // Shares below which a part outside is rounding: that of x, and of sums of n terms. Where α = 0 a direction
   // that is not there would be followed without any cost, and the span itself moves by rounding from shrink
   // to shrink.
@@ -193,10 +249,12 @@ class FewFeatures : private FrequentCounts {
     for (std::int64_t k = 0; k < n_; ++k) d_ = std::max(d_, index_[k] + 1);
     std::fill_n(h_.begin(), d_, 0.0);
     for (std::int64_t k = 0; k < n_; ++k) h_[index_[k]] = x_[k];
-    if (size() == d_) {
-      rest_ = 0;
-      return;
-    }
+    rest_ = 0;
+    if (size() < d_) separate();
+    if (asks(rest_, xx_, *alpha_, s_.small_alpha)) *s_.asked = 2.0;
+  }
+
+  void separate() {
     rest_ = remove(xhat_.data());
     const int more = rest_ > 0.5 * xx_ ? 0 : rest_ > kShort * xx_ ? 1 : kMore;
     for (int pass = 0; pass < more; ++pass) {
@@ -320,7 +378,7 @@ class FewFeatures : private FrequentCounts {
     }
     s_.counts[kRank] = kept;
     s_.counts[kOpened] = s_.counts[kFilled] = 0;
-    if (++s_.counts[kMet] >= kTurns) straighten(kept);
+    if (++*s_.turns >= kTurns) straighten(kept);
     std::fill(xhat_.begin(), xhat_.end(), 0.0);
     for (std::int64_t k = 0; k < n_; ++k) axpy(x_[k], W(index_[k]), xhat_.data(), ld_);
     split_ = solved_ = false;
@@ -367,7 +425,7 @@ class FewFeatures : private FrequentCounts {
 
   // Products of the rounded turns would drift from orthonormal: WWᵀ = LLᵀ, W ← L⁻¹W.
   void straighten(std::int64_t n) {
-    s_.counts[kMet] = 0;
+    *s_.turns = 0;
     const std::int64_t width = padded4(n);
     std::vector<double> K(static_cast<std::size_t>(n * width), 0.0);
     const Small L{K.data(), width};
@@ -393,7 +451,7 @@ class FewFeatures : private FrequentCounts {
   JacobiSvd svd_;
   std::vector<double> xhat_, y_, z_, inverse_, h_, gram_, map_, sum_;
   double xx_ = 0, rest_ = 0, quadratic_ = 0;
-  bool split_ = false, solved_ = false;
+  bool split_ = false, solved_ = false, leaves_ = false;
 };
 
 }  // namespace skn

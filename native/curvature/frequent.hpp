@@ -9,6 +9,9 @@
 // N₂G. SON represents V as FZ to avoid writing all of it, but N₁ is nearly singular whenever a direction is
 // replaced, so F cannot be inverted. Here features go through N₁ when they are touched next
 // (FrequentFeatures); the weights' part Vᵀc takes the same way into w̄.
+//
+// A row that is nearly in the span, or much longer than √α, asks for more digits than differences of such
+// vectors have: where that is affordable, it is declined, for FewFeatures to take over.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +23,7 @@
 
 #include "core/small_matrix.hpp"
 #include "core/table.hpp"
+#include "curvature/few_features.hpp"
 #include "curvature/frequent_features.hpp"
 #include "curvature/shrink_rule.hpp"
 #include "eigen/leading_eigen.hpp"
@@ -43,9 +47,12 @@ template <class T>
 class Frequent : private FrequentCounts {
  public:
   static constexpr bool kLazy = true;
+  static constexpr double kSmall = sizeof(T) == 4 ? 1e-3 : 1e-8;  // α, as a share of ‖x‖²
 
-  Frequent(const FrequentState<T>& s, double* alpha, bool diagonal)
+  // `room`: for how many features there is memory to write vectors out
+  Frequent(const FrequentState<T>& s, double* alpha, bool diagonal, std::int64_t room)
       : s_(s),
+        room_(room),
         alpha_(alpha),
         diagonal_(diagonal),
         m_(s.features.m),
@@ -82,6 +89,12 @@ class Frequent : private FrequentCounts {
     outside_ = reaches_out();
     solved_ = fresh_ = false;
     return dot(s_.c, xhat_.data(), ld_);
+  }
+
+  // Before a row of n entries is learned: would its vectors better be written out, and may they?
+  bool declines(std::int64_t n, std::int64_t active) const {
+    return xx_ > 0 && active + n <= std::min(room_, FewFeatures::most(m_, every_, n)) &&
+           FewFeatures::asks(rest_, xx_, *alpha_, kSmall);
   }
 
   double magnitude(const double*) const {
@@ -168,6 +181,32 @@ class Frequent : private FrequentCounts {
     if (counts_[kFilled] + counts_[kOpened] > 0) shrink();
   }
 
+  // S as rows of numbers, one for each feature, given the features' rows with their extra columns, up to
+  // date. The weights take in Wᵀc. Returns λ₁.
+  double write_out(T* rows, std::int64_t stride, std::int64_t extra, std::int64_t active,
+                   std::vector<double>& S) {
+    const std::int64_t n = size(), r = rank();
+    eigen_.compute(s_.M, ld_, n, n);
+    const std::vector<double>& D = eigen_.values;
+    S.assign(static_cast<std::size_t>(n * active), 0.0);
+    for (std::int64_t i = 0; i < active; ++i) {
+      T* const row = rows + i * stride;
+      const T *const V = row + EpochShape::kHead, *const G = row + extra;
+      for (std::int64_t k = 0; k < n; ++k) {
+        double sum = k < r ? static_cast<double>(V[k]) : 0.0;
+        if (k >= r) {
+          for (std::int64_t j = 0; j < r; ++j) sum += s_.C[(k - r) * ldq_ + j] * static_cast<double>(V[j]);
+          for (std::int64_t b = 0; b < every_; ++b)
+            sum += s_.Tm[(k - r) * ldm_ + b] * static_cast<double>(G[b]);
+        }
+        row[Table<T>::kWeight] = static_cast<T>(static_cast<double>(row[Table<T>::kWeight]) + s_.c[k] * sum);
+        for (std::int64_t j = 0; j < n; ++j)
+          S[j * active + i] += std::sqrt(std::max(D[j], 0.0)) * eigen_.vectors[k * eigen_.width + j] * sum;
+      }
+    }
+    return n > 0 ? D[0] : 0.0;
+  }
+
   // Takes over from FewFeatures in the middle of an epoch. The sketch columns of `few` have the axes of SᵀS,
   // `values` its eigenvalues: V takes the first m − 1, and the others are the first rows of G.
   void start_from(const std::vector<double>& values, const Table<double>& few, const Table<T>& table,
@@ -191,10 +230,16 @@ class Frequent : private FrequentCounts {
     }
     for (std::int64_t k = 0; k < opened; ++k) s_.Tm[k * ldm_ + k] = s_.spread[k] = 1.0;
     *s_.lost += kRounding * (n > 0 ? values[0] : 0.0);
+    *s_.doubt = 1.0;
     counts_[kRank] = r;
     counts_[kOpened] = counts_[kFilled] = opened;
     counts_[kMet] = opened * active;
     counts_[kFew] = 0;
+  }
+
+  void stop() {  // FewFeatures takes over
+    features_.restart();
+    counts_[kFew] = 1;
   }
 
   void finish(const Table<T>& table, std::int64_t active) {
@@ -218,7 +263,6 @@ class Frequent : private FrequentCounts {
   static constexpr double kOutweighs = 3e-7;
   // Share below which the length of the rest is too unsure for other rows to be measured against it.
   static constexpr double kShort = sizeof(T) == 4 ? 0.0 : 3e-10;
-  static constexpr double kSmall = sizeof(T) == 4 ? 1e-3 : 1e-8;  // α, as a share of ‖x‖²
   static constexpr double kMixed = 0.1;  // share of such directions that an eigenvector may have
   static constexpr double kCrooked = sizeof(T) == 4 ? 1e-6 : 1e-12;  // error of V that is not built upon
   static constexpr double kDoubtful = 1e-4;
@@ -500,6 +544,7 @@ class Frequent : private FrequentCounts {
   }
 
   FrequentState<T> s_;
+  std::int64_t room_;
   double* alpha_;
   bool diagonal_;
   std::int64_t m_, every_, q_, ld_, ldq_, ldm_;

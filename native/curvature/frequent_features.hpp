@@ -116,6 +116,7 @@ class FrequentFeatures : private FrequentCounts {
     for (std::int64_t i = first(kSlotEarly); i < last(kSlotLate); ++i) slot(sketch(i))[k] = value(i);
     for (const int single : {kSingleEarly, kSingleLate})
       for (std::int64_t i = first(single); i < last(single); ++i) {
+        if (s_.counts[kRecent] >= s_.slot_room) break;  // no state that was learned
         T* columns = sketch(i);
         const std::int64_t number = s_.counts[kRecent]++, earlier = gradient(columns);
         const T one = columns[kValue];
@@ -163,10 +164,10 @@ class FrequentFeatures : private FrequentCounts {
       T* row = table.row(s_.recent[i]);
       T* columns = row + Table<T>::kSketch;
       const T* G = slot(columns);
-      const auto since = static_cast<std::int64_t>(columns[kEpoch]);
+      const std::int64_t from = since(columns);
       columns[kEpoch] = static_cast<T>(epochs_.now());
       columns[kKind] = columns[kValue] = T(0);
-      epochs_.catch_up(since, gain, G, row);
+      epochs_.catch_up(from, gain, G, row);
     }
     s_.counts[kFilled] = s_.counts[kRecent] = 0;
     if (epochs_.group_is_full()) end_group(table);
@@ -195,8 +196,14 @@ class FrequentFeatures : private FrequentCounts {
         for (std::int64_t j = 0; j < k; ++j) axpy(z[j], z.data(), K.row(j), padded4(j + 1));
       }
     }
+    restart();
+    s_.counts[kMet] = 0;
+  }
+
+  // No feature waits for anything.
+  void restart() {
     epochs_.restart();
-    s_.counts[kMet] = s_.counts[kMembers] = 0;
+    s_.counts[kMembers] = s_.counts[kRecent] = 0;
     look_up();
   }
 
@@ -208,6 +215,7 @@ class FrequentFeatures : private FrequentCounts {
   // A feature that has gone through no map yet, with its column of G, of which only the first `count` are
   // not zero.
   void start(const Table<T>& table, std::int64_t feature, const double* G, std::int64_t count) {
+    if (s_.counts[kRecent] >= s_.slot_room || s_.counts[kMembers] >= s_.group_room) return;
     const std::int64_t number = s_.counts[kRecent]++;
     T* const columns = table.row(feature) + Table<T>::kSketch;
     s_.group[s_.counts[kMembers]++] = s_.recent[number] = feature;
@@ -242,9 +250,20 @@ class FrequentFeatures : private FrequentCounts {
   };
 
   T* sketch(std::int64_t i) const { return table_.row(index_[i]) + Table<T>::kSketch; }
-  T* slot(const T* columns) const { return s_.slots + static_cast<std::int64_t>(columns[kValue]) * ldm_; }
-  std::int64_t gradient(const T* columns) const {
-    return static_cast<std::int64_t>(columns[kKind]) - first_kind_;
+  // Numbers of a table become places in memory here alone, and none that there is not.
+  static std::int64_t place(T number, std::int64_t least, std::int64_t end) {
+    return number >= static_cast<T>(least) && number < static_cast<T>(end) ? static_cast<std::int64_t>(number)
+                                                                           : least;
+  }
+  T* slot(const T* columns) const { return s_.slots + place(columns[kValue], 0, s_.slot_room) * ldm_; }
+  std::int64_t kind(const T* columns) const { return place(columns[kKind], 0, kinds_); }
+  std::int64_t gradient(const T* columns) const { return kind(columns) - first_kind_; }
+  // Of a feature that is awake, and of one that is not.
+  std::int64_t since(const T* columns) const {
+    return place(columns[kEpoch], epochs_.group_start(), epochs_.now() + 1);
+  }
+  std::int64_t asleep_since(const T* columns) const {
+    return place(columns[kEpoch], 0, epochs_.group_start());
   }
 
   std::int64_t first(int of) const { return place_[of]; }
@@ -265,7 +284,8 @@ class FrequentFeatures : private FrequentCounts {
     waits_.assign(static_cast<std::size_t>(first_kind_ + s_.every + 1), 1);
     waits_[0] = 0;
     std::fill(waits_.begin() + first_kind_, waits_.end(), 2);
-    waits_.back() = 3;
+    waits_.back() = s_.slot_room > 0 ? 3 : 0;
+    kinds_ = static_cast<std::int64_t>(waits_.size());
     const std::uint8_t standing[4][4] = {{kAsleep, kFreeEarly, kBehind, kFreeLate},
                                          {kAsleep, kBehind, kBehind, kBehind},
                                          {kAsleep, kSingleEarly, kSingleLate, kSingleLate},
@@ -293,7 +313,7 @@ class FrequentFeatures : private FrequentCounts {
       for (std::int64_t i = begin; i < std::min(begin + kByte, n); ++i) {
         const T *const row = columns + index[i] * stride, epoch = row[kEpoch];
         const int stands = (epoch >= start) + (epoch > start) + (epoch == now);
-        classes[i] = class_[4 * waits[static_cast<int>(row[kKind])] + stands];
+        classes[i] = class_[4 * waits[kind(row)] + stands];
         counts += std::uint64_t(1) << classes[i];
       }
       for (int c = 0; c < kClasses; ++c) next[c] += static_cast<std::int64_t>(counts >> 8 * c & kByte);
@@ -320,8 +340,9 @@ class FrequentFeatures : private FrequentCounts {
   }
 
   void join(std::int64_t begin, std::int64_t end) {  // the group
-    std::copy(index_.data() + begin, index_.data() + end, s_.group + s_.counts[kMembers]);
-    s_.counts[kMembers] += end - begin;
+    const std::int64_t count = std::min(end - begin, s_.group_room - s_.counts[kMembers]);
+    std::copy_n(index_.data() + begin, count, s_.group + s_.counts[kMembers]);
+    s_.counts[kMembers] += count;
   }
 
   void end_group(const Table<T>& table) {
@@ -340,15 +361,14 @@ class FrequentFeatures : private FrequentCounts {
   // From a closed group of epochs to the start of the open one.
   void wake(T* row) {
     T* columns = row + Table<T>::kSketch;
-    if (row[Table<T>::kScale] != T(0)) epochs_.wake(static_cast<std::int64_t>(columns[kEpoch]), row, moves_);
+    if (row[Table<T>::kScale] != T(0)) epochs_.wake(asleep_since(columns), row, moves_);
     columns[kEpoch] = static_cast<T>(epochs_.group_start());
   }
 
   // From an epoch of the open group up to now. A gradient that waits joins.
   void catch_up(T* row) {
     T* columns = row + Table<T>::kSketch;
-    epochs_.catch_up(static_cast<std::int64_t>(columns[kEpoch]),
-                     gains_[static_cast<std::int64_t>(columns[kKind])], columns[kValue], row, moves_);
+    epochs_.catch_up(since(columns), gains_[kind(columns)], columns[kValue], row, moves_);
     columns[kEpoch] = static_cast<T>(epochs_.now());
     columns[kKind] = columns[kValue] = T(0);
   }
@@ -405,6 +425,7 @@ class FrequentFeatures : private FrequentCounts {
   std::vector<std::int64_t> gains_;   // by kind
   std::int64_t now_ = 0, start_ = 0;  // when the following were looked up
   std::int64_t first_kind_ = 1;       // of gradient 0 of this epoch
+  std::int64_t kinds_ = 1;            // that there are now
   std::vector<std::uint8_t> waits_;
   std::uint8_t class_[16];  // times eight
   // Of the row that was gathered, sorted by class:

@@ -309,7 +309,9 @@ class Oja {
     for (std::int64_t j = 0; j < ld_; ++j) Y(b)[j] = j < rank() ? r * xhat_[j] : 0.0;
     for (std::int64_t l = 0; l <= b; ++l)
       s_.G[b * s_.block + l] = s_.G[l * s_.block + b] = l < b ? r * inner_[l] : r * r * xx_;
-    for (std::int64_t i = 0; i < n; ++i) s_.recent[s_.counts[kRecent]++] = index[i];
+    const std::int64_t count = std::min(n, s_.room - s_.counts[kRecent]);
+    std::copy_n(index, count, s_.recent + s_.counts[kRecent]);
+    s_.counts[kRecent] += count;
     if (s_.counts[kFilled] == s_.block) close_block(r, columns, table);
     return 0.0;
   }

@@ -274,7 +274,9 @@ class FrequentBasis {
       w.B(j)[n] = w.C(j)[n] = 0;
     }
     step[at_.basis + 1 + shape_.q + k] = 1.0 / std::sqrt(xx_);
-    for (std::int64_t i = 0; i < row.size; ++i) s_.touched[s_.counts[kTouched]++] = row.index[i];
+    const std::int64_t count = std::min(row.size, s_.room - s_.counts[kTouched]);
+    std::copy_n(row.index, count, s_.touched + s_.counts[kTouched]);
+    s_.counts[kTouched] += count;
   }
 
   // x − Wᵀx̂ itself, feature by feature. Rounding leaves a part of it in the span, which the next round takes

@@ -1,5 +1,5 @@
-// SON with Frequent Directions: with vectors written out in double while there are few features, then in
-// sparse time.
+// SON with Frequent Directions: with vectors written out in double while there are few features, or rows ask
+// for it, else in sparse time.
 #pragma once
 
 #include <algorithm>
@@ -19,18 +19,17 @@ namespace skn {
 template <class T>
 class FrequentNewton {
  public:
-  // `few`: the table of the first features, in the order of `table.active`; see FewFeatures
+  // `few`: the table of `room` features, in the order of `table.active`; see FewFeatures
   FrequentNewton(const Problem& problem, const NewtonState& state, const Table<T>& table,
-                 const FrequentState<T>& sketch, double* few)
+                 const FrequentState<T>& sketch, double* few, std::int64_t room)
       : state_(state),
         table_(table),
         sketch_(sketch),
-        ignored_(FewFeatures::room(sketch.features.m, sketch.features.every)),
-        few_table_{few, stride(sketch.features.m, sketch.features.every), ignored_.data(),
-                   FewFeatures::room(sketch.features.m, sketch.features.every)},
+        ignored_(static_cast<std::size_t>(room)),
+        few_table_{few, stride(sketch.features.m, sketch.features.every), ignored_.data(), room},
         few_(problem, state, few_table_,
              FewFeatures(few_view(sketch), few_table_, state.counts + kActive, state.alpha)),
-        many_(problem, state, table, Frequent<T>(sketch, state.alpha, state.diagonal)) {}
+        many_(problem, state, table, Frequent<T>(sketch, state.alpha, state.diagonal, room)) {}
 
   FrequentNewton(FrequentNewton&&) = default;
 
@@ -39,9 +38,8 @@ class FrequentNewton {
   }
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
-    learn_rows(rows, table_, labels, weights, out, 1, [this](const Row& row, double y, double h, double* p) {
-      *p = few() && take(row, h != 0) ? few_.learn_row(places_, y, h) : many_.learn_row(row, y, h);
-    });
+    learn_rows(rows, table_, labels, weights, out, 1,
+               [this](const Row& row, double y, double h, double* p) { *p = learn_row(row, y, h); });
   }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
@@ -60,10 +58,24 @@ class FrequentNewton {
   enum { kRounds, kActive, kDimension };
 
   static FewState few_view(const FrequentState<T>& s) {
-    return {s.rule, s.features.m, s.features.every, s.features.counts, s.shrunk, s.lost, s.M, s.H, s.c};
+    return {s.rule, s.features.m, s.features.every, s.features.counts,   s.shrunk,
+            s.lost, s.doubt,      s.spread,         Frequent<T>::kSmall, s.M,
+            s.H,    s.c};
   }
 
   bool few() const { return sketch_.features.counts[FrequentCounts::kFew] != 0; }
+
+  double learn_row(const Row& row, double label, double weight) {
+    if (!few()) {
+      const double prediction = many_.learn_row(row, label, weight);
+      if (!many_.declined()) return prediction;
+      write_out();
+    }
+    if (!take(row, weight != 0)) return many_.learn_row(row, label, weight);
+    const double prediction = few_.learn_row(places_, label, weight);
+    if (few_.sketch().leaves()) leave();
+    return prediction;
+  }
 
   // Where a feature is in the other table, or −1: its first sketch column says so.
   std::int64_t place_of(std::int64_t feature) const {
@@ -113,7 +125,9 @@ class FrequentNewton {
   // Places for the features of a row that have none, if there is room.
   bool enter(const Row& row, std::int64_t unknown) {
     std::int64_t place = state_.counts[kActive];  // which counts them when the row is learned
-    if (place + unknown > few_table_.features) return false;
+    const FeatureState<T>& s = sketch_.features;
+    if (place + unknown > std::min(few_table_.features, FewFeatures::most(s.m, s.every, row.size())))
+      return false;
     for (std::int64_t k = 0; k < row.size(); ++k) {
       if (index_[k] >= 0) continue;
       const std::int64_t feature = row.index()[k];
@@ -128,6 +142,29 @@ class FrequentNewton {
     return true;
   }
 
+  // The other way round, features in the order in which they came.
+  void write_out() {
+    const std::int64_t d = active(), width = settled_width();
+    std::vector<T> rows(static_cast<std::size_t>(d * width));
+    std::vector<double> S;
+    many_.settled(rows.data());
+    const double largest = many_.sketch().write_out(rows.data(), width, table_.stride, d, S);
+    for (std::int64_t i = 0; i < d; ++i) {
+      const T* const from = rows.data() + i * width;
+      double* const few = few_table_.row(i);
+      std::fill_n(few, few_table_.stride, 0.0);
+      few[Table<double>::kWeight] = static_cast<double>(from[Table<T>::kWeight]);
+      few[Table<double>::kScale] = static_cast<double>(from[Table<T>::kScale]);
+      T* const row = table_.row(table_.active[i]);
+      std::fill_n(row, table_.stride, T(0));
+      row[Table<T>::kScale] = T(1);
+      row[Table<T>::kSketch] = static_cast<T>(i);
+    }
+    many_.sketch().stop();
+    FewFeatures few(few_view(sketch_), few_table_, state_.counts + kActive, state_.alpha);
+    few.start_from(S, d > 0 ? static_cast<std::int64_t>(S.size()) / d : 0, largest);
+  }
+
   // Directions are turned to the axes of SᵀS, which are orthonormal as they are: the longest become V, the
   // others stand for gradients of the epoch. There are no more of these than there were gradients.
   void leave() {
@@ -140,7 +177,7 @@ class FrequentNewton {
       row[Table<T>::kWeight] = static_cast<T>(from[Table<double>::kWeight]);
       row[Table<T>::kScale] = static_cast<T>(from[Table<double>::kScale]);
     }
-    Frequent<T>(sketch_, state_.alpha, state_.diagonal).start_from(values, few_table_, table_, active());
+    many_.sketch().start_from(values, few_table_, table_, active());
     std::fill_n(few_table_.rows, few_table_.features * few_table_.stride, 0.0);
   }
 

@@ -29,6 +29,8 @@ namespace skn {
 // and, if it has something to do in a round without a gradient:
 //   end_round   called in every round, before the step
 //   leave_out   called with r where ĝ counts as zero, as it may be rounding
+// and, if it may leave a row to another sketch:
+//   declines    asked before a row is learned; if so, nothing is
 // and, if it asks for a row's features and writes the weights itself (kOwnWeights):
 //   at          called before `begin`
 // and, if the sketch puts work off (kLazy):
@@ -182,11 +184,19 @@ class Newton : private NewtonRows<T> {
     }
   }
 
+  Sketch& sketch() { return sketch_; }
+  bool declined() const { return declined_; }  // the last row
+
   // The prediction made before the row was learned.
   double learn_row(const Row& row, double label, double weight) {
+    declined_ = false;
     if (weight == 0)  // a row of no importance leaves no trace
       return problem_.clipped(peek(row, std::numeric_limits<std::int64_t>::max()));
     const double score = look(row);
+    if constexpr (requires { &Sketch::declines; }) {
+      declined_ = sketch_.declines(row.size(), s_.counts[kActive]);
+      if (declined_) return 0.0;
+    }
     const double prediction = problem_.clipped(score);
     if (!known_) enter(row);
     follow();
@@ -331,6 +341,7 @@ class Newton : private NewtonRows<T> {
   Sketch sketch_;
   std::vector<double> q_, step_, sizes_, values_;
   bool known_ = false;  // all features of the row have been learned from
+  bool declined_ = false;
   std::vector<T> copies_;
   std::vector<std::int64_t> places_;
 };

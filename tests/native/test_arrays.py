@@ -46,6 +46,7 @@ SPOILED: dict[str, Spoil] = {
 FREE = {
     "recent",
     "group",
+    "few",
     "buffer_index",
     "buffer_value",
     "archive0",

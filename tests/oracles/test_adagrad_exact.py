@@ -165,3 +165,15 @@ def test_a_range_of_any_rank_is_found_exactly(kind: str, size: int) -> None:
     expected = low_rank_adagrad(X, y, projection=projection, eta=0.3, sigma=0.5).predictions
     found = AdaLR(size, eta=0.3, sigma=0.5, random_state=3).learn(X, y)
     assert distance(found, expected) < 1e-6
+
+
+@pytest.mark.parametrize("density", [0.1, 0.02])
+@pytest.mark.parametrize("sketch", ["fd", "rfd"])
+def test_near_copies_among_thousands_of_features(sketch: str, density: float) -> None:
+    """Beyond the features that are always looked at: as close as dense float64 is to itself."""
+    r = np.random.default_rng(1)
+    X = np.repeat(r.standard_normal((20, 2500)) * (r.random((20, 2500)) < density), 2, axis=0)
+    y = np.clip(X @ r.standard_normal(2500) / np.sqrt(2500 * density), -0.9, 0.9)
+    X *= 1 + 1e-9 * r.standard_normal(X.shape)
+    expected = dense(5, sketch == "rfd", X, y, sigma=1.0)
+    assert distance(learned(sketch, 5, X, y, sigma=1.0), expected) < 1e-8

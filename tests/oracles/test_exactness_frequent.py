@@ -13,7 +13,7 @@ import pytest
 
 from sketchnewton import SketchedNewton
 from sketchnewton.core.types import Floats
-from tests.oracles.exact.newton import Run, fd_newton, pfd_newton, rfd_newton
+from tests.oracles.exact.newton import NewtonRun, fd_newton, pfd_newton, rfd_newton
 from tests.oracles.exact.streams import STREAMS, Stream, perturbed
 from tests.oracles.frequent import frequent_son
 
@@ -28,7 +28,7 @@ def learner(kind: str, m: int, **options: Any) -> SketchedNewton:
     return SketchedNewton(kind, m, alpha=ALPHA[kind], beta=BETA, **options)
 
 
-def exact(kind: str, stream: Stream, m: int, **options: Any) -> Run:
+def exact(kind: str, stream: Stream, m: int, **options: Any) -> NewtonRun:
     named = {"m": m, "alpha": ALPHA[kind], "digits": 60} | options
     if kind == "pfd":
         return pfd_newton(*stream, beta=BETA, **named)

@@ -192,17 +192,15 @@ def compare_frequent(
     diagonal: bool,
     rows: tuple[Any, Any],
     clip: float = 0.4,
-    slack: float = 1.0,
 ) -> None:
-    """Errors are relative to the largest prediction; they may be `slack` times the usual ones."""
+    """Errors are relative to the largest prediction."""
     X, y = rows
     options = {"loss": loss, "clip": clip, "beta": 0.4, "diagonal": diagonal}
     sigma = SketchedNewton(kind, m, **options).loss.curvature(clip)
     predictions, weights, final_alpha = frequent_son(
         X, y, m=m, alpha=alpha, loss=loss, C=clip, sigma=sigma, diagonal=diagonal, **FREQUENT[kind]
     )
-    for dtype, usual in TOLERANCE.items():
-        tolerance = slack * usual
+    for dtype, tolerance in TOLERANCE.items():
         learner = SketchedNewton(kind, m, alpha=alpha, dtype=dtype, **options)
         assert_close(learner.learn(csr_array(X), y), predictions, tolerance)
         assert_close(learner.weights, weights, tolerance)
@@ -226,8 +224,8 @@ def test_sparse_frequent_directions_equal_dense(kind: str, m: int, loss: str, di
 @pytest.mark.parametrize("m", [2, 5, 10, 20])
 @pytest.mark.parametrize("kind", FREQUENT)
 def test_frequent_directions_on_awkward_rows(kind: str, m: int, loss: str, diagonal: bool) -> None:
-    """Thirty copies of a row leave rests of 10⁻⁹ of it after a shrink, of which sparse time knows six digits."""
-    compare_frequent(kind, m, ALPHA[loss, diagonal], loss, diagonal, awkward_stream(), clip=0.25, slack=8.0)
+    """Thirty copies of a row leave rests of 10⁻⁹ of it after a shrink: these are written out."""
+    compare_frequent(kind, m, ALPHA[loss, diagonal], loss, diagonal, awkward_stream(), clip=0.25)
 
 
 @pytest.mark.parametrize("diagonal", [False, True])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sketchnewton.core.state import View
+from sketchnewton import _native
+from sketchnewton.core.state import Vector, View
 from sketchnewton.core.types import Array, Arrays, np
 
 LARGEST_COUNT = 2**53  # of rows, features or entries: float64 counts as far, and sums of a few stay in int64
@@ -18,6 +19,19 @@ def check_numbers(name: str, array: Array) -> None:
             raise ValueError(f"array {name!r} is not finite")
     elif array.size and max(-int(array.min()), int(array.max())) > LARGEST_COUNT:
         raise ValueError(f"array {name!r} holds impossible counts")
+
+
+class DivergedError(ValueError):
+    """A learner has left the range of its numbers."""
+
+
+def check_finite(predictions: Vector) -> None:
+    """Refuse predictions of a learner whose numbers have left the range, rather than hand out NaN."""
+    if not _native.all_finite(predictions):
+        raise DivergedError(
+            "a prediction is not finite: the learner has diverged. Values, labels or weights are too large, or "
+            "steps too long: train again with a clip or a smaller learning rate"
+        )
 
 
 def counts_fit(counts: Array | View) -> bool:

@@ -33,6 +33,8 @@ class AsymmetricLearner(Persistent):
     `MatrixMultiplicativeWeights` do not mind; the bounds of the other two noises double; `EpochPowerMethod`
     shifts.
 
+    `random_state`: the seed of what is drawn.
+
     >>> from sketchnewton.eigen import FollowPerturbedLeader
     >>> learner = AsymmetricLearner(FollowPerturbedLeader(5, horizon=10), (2, 3))
     >>> u, v = learner.predict()

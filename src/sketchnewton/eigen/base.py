@@ -28,6 +28,8 @@ class EigenLearner(Persistent):
     A matrix that is refused (not symmetric, NaN, wrong size, above the bound) leaves the learner as it was.
 
     A saved learner continues bit for bit. Seeds are whole numbers; all randomness comes from `random_state`.
+
+    `n`: the number of rows and columns of the matrices.
     """
 
     noun: ClassVar[str] = "learner of eigenvectors"

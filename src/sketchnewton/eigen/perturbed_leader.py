@@ -85,6 +85,8 @@ class FollowTheLeader(_Leader):
     the cautionary baseline. `components` > 1 predicts an (n, k) matrix of orthonormal columns, found by
     deflation. One call of the oracle per round.
 
+    `tolerance`: how far below λ_max the oracle may stay, relatively; None: 1e-6.
+
     >>> learner = FollowTheLeader(2)
     >>> learner.observe([[0.0, 0.0], [0.0, 0.5]])
     >>> abs(learner.predict()).round(6).tolist()

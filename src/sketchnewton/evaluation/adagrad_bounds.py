@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sketchnewton.core.checks import DivergedError
 from sketchnewton.core.types import Floats
 from sketchnewton.evaluation.comparator import best_fixed, checked_clip, dense
 from sketchnewton.learners import SketchedAdaGrad
@@ -42,7 +43,10 @@ def data_projection(learner: SketchedAdaGrad, X: object, y: ArrayLike, clip: flo
     eta, sigma = float(learner.params["eta"]), float(learner.params["sigma"])
     alphas = [0.0, *(share * sigma**2 for share in SHARES)]
     with np.errstate(over="ignore", invalid="ignore"):
-        run = _watched(learner, rows, labels, best, alphas)
+        try:
+            run = _watched(learner, rows, labels, best, alphas)
+        except DivergedError:
+            return math.inf
         first = sigma / (2 * eta) * (best @ best) + run.distance / (2 * eta) * run.trace
         bounds = [math.inf]
         for alpha, down, up in zip(alphas, run.below, run.above, strict=True):

@@ -34,6 +34,8 @@ def best_fixed(
     programs; for the others Newton's method is used with a logarithmic barrier, whose distance from the optimum is
     known.
     Cost: O(T r²) per step for T rows of rank r, all of them dense in memory.
+
+    `X` are the rows, `y` their labels.
     """
     loss, rows, labels, C = get_loss(loss), dense(X), np.asarray(y, np.float64), checked_clip(clip)
     loss.check_labels(labels)

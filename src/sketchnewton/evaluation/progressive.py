@@ -72,6 +72,8 @@ class Report(NamedTuple):
 
     The losses are weighted means over all rows and over the rows since the previous report. `error_rate` is
     None unless all labels so far were −1 or +1.
+
+    `mean_loss` is the mean over all rows, `loss_since_last` that since the previous report.
     """
 
     examples: int
@@ -279,7 +281,10 @@ def progressive(
 
 
 def last_row(predictions: View) -> ArrayLike:
-    """The last prediction: a number, or the scores of several classes."""
+    """The last prediction: a number, or the scores of several classes.
+
+    `predictions` are those of a batch, in order.
+    """
     return float(predictions[-1]) if predictions.ndim == 1 else np.asarray(predictions)[-1]
 
 

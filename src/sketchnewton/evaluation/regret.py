@@ -36,6 +36,8 @@ def regret(
 
     Works on a copy: the learner stays as it is. `clip` (C) is that of the learner unless it is given. A learner
     with an intercept is compared with weights that have one too.
+
+    `X` are the rows, `y` their labels; `tolerance` is that of `best_fixed`.
     """
     params = getattr(learner, "params", {})
     C = checked_clip(params.get("clip") if clip is None else clip)

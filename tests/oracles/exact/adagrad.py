@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, TypedDict, Unpack
 
 import numpy as np
@@ -30,19 +29,18 @@ from .linalg import (
     Vector,
     add_outer,
     dot,
-    minus,
     orthonormal,
     outer_sum,
     plus,
     row_eigen,
     scaled,
-    spectral_norm,
     symmetric_eigen,
     times,
     vector,
     zeros,
 )
 from .losses import Loss, named
+from .run import Run
 from .sketches import FrequentDirections
 
 
@@ -130,35 +128,6 @@ class Projected:
     def root(self) -> tuple[Number, Vector, Matrix]:
         values, vectors = row_eigen(self.S, self.size)
         return mpf(0), [mp.sqrt(value) for value in values], vectors
-
-
-@dataclass
-class Run:
-    """What a learner did."""
-
-    #: Scores made before each row was learned.
-    exact_predictions: Vector
-    exact_weights: Vector
-    #: What stands for G without a ridge, and G = Σggᵀ itself.
-    sketch: Matrix
-    curvature: Matrix
-    #: Σρ of Frequent Directions, a bound on the error; else 0.
-    shrinks: Number
-    digits: int
-
-    @property
-    def predictions(self) -> Floats:
-        return np.array([float(p) for p in self.exact_predictions])
-
-    @property
-    def weights(self) -> Floats:
-        return np.array([float(w) for w in self.exact_weights])
-
-    @cached_property
-    def spectral_error(self) -> float:
-        """‖Σggᵀ − SᵀS‖₂."""
-        with mp.workdps(self.digits):
-            return float(spectral_norm(minus(self.curvature, self.sketch)))
 
 
 def solve(metric: Metric, v: Vector, sigma: Number, decay: Number) -> tuple[Vector, Vector]:

@@ -135,13 +135,26 @@ def orthonormal(rows: Matrix) -> Matrix:
     return basis
 
 
-class PseudoSolver:
-    """A† of a positive semidefinite A: the inverse within its range, of which an orthonormal basis is given."""
+class LowRankSolver:
+    """(αI + SᵀS)⁻¹ by Woodbury's formula, for many columns and few rows."""
 
-    def __init__(self, A: Matrix, basis: Matrix) -> None:
+    def __init__(self, alpha: Number, rows: Matrix) -> None:
+        self.alpha = alpha
+        self.rows = rows
+        self.small = Solver(shifted(gram(rows), alpha))
+
+    def __call__(self, v: Vector) -> Vector:
+        inside = combined(self.small(times(self.rows, v)), self.rows, len(v))
+        return scaled(plus(v, inside, -1), 1 / self.alpha)
+
+
+class PseudoSolver:
+    """(SᵀS)†: the inverse within the range of SᵀS, of which an orthonormal basis is given."""
+
+    def __init__(self, rows: Matrix, basis: Matrix, size: int) -> None:
         self.basis = basis
-        self.size = len(A)
-        self.inverse = Solver([times(basis, times(A, row)) for row in basis])
+        self.size = size
+        self.inverse = Solver(gram([times(rows, row) for row in basis]))
 
     def __call__(self, v: Vector) -> Vector:
         return combined(self.inverse(times(self.basis, v)), self.basis, self.size)

@@ -30,7 +30,7 @@ from mpmath import mp, mpf
 
 from .linalg import (
     Floats,
-    Matrix,
+    LowRankSolver,
     Number,
     PseudoSolver,
     Solver,
@@ -48,6 +48,7 @@ from .linalg import (
     zeros,
 )
 from .losses import Loss, named
+from .run import Run
 from .sketches import Exact, FrequentDirections, Oja, Sketch
 
 
@@ -65,40 +66,18 @@ class Options(TypedDict, total=False):
 
 
 @dataclass
-class Run:
-    """What a learner did: `exact_` and unnamed matrices are mpmath's, `predictions` and `weights` floats."""
+class NewtonRun(Run):
+    """With `diagonal` the sketch and Σĝĝᵀ are in scaled coordinates, D being `scales`."""
 
-    #: Scores made before each row was learned, after the projection.
-    exact_predictions: Vector
     #: ℓ′ (times the row's weight) of each round.
     slopes: Vector
-    #: In the features' own coordinates.
-    exact_weights: Vector
     intercept: Number
-    #: SᵀS, what the sketch stands for, without a ridge; with `diagonal` in scaled coordinates.
-    sketch: Matrix
-    #: Σĝĝᵀ, what it should be.
-    curvature: Matrix
     #: The α of the last metric, and that of the first.
     alpha: Number
     first_alpha: Number
-    #: Σρ, the certificate.
-    shrinks: Number
-    digits: int
-
-    @property
-    def predictions(self) -> Floats:
-        return np.array([float(p) for p in self.exact_predictions])
-
-    @property
-    def weights(self) -> Floats:
-        return np.array([float(w) for w in self.exact_weights])
-
-    @cached_property
-    def spectral_error(self) -> float:
-        """‖Σĝĝᵀ − SᵀS‖₂."""
-        with mp.workdps(self.digits):
-            return float(spectral_norm(minus(self.curvature, self.sketch)))
+    scales: Vector
+    rounds: int
+    state: State
 
     @cached_property
     def robust_error(self) -> float:
@@ -178,8 +157,13 @@ class State:
         return self.first_alpha + self.sketch.ridge
 
     def refactor(self) -> None:
-        A = shifted(self.sketch.matrix(self.size), self.alpha)
-        self.inverse = Solver(A) if self.alpha else PseudoSolver(A, self.sketch.basis())
+        rows = self.sketch.rows
+        if not self.alpha:
+            self.inverse = PseudoSolver(rows, self.sketch.basis(), self.size)
+        elif len(rows) < self.size:
+            self.inverse = LowRankSolver(self.alpha, rows)
+        else:
+            self.inverse = Solver(shifted(self.sketch.matrix(self.size), self.alpha))
 
     def project(self, x: Vector) -> Number:
         """SON Lemma 1, and Lemma 2 where α = 0: the prediction, once |wᵀx| ≤ C; App. D with trap 11 mended."""
@@ -236,8 +220,9 @@ def newton(
     diagonal: bool = False,
     intercept: float | None = None,
     digits: int = 100,
-) -> Run:
-    """SON Algorithm 1 with any sketch; the functions below are its instances."""
+    start: NewtonRun | None = None,
+) -> NewtonRun:
+    """SON Algorithm 1 with any sketch; the functions below are its instances. It goes on where `start` ended."""
     X = np.asarray(X, dtype=float)
     n, d = X.shape
     loss = named(loss)
@@ -246,11 +231,12 @@ def newton(
     predictions: Vector = []
     slopes: Vector = []
     with mp.workdps(digits):
-        start = None if intercept is None else mpf(intercept)
-        state = State(d, sketch, mpf(alpha), clip, invariant, start)
-        D: Vector = [mpf("0.1") if diagonal else mpf(1)] * d
-        curvature = zeros(d, d)
-        t = 0
+        own = None if intercept is None else mpf(intercept)
+        state = State(d, sketch, mpf(alpha), clip, invariant, own) if start is None else start.state
+        D: Vector = [mpf("0.1") if diagonal else mpf(1)] * d if start is None else start.scales
+        curvature = zeros(d, d) if start is None else start.curvature
+        t = 0 if start is None else start.rounds
+        sketch = state.sketch
         for row, label, share in zip(X, y, importance, strict=True):
             x, h = vector(row), mpf(float(share))
             before = list(state.w), state.b
@@ -270,11 +256,14 @@ def newton(
             z = [value / mp.sqrt(scale) for value, scale in zip(x, D, strict=True)]
             add_outer(curvature, state.learn(z, slope, weighting(t, h)))
         weights = [w / mp.sqrt(scale) for w, scale in zip(state.w, D, strict=True)]
-        return Run(
+        return NewtonRun(
             exact_predictions=predictions,
             slopes=slopes,
             exact_weights=weights,
             intercept=state.b,
+            scales=D,
+            rounds=t,
+            state=state,
             sketch=sketch.matrix(d),
             curvature=curvature,
             alpha=state.alpha,
@@ -284,13 +273,13 @@ def newton(
         )
 
 
-def full_newton(X: Floats, y: Floats, *, alpha: float, **options: Unpack[Options]) -> Run:
+def full_newton(X: Floats, y: Floats, *, alpha: float, **options: Unpack[Options]) -> NewtonRun:
     """SON Equations 1 and 2: the full matrix."""
     with mp.workdps(options.get("digits", 100)):
         return newton(X, y, sketch=Exact(X.shape[1]), alpha=alpha, **options)
 
 
-def invariant_newton(X: Floats, y: Floats, **options: Unpack[Options]) -> Run:
+def invariant_newton(X: Floats, y: Floats, **options: Unpack[Options]) -> NewtonRun:
     """SON Appendix D, α = 0; where x is outside the range of A, the free move makes the prediction 0."""
     with mp.workdps(options.get("digits", 100)):
         return newton(X, y, sketch=Exact(X.shape[1]), alpha=0.0, invariant=True, **options)
@@ -298,12 +287,14 @@ def invariant_newton(X: Floats, y: Floats, **options: Unpack[Options]) -> Run:
 
 def fd_newton(
     X: Floats, y: Floats, *, m: int, alpha: float, epoch: str = "rounds", **options: Unpack[Options]
-) -> Run:
+) -> NewtonRun:
     """FD-SON: SON Algorithms 1 and 6 (epoch="rounds", m rounds each), or 2 (epoch="row")."""
     return newton(X, y, sketch=FrequentDirections(m, epoch=epoch), alpha=alpha, **options)
 
 
-def pfd_newton(X: Floats, y: Floats, *, m: int, alpha: float, beta: float, **options: Unpack[Options]) -> Run:
+def pfd_newton(
+    X: Floats, y: Floats, *, m: int, alpha: float, beta: float, **options: Unpack[Options]
+) -> NewtonRun:
     """PFD-SON of RFD §6: of m values only the last ⌊βm⌋ shrink, every m rounds."""
     return newton(X, y, sketch=FrequentDirections(m, beta=beta), alpha=alpha, **options)
 
@@ -317,7 +308,7 @@ def rfd_newton(
     epoch: str = "rounds",
     first_rows: int | None = None,
     **options: Unpack[Options],
-) -> Run:
+) -> NewtonRun:
     """RFD-SON: RFD Algorithm 3 (epoch="row") or 6 (epoch="2m"), or a shrink every m rounds (epoch="rounds").
 
     `first_rows` is how many zero rows Algorithm 6 begins with: m as printed (None), or 0.
@@ -334,6 +325,6 @@ def oja_newton(
     alpha: float,
     rate: str | float | Sequence[float] = 1.0,
     **options: Unpack[Options],
-) -> Run:
+) -> NewtonRun:
     """Oja-SON: SON Algorithms 1 and 3; `rate` is c of Γ_t = min(1, c/t), one or m of them, or "adaptive"."""
     return newton(X, y, sketch=Oja(m, rate=rate), alpha=alpha, **options)

@@ -32,6 +32,10 @@ class Sketch(Protocol):
     ridge: Number
     shrinks: Number
 
+    @property
+    def rows(self) -> Matrix:
+        """S."""
+
     def update(self, g: Vector) -> None:
         """One round: g may be zero."""
 
@@ -47,12 +51,14 @@ class Exact:
 
     def __init__(self, size: int) -> None:
         self.total = zeros(size, size)
+        self.rows: Matrix = []
         self.range: Matrix = []
         self.ridge = mpf(0)
         self.shrinks = mpf(0)
 
     def update(self, g: Vector) -> None:
         add_outer(self.total, g)
+        self.rows.append(g)
         rest = outside(self.range, g)
         if not is_zero(rest, g):
             self.range.append(scaled(rest, 1 / mp.sqrt(dot(rest, rest))))

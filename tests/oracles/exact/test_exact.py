@@ -12,7 +12,7 @@ from .eigen import eigen, installed
 from .linalg import dot, gram, minus, shifted, symmetric_eigen, times, vector
 from .losses import LOSSES, absolute, hinge, named
 from .newton import (
-    Run,
+    NewtonRun,
     fd_newton,
     full_newton,
     invariant_newton,
@@ -22,7 +22,7 @@ from .newton import (
 )
 from .streams import STREAMS, Stream, gaussian, near_copies, perturbed, rank_deficient, repeated, zero_rows
 
-FREQUENT: dict[str, Callable[[Stream], Run]] = {
+FREQUENT: dict[str, Callable[[Stream], NewtonRun]] = {
     "fd": lambda s: fd_newton(s.X, s.y, m=4, alpha=1.0),
     "fd, every row": lambda s: fd_newton(s.X, s.y, m=4, alpha=1.0, epoch="row"),
     "pfd": lambda s: pfd_newton(s.X, s.y, m=4, alpha=1.0, beta=0.5),
@@ -32,7 +32,7 @@ FREQUENT: dict[str, Callable[[Stream], Run]] = {
 }
 
 
-def furthest(a: Run, b: Run) -> mpf:
+def furthest(a: NewtonRun, b: NewtonRun) -> mpf:
     return max(abs(p - q) for p, q in zip(a.exact_predictions, b.exact_predictions, strict=True))
 
 
@@ -74,7 +74,7 @@ def test_small_changes_of_rows_stay_small(kind: str, learner: str) -> None:
     stream = STREAMS[kind](2, n=30)
     epoch = "2m" if "2m" in learner else "rounds"
 
-    def run(s: Stream) -> Run:
+    def run(s: Stream) -> NewtonRun:
         if learner == "fd":
             return fd_newton(s.X, s.y, m=4, alpha=1.0)
         return rfd_newton(s.X, s.y, m=4, alpha=1.0, epoch=epoch)
@@ -93,7 +93,7 @@ def test_without_alpha_copies_are_a_discontinuity() -> None:
 
 def test_more_digits_change_nothing() -> None:
     stream = near_copies(4, n=30, size=1e-9)
-    learners: list[Callable[[int], Run]] = [
+    learners: list[Callable[[int], NewtonRun]] = [
         lambda digits: fd_newton(stream.X, stream.y, m=4, alpha=1e-6, digits=digits),
         lambda digits: rfd_newton(stream.X, stream.y, m=4, digits=digits),
         lambda digits: invariant_newton(stream.X, stream.y, digits=digits),

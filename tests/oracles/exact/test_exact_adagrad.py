@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
-from .adagrad import Run, diagonal_adagrad, fd_adagrad, full_adagrad, low_rank_adagrad, projected_adagrad
+from .adagrad import diagonal_adagrad, fd_adagrad, full_adagrad, low_rank_adagrad, projected_adagrad
+from .run import Run
 from .streams import STREAMS, few_features, gaussian, perturbed, rank_deficient
 
 

@@ -81,6 +81,10 @@ class LearnerSketch(ABC):
         """S itself: rows with SᵀS the sketch, given its columns of all features, the extra ones last."""
         return np.empty((0, len(columns)))
 
+    def mass(self, state: State, S: Floats, unit: float = 1.0) -> float:
+        """The squared lengths of all gradients, as far as it knows, times `unit`, which S has in it already."""
+        return float((S * S).sum())
+
     def merged(self, mine: State, theirs: State, S: tuple[Floats, Floats], alpha: float) -> Merged:
         """The state of a sketch that stands for both; S are the factors of both, over the same features."""
         return Merged(State(), np.zeros((S[0].shape[1], 0)), alpha)

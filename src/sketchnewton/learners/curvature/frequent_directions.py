@@ -20,7 +20,7 @@ from sketchnewton.learners.curvature.base import (
 GROUP, FAN = 16, 64  # of EpochState in native/curvature/epoch_maps.hpp
 GONE = 1e-13  # kGone of native/curvature/frequent.hpp
 LOST = 2.0**-44  # kLost of native/curvature/few_features.hpp
-FEW = 64  # features at least, as in FewFeatures::room
+FEW, DENSE, MOST = 64, 16, 4096  # as in FewFeatures::most
 WEIGHT, SCALE, DIRECTIONS = range(3)  # columns of `few`
 LEAST_SCALE, LARGEST_SCALE = 0.31, 1e150  # of a feature, the least being √0.1
 ROUNDS, FEW_FEATURES = 4, 5  # in `sketch_counts`
@@ -33,8 +33,9 @@ class FrequentState(LearnerSketch):
 
     Features that several gradients G since the last shrink have touched have their columns of G in `slots`.
 
-    While there are few features, S = RW instead, with directions W written out in `few`, beside weights and
-    scales, one row per feature in the order of the table's list; M then holds R, and H the factor U of αI + RᵀR.
+    While there are few features, or rows ask for more digits, S = RW instead, with directions W written out in
+    `few`, beside weights and scales, one row per feature in the order of the table's list; M then holds R, and H
+    the factor U of αI + RᵀR.
 
     A share of the m directions shrinks, from the smallest up (all of them but for PFD), and α gains a part of each
     shrink (nothing but for RFD).
@@ -52,7 +53,7 @@ class FrequentState(LearnerSketch):
         self._first_round = 1 if parameters.shrink == "2m" else 0
         self.extra = self._every
         self._dtype = parameters.dtype
-        self._room = max(FEW, m - 1 + self._every)
+        self._few = max(FEW, m - 1 + self._every)
         self._make = newton_kernel("frequent_newton", parameters.dtype)
 
     def fresh(self) -> dict[str, View]:
@@ -75,7 +76,7 @@ class FrequentState(LearnerSketch):
             "T": zeros((every, padded4(every))),
             "spread": zeros(every),
             "c": zeros(padded4(n)),
-            "few": zeros((self._room, _native.padded_columns(DIRECTIONS + padded4(n)))),
+            "few": zeros((self._few, _native.padded_columns(DIRECTIONS + padded4(n)))),
             "recent": zeros(0, "int64"),
             "slots": zeros((0, padded4(every)), self._dtype),
             "group": zeros(0, "int64"),
@@ -95,9 +96,13 @@ class FrequentState(LearnerSketch):
         )
 
     def reserve(self, state: State, features: int, widest: int) -> bool:
-        """Make room for the features of an epoch, and of a group of epochs."""
+        """Make room for the features of an epoch, of a group of epochs, and for vectors that are written out."""
         counts, replaced = state.view("sketch_counts"), False
-        few = self._room * int(counts[FEW_FEATURES])  # all of them join when they are few no longer
+        few = max(self._few, min(DENSE * widest, MOST))
+        if len(state.view("few")) < few:
+            state.resize("few", few, len(state.view("few")))
+            replaced = True
+        few = len(state.view("few"))  # all of them join when they are few no longer
         for names, used, rows in (
             (("recent", "slots"), int(counts[-1]), self._every),
             (("group",), int(counts[-2]), self._every * GROUP),
@@ -175,6 +180,15 @@ class FrequentState(LearnerSketch):
         S: Floats = np.sqrt(np.maximum(values, 0.0))[:, None] * (vectors.T @ W)
         return S
 
+    @property
+    def _shortened(self) -> int:
+        """How many of the m directions a shrink shortens: ⌊βm⌋, with β as it is written in decimals."""
+        return int(self._share * self._m + 1e-9)
+
+    def mass(self, state: State, S: Floats, unit: float = 1.0) -> float:
+        """What the shrinks have taken away included: as much of each of the rows that they shorten."""
+        return super().mass(state, S) + unit * self._shortened * float(state["shrunk"][0])
+
     def merged(self, mine: State, theirs: State, S: tuple[Floats, Floats], alpha: float) -> Merged:
         """The rows of both, shrunk: the sum of shrinks stays a certificate."""
         m = self._m
@@ -185,7 +199,7 @@ class FrequentState(LearnerSketch):
         rounding = (LOST**2 if exact else GONE) * largest
         rho = float(squares[m - 1]) if len(squares) >= m and squares[m - 1] > rounding else 0.0
         squares = squares[: m - 1]
-        squares[m - int(self._share * m + 1e-9) :] -= rho
+        squares[m - self._shortened :] -= rho
         kept = squares > rounding
         lost = LOST * largest + squares[~kept].max(initial=0.0)
         squares, rows, rank = squares[kept], rows[: m - 1][kept], np.count_nonzero(kept)
@@ -195,7 +209,7 @@ class FrequentState(LearnerSketch):
         state["shrunk"] = mine["shrunk"] + theirs["shrunk"] + rho
         state["lost"] = mine["lost"] + theirs["lost"] + lost
         columns = np.zeros((rows.shape[1], self.columns))
-        if len(columns) <= self._room:
+        if len(columns) <= self._few:
             state["M"][range(rank), range(rank)] = np.sqrt(squares)
             state["H"][range(rank), range(rank)] = np.sqrt(alpha + squares)
             state["few"][: len(columns), DIRECTIONS : DIRECTIONS + rank] = rows.T
@@ -250,7 +264,9 @@ class FrequentState(LearnerSketch):
         """Has every feature its row, the factor of the metric a diagonal, and does nothing wait?"""
         rank, opened, filled = state["sketch_counts"][:3]
         n, count = int(rank + opened), len(columns)
-        if opened > filled or count > self._room or state["sketch_counts"][-2:].any() or state["items"].any():
+        if opened > filled or count > len(state["few"]):
+            return False
+        if state["sketch_counts"][-2:].any() or state["items"].any():
             return False
         scales = state["few"][:count, SCALE]
         return bool(
@@ -290,7 +306,7 @@ class FrequentState(LearnerSketch):
         counts = state.view("sketch_counts")
         members, used = int(counts[-2]), int(counts[-1])
         maps, rows, few = int(state.view("items")[2]) * FAN, state.view("few"), 0
-        while few < self._room and rows[few, SCALE] > 0:
+        while few < len(rows) and rows[few, SCALE] > 0:
             few += 1
         lengths = {"archive": maps, "recent": used, "slots": used, "group": members, "few": few}
         return state.views() | {name: state.head(name, length) for name, length in lengths.items()}
@@ -298,6 +314,7 @@ class FrequentState(LearnerSketch):
     def restored(self, arrays: Arrays) -> Arrays:
         """Room again for all maps, and for as many features as are few."""
         fresh = State(self.fresh())
+        fresh.resize("few", max(self._few, min(len(arrays["few"]), MOST)), 0)
         for name in ("archive", "few"):
             kept, room = arrays[name], fresh[name]
             if kept.dtype != room.dtype or kept.shape[1:] != room.shape[1:] or len(kept) > len(room):
