@@ -38,9 +38,13 @@ constexpr std::size_t kCacheLine = 64;
 template <class T>
 nb::object zeros_of(const std::vector<std::size_t>& shape) {
   std::size_t size = sizeof(T);
-  for (const std::size_t n : shape)
-    if (__builtin_mul_overflow(size, n, &size)) throw std::bad_alloc();
-  if (__builtin_add_overflow(size, kCacheLine, &size)) throw std::bad_alloc();
+  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+  for (const std::size_t n : shape) {
+    if (n != 0 && size > kMost / n) throw std::bad_alloc();
+    size *= n;
+  }
+  if (size > kMost - kCacheLine) throw std::bad_alloc();
+  size += kCacheLine;
   auto memory = std::make_unique<ZeroPages>(size);
   const auto start = reinterpret_cast<std::uintptr_t>(memory->data());
   const nb::capsule owner(memory.get(), [](void* p) noexcept { delete static_cast<ZeroPages*>(p); });

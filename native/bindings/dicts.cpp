@@ -13,6 +13,7 @@
 #include "bindings/array.hpp"
 #include "bindings/module.hpp"
 #include "bindings/name_index.hpp"
+#include "bindings/python_api.hpp"
 #include "bindings/rows.hpp"
 #include "text/hashing.hpp"
 
@@ -55,7 +56,7 @@ class OneRow final : public Rows {
 };
 
 double number(PyObject* value) {
-  if (PyFloat_CheckExact(value)) return PyFloat_AS_DOUBLE(value);
+  if (PyFloat_CheckExact(value)) return float_value(value);
   const double x = PyFloat_AsDouble(value);
   if (x == -1.0 && PyErr_Occurred()) nb::raise_python_error();
   return x;
@@ -92,7 +93,7 @@ void add_names(NameIndex& index, const nb::list& known, const std::vector<nb::ob
     texts.emplace_back(PyUnicode_CheckExact(name.ptr()) ? name : nb::object(nb::str(name)), name);
   std::stable_sort(texts.begin(), texts.end(), [](const auto& left, const auto& right) {
     PyObject *a = left.first.ptr(), *b = right.first.ptr();
-    const Py_ssize_t sizes[] = {PyUnicode_GET_LENGTH(a), PyUnicode_GET_LENGTH(b)};
+    const Py_ssize_t sizes[] = {text_length(a), text_length(b)};
     return sizes[0] != sizes[1] ? sizes[0] < sizes[1] : PyUnicode_Compare(a, b) < 0;
   });
   for (const auto& [text, name] : texts) {

@@ -15,4 +15,5 @@ NB_MODULE(_native, m) {
   skn::bind_dicts(m);
   skn::bind_sketches(m);
   skn::bind_streams(m);
+  skn::bind_tables(m);
 }

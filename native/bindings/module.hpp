@@ -16,5 +16,6 @@ void bind_adagrad(nanobind::module_& m);
 void bind_dicts(nanobind::module_& m);
 void bind_sketches(nanobind::module_& m);
 void bind_streams(nanobind::module_& m);
+void bind_tables(nanobind::module_& m);  // after streams, which has the names
 
 }  // namespace skn

@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "bindings/python_api.hpp"
+
 namespace skn {
 
 namespace nb = nanobind;
@@ -28,21 +30,23 @@ class NameIndex {
 
     explicit Key(PyObject* name) : brief{} {
       const bool text = PyUnicode_CheckExact(name);
-      Py_hash_t hash = text ? reinterpret_cast<PyASCIIObject*>(name)->hash : -1;  // -1: not known yet
+      Py_hash_t hash = text ? known_hash(name) : -1;  // -1: not known yet
       if (hash == -1) hash = PyObject_Hash(name);
       if (hash == -1) nanobind::raise_python_error();
       code = static_cast<std::uint32_t>((static_cast<std::uint64_t>(hash) * 0x9E3779B97F4A7C15u) >> 32);
-      if (!text || !PyUnicode_IS_COMPACT_ASCII(name) || PyUnicode_GET_LENGTH(name) > 15) return;
-      brief[0] = static_cast<unsigned char>(1 + PyUnicode_GET_LENGTH(name));
-      std::memcpy(&brief[1], PyUnicode_DATA(name), static_cast<std::size_t>(PyUnicode_GET_LENGTH(name)));
+      if (!text || text_length(name) > 15) return;
+      const auto ascii = as_ascii(name);
+      if (!ascii) return;
+      brief[0] = static_cast<unsigned char>(1 + ascii->size());
+      std::memcpy(&brief[1], ascii->data(), ascii->size());
     }
   };
 
   // Enters names that the list has and the index has not.
   void follow(PyObject* names) {
-    if (static_cast<std::size_t>(PyList_GET_SIZE(names)) < briefs_.size()) *this = NameIndex();
-    while (briefs_.size() < static_cast<std::size_t>(PyList_GET_SIZE(names))) {
-      const nanobind::object name = nanobind::borrow(PyList_GET_ITEM(names, briefs_.size()));
+    if (static_cast<std::size_t>(list_size(names)) < briefs_.size()) *this = NameIndex();
+    while (briefs_.size() < static_cast<std::size_t>(list_size(names))) {
+      const nanobind::object name = nanobind::borrow(list_item(names, briefs_.size()));
       enter(Key(name.ptr()));
     }
   }
@@ -64,8 +68,7 @@ class NameIndex {
       const auto& brief = briefs_[slot.number - 1];
       if (brief[0] != 0 && key.brief[0] != 0) {
         if (brief == key.brief) return slot.number - 1;
-      } else if (slot.number <= PyList_GET_SIZE(names) &&
-                 equal(PyList_GET_ITEM(names, slot.number - 1), name)) {
+      } else if (slot.number <= list_size(names) && equal(list_item(names, slot.number - 1), name)) {
         return slot.number - 1;
       }
     }
@@ -76,7 +79,7 @@ class NameIndex {
   std::int64_t add(PyObject* names, PyObject* name, const Key& key) {
     if (PyList_Append(names, name) != 0) nanobind::raise_python_error();
     enter(key);
-    return PyList_GET_SIZE(names) - 1;
+    return list_size(names) - 1;
   }
 
  private:
@@ -114,12 +117,7 @@ class NameIndex {
   // As a dictionary's keys are; strings, of any length and alphabet, without asking Python.
   static bool equal(PyObject* known, PyObject* name) {
     if (known == name) return true;
-    if (PyUnicode_CheckExact(known) && PyUnicode_CheckExact(name)) {
-      const Py_ssize_t length = PyUnicode_GET_LENGTH(known);
-      const auto kind = PyUnicode_KIND(known);  // the smallest that fits: equal strings have the same
-      return length == PyUnicode_GET_LENGTH(name) && kind == PyUnicode_KIND(name) &&
-             std::memcmp(PyUnicode_DATA(known), PyUnicode_DATA(name), length * kind) == 0;
-    }
+    if (PyUnicode_CheckExact(known) && PyUnicode_CheckExact(name)) return equal_texts(known, name);
     const nanobind::object hold = nanobind::borrow(known);
     const int same = PyObject_RichCompareBool(known, name, Py_EQ);
     if (same < 0) nanobind::raise_python_error();

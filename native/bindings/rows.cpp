@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/array.hpp"
+#include "bindings/memory.hpp"
 #include "bindings/module.hpp"
 
 namespace skn {
@@ -19,8 +20,9 @@ using namespace nb::literals;
 namespace {
 
 template <class Index, class Value>
-PyRows csr_rows(Array<const std::int64_t, 1> indptr, Array<const Index, 1> indices,
-                Array<const Value, 1> values) {
+PyRows csr_rows(Array<const std::int64_t, 1> indptr, MaybeSealed<Index> features,
+                MaybeSealed<Value> numbers) {
+  const auto &indices = features.array, &values = numbers.array;
   require(indptr.size() > 0, "indptr is empty");
   const std::int64_t n = extent(indptr.size()) - 1;
   const auto places = std::make_shared<const std::vector<std::int64_t>>(indptr.data(), indptr.data() + n + 1);
@@ -28,7 +30,8 @@ PyRows csr_rows(Array<const std::int64_t, 1> indptr, Array<const Index, 1> indic
   require(p[0] >= 0, "indptr starts below zero");
   for (std::int64_t i = 0; i < n; ++i) require(p[i] <= p[i + 1], "indptr decreases");
   require(p[n] <= extent(indices.size()) && p[n] <= extent(values.size()), "indptr points beyond the data");
-  return {std::make_unique<CsrRows<Index, Value>>(places, indices.data(), values.data(), 0, n),
+  return {std::make_unique<CsrRows<Index, Value>>(places, indices.data(), values.data(), 0, n,
+                                                  features.sealed && numbers.sealed),
           nb::make_tuple(indices, values)};
 }
 

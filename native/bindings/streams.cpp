@@ -15,10 +15,11 @@
 #include <vector>
 
 #include "bindings/array.hpp"
+#include "bindings/memory.hpp"
 #include "bindings/module.hpp"
+#include "bindings/text_arrays.hpp"
 #include "memory/buffer_pool.hpp"
 #include "memory/checksum.hpp"
-#include "text/csv_records.hpp"
 #include "text/hashing.hpp"
 #include "text/interactions.hpp"
 #include "text/names.hpp"
@@ -30,40 +31,9 @@ namespace skn {
 
 namespace {
 
-using Text = Array<const std::uint8_t, 1>;
-
-// Hands the first `size` elements over as a memoryview. That takes no NumPy, so a command can parse ahead
-// while it is still importing it.
-template <class T>
-nb::object to_view(Pooled<T> memory, std::size_t size) {
-  T* const start = memory.get();
-  const nb::capsule owner(start, [](void* p) noexcept { GiveBack()(p); });
-  memory.release();
-  return nb::cast(nb::ndarray<nb::memview, T, nb::ndim<1>>(start, {size}, owner));
-}
-
-template <class T>
-nb::object to_numpy(std::vector<T> values) {
-  auto* const memory = new std::vector<T>(std::move(values));
-  const nb::capsule owner(memory, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(memory->data(), {memory->size()}, owner));
-}
-
-template <class T>
-using Vector = Array<const T, 1>;
-
-template <class T>
-std::span<const T> view(const Vector<T>& array) {
-  return {array.data(), array.shape(0)};
-}
-
-nb::bytes to_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-
-std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
-
 // The same in half the bytes, or None if a number would not come back as it was.
 template <class To, class From>
-nb::object narrowed(const Vector<From>& values) {
+nb::object narrowed(const Numbers<From>& values) {
   const std::size_t size = values.shape(0);
   Pooled<To> out;
   bool exact = true;
@@ -79,12 +49,12 @@ nb::object narrowed(const Vector<From>& values) {
       }
     }
   }
-  return exact ? to_view(std::move(out), size) : nb::none();
+  return exact ? Memory::view(std::move(out), size) : nb::none();
 }
 
 // The same in twice the bytes.
 template <class To, class From>
-nb::object widened(const Vector<From>& values) {
+nb::object widened(const Numbers<From>& values) {
   const std::size_t size = values.shape(0);
   Pooled<To> out;
   {
@@ -92,7 +62,7 @@ nb::object widened(const Vector<From>& values) {
     out = pooled<To>(size);
     std::copy(values.data(), values.data() + size, out.get());
   }
-  return to_view(std::move(out), size);
+  return Memory::view(std::move(out), size);
 }
 
 // None, or where the error is and where to go on: (column, message, token, next).
@@ -123,10 +93,10 @@ nb::tuple parse_svmlight(const Text& text, std::size_t max_line_bytes) {
   if (result.error != svmlight::Error::none) {
     error = located(result, result.error != svmlight::Error::line_too_long);
   }
-  return nb::make_tuple(to_view(std::move(indptr), result.rows + 1),
-                        to_view(std::move(indices), result.nonzeros),
-                        to_view(std::move(data), result.nonzeros), to_view(std::move(labels), result.rows),
-                        result.columns, result.lines, error);
+  return nb::make_tuple(Memory::view(std::move(indptr), result.rows + 1),
+                        Memory::view(std::move(indices), result.nonzeros),
+                        Memory::view(std::move(data), result.nonzeros),
+                        Memory::view(std::move(labels), result.rows), result.columns, result.lines, error);
 }
 
 // The rows' tags as a list of bytes, or None when no row has one.
@@ -169,14 +139,14 @@ nb::tuple parse_vw(const Text& text, std::size_t max_line_bytes, std::uint64_t m
   nb::object error = nb::none();
   if (result.error != vw::Error::none) error = located(result, result.error != vw::Error::line_too_long);
   nb::object weights = nb::none(), base = nb::none(), space = nb::none(), entry = nb::none();
-  if (result.weighted) weights = to_view(std::move(importances), result.rows);
-  if (result.based) base = to_view(std::move(bases), result.rows);
-  if (spaced) space = to_view(std::move(spaces), result.nonzeros);
-  if (names != nullptr) entry = to_view(std::move(entries), result.nonzeros);
-  return nb::make_tuple(to_view(std::move(indptr), result.rows + 1),
-                        to_view(std::move(indices), result.nonzeros),
-                        to_view(std::move(data), result.nonzeros), to_view(std::move(labels), result.rows),
-                        result.columns, result.lines, error, weights, base, tag_list(result), space, entry);
+  if (result.weighted) weights = Memory::view(std::move(importances), result.rows);
+  if (result.based) base = Memory::view(std::move(bases), result.rows);
+  if (spaced) space = Memory::view(std::move(spaces), result.nonzeros);
+  if (names != nullptr) entry = Memory::view(std::move(entries), result.nonzeros);
+  return nb::make_tuple(
+      Memory::view(std::move(indptr), result.rows + 1), Memory::view(std::move(indices), result.nonzeros),
+      Memory::view(std::move(data), result.nonzeros), Memory::view(std::move(labels), result.rows),
+      result.columns, result.lines, error, weights, base, tag_list(result), space, entry);
 }
 
 // The hash of each name within the namespace of this hash, masked.
@@ -193,7 +163,7 @@ nb::object hash_names(const nb::list& names, std::uint64_t seed, std::uint64_t m
 // The indices and entries of names within a namespace, which are added if they are new; `hashes` are the
 // indices unless names are exact.
 nb::tuple enter_names(Names& names, const nb::bytes& space, const nb::list& list,
-                      const Vector<std::int64_t>& hashes) {
+                      const Numbers<std::int64_t>& hashes) {
   if (hashes.shape(0) != list.size()) throw nb::value_error("a hash for each name");
   const std::lock_guard lock(names.mutex());
   std::vector<std::int64_t> entries;
@@ -216,9 +186,9 @@ void for_each_entry(Names& names, F f) {
   for (std::size_t i = 0; i < names.joints(); ++i) f(static_cast<std::int64_t>(2 * i + 1));
 }
 
-nb::tuple expand_rows(const Vector<std::int64_t>& indptr, const Vector<std::int64_t>& indices,
-                      const Vector<double>& data, std::optional<Vector<std::uint8_t>> spaces,
-                      std::optional<Vector<std::int64_t>> entries, Names* names, const nb::bytes& kept,
+nb::tuple expand_rows(const Numbers<std::int64_t>& indptr, const Numbers<std::int64_t>& indices,
+                      const Numbers<double>& data, std::optional<Numbers<std::uint8_t>> spaces,
+                      std::optional<Numbers<std::int64_t>> entries, Names* names, const nb::bytes& kept,
                       const nb::bytes& ngram, const nb::list& interactions, std::uint64_t mask) {
   Expansion how;
   if (kept.size() != how.kept.size() || ngram.size() != how.ngram.size())
@@ -256,8 +226,8 @@ nb::tuple expand_rows(const Vector<std::int64_t>& indptr, const Vector<std::int6
                         to_numpy(std::move(out.data)));
 }
 
-nb::tuple pairs_of_rows(const Vector<std::int64_t>& indptr, const Vector<std::int64_t>& indices,
-                        const Vector<double>& data) {
+nb::tuple pairs_of_rows(const Numbers<std::int64_t>& indptr, const Numbers<std::int64_t>& indices,
+                        const Numbers<double>& data) {
   const auto rows = view(indptr);
   const bool sound = !rows.empty() && rows.front() >= 0 && std::is_sorted(rows.begin(), rows.end()) &&
                      rows.back() <= static_cast<std::int64_t>(indices.shape(0)) &&
@@ -269,17 +239,6 @@ nb::tuple pairs_of_rows(const Vector<std::int64_t>& indptr, const Vector<std::in
     result = write_pairs(rows, view(indices), view(data));
   }
   return nb::make_tuple(nb::bytes(result.text.data(), result.text.size()), to_numpy(std::move(result.ends)));
-}
-
-nb::tuple scan_csv(const Text& text, char delimiter, char quote) {
-  const char* const begin = reinterpret_cast<const char*>(text.data());
-  csv::Records records;
-  {
-    const nb::gil_scoped_release release;
-    records = csv::scan(begin, begin + text.shape(0), delimiter, quote);
-  }
-  return nb::make_tuple(to_numpy(std::move(records.ends)), to_numpy(std::move(records.fields)),
-                        to_numpy(std::move(records.lines)), records.open);
 }
 
 void bind_names(nb::module_& m) {
@@ -333,6 +292,7 @@ void bind_names(nb::module_& m) {
 
 void bind_streams(nb::module_& m) {
   bind_names(m);
+  Memory::bind(m);
   m.def(
       "murmur3",
       [](const nb::bytes& data, std::uint32_t seed) {
@@ -350,9 +310,6 @@ void bind_streams(nb::module_& m) {
         "Drop namespaces, add n-grams and interactions: (indptr, indices, data).");
   m.def("write_pairs", &pairs_of_rows, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
         "All rows as ` index:value …`, and where each ends.");
-  m.def(
-      "memory", [](std::size_t bytes) { return to_view(pooled<std::uint8_t>(bytes), bytes); },
-      nb::arg("bytes"), "So many bytes of any content, which may have been those of an earlier batch.");
   m.def("narrowed", &narrowed<std::int32_t, std::int64_t>, nb::arg("values").noconvert());
   m.def("narrowed", &narrowed<float, double>, nb::arg("values").noconvert(),
         "The same in half the bytes, or None if something would be lost by it.");
@@ -367,8 +324,6 @@ void bind_streams(nb::module_& m) {
       },
       nb::arg("data"), nb::arg("seed") = 0,
       "Of bytes that we wrote ourselves; `seed`: of those before them.");
-  m.def("scan_csv", &scan_csv, nb::arg("text"), nb::arg("delimiter"), nb::arg("quote"),
-        "The records of delimited text: (ends, fields, lines, open).");
   m.def("parse_vw", &parse_vw, nb::arg("text"), nb::arg("max_line_bytes"), nb::arg("mask"),
         nb::arg("string_values"), nb::arg("spaced"), nb::arg("names").none(),
         "Parse whole lines: (indptr, indices, data, labels, columns, lines, error, weights, base, tags, "

@@ -39,11 +39,12 @@ class Row {
   std::int64_t size_ = 0;
 };
 
-// A few rows that follow one another. Another thread may change the input at any time, so what kernels use as
-// indices are copies, and it is the copies that are checked.
+// A few rows that follow one another. Another thread may change the input at any time, unless it is memory
+// that is sealed, so what kernels use as indices are copies, and it is the copies that are checked.
 class Block {
  public:
-  static constexpr std::int64_t kEntries = 256, kRows = 256;  // unless a single row has more
+  static constexpr std::int64_t kRows = 256, kDenseEntries = 256;  // unless a single row has more
+  static constexpr std::int64_t kEntries = 64;  // of sparse rows, which would wait for memory if read at once
 
   bool has(std::int64_t r) const {
     return begin_ <= r && r < begin_ + static_cast<std::int64_t>(rows_.size());
@@ -187,32 +188,13 @@ struct Scan {
   bool clean = false;  // all rows are sorted, without duplicates and zeros
 };
 
-class Rows {
- public:
-  virtual ~Rows() = default;
-  virtual std::int64_t count() const = 0;
-  virtual void load(std::int64_t r, Block& block) const = 0;  // row r and a few more
-  virtual Scan scan(double limit) const = 0;
-  virtual std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const = 0;
-
-  // What a scan has found without fault: rows are loaded faster, and refused if they are others by then.
-  void expect(const Scan& scan) {
-    largest_ = scan.largest_index;
-    clean_ = scan.clean;
-  }
-
- protected:
-  bool clean_ = false;
-  std::int64_t largest_ = std::numeric_limits<std::int64_t>::max();
-};
-
 // Row r has the entries indptr[r] to indptr[r + 1], which the caller has checked, of two arrays.
 template <class Index, class Value>
 struct Csr {
-  const std::int64_t* indptr;
-  const Index* indices;
-  const Value* values;
-  std::int64_t count;
+  const std::int64_t* indptr = nullptr;
+  const Index* indices = nullptr;
+  const Value* values = nullptr;
+  std::int64_t count = 0;
 
   Scan scan(double limit) const {
     Scan s;
@@ -254,16 +236,39 @@ struct Csr {
   }
 };
 
+class Rows {
+ public:
+  virtual ~Rows() = default;
+  virtual std::int64_t count() const = 0;
+  virtual void load(std::int64_t r, Block& block) const = 0;        // row r and a few more
+  virtual Csr<std::int64_t, double> settled() const { return {}; }  // if rows can be used where they are
+  virtual Scan scan(double limit) const = 0;
+  virtual std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const = 0;
+
+  // What a scan has found without fault: rows are loaded faster, and refused if they are others by then.
+  void expect(const Scan& scan) {
+    largest_ = scan.largest_index;
+    clean_ = scan.clean;
+  }
+
+ protected:
+  bool clean_ = false;
+  std::int64_t largest_ = std::numeric_limits<std::int64_t>::max();
+};
+
 template <class Index, class Value>
 class CsrRows final : public Rows {
  public:
   using Places = std::shared_ptr<const std::vector<std::int64_t>>;
 
   // The places of rows are a copy, checked to increase from 0 or more to no more than the entries there are.
-  CsrRows(Places indptr, const Index* indices, const Value* values, std::int64_t begin, std::int64_t end)
+  // Nobody can write to `sealed` indices and values.
+  CsrRows(Places indptr, const Index* indices, const Value* values, std::int64_t begin, std::int64_t end,
+          bool sealed)
       : places_(std::move(indptr)),
         csr_{places_->data() + begin, indices, values, end - begin},
-        begin_(begin) {}
+        begin_(begin),
+        sealed_(sealed) {}
 
   std::int64_t count() const override { return csr_.count; }
 
@@ -275,10 +280,18 @@ class CsrRows final : public Rows {
     block.assign(r, csr_.indices, csr_.values, ends, rows, largest_, clean_);
   }
 
+  // Clean rows of the kernels' own types that nobody can change.
+  Csr<std::int64_t, double> settled() const override {
+    if constexpr (std::is_same_v<Index, std::int64_t> && std::is_same_v<Value, double>)
+      if (sealed_ && clean_) return csr_;
+    return {};
+  }
+
   Scan scan(double limit) const override { return csr_.scan(limit); }
 
   std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const override {
-    auto part = std::make_unique<CsrRows>(places_, csr_.indices, csr_.values, begin_ + begin, begin_ + end);
+    auto part =
+        std::make_unique<CsrRows>(places_, csr_.indices, csr_.values, begin_ + begin, begin_ + end, sealed_);
     part->largest_ = largest_;
     part->clean_ = clean_;
     return part;
@@ -288,6 +301,7 @@ class CsrRows final : public Rows {
   Places places_;
   Csr<Index, Value> csr_;
   std::int64_t begin_;
+  bool sealed_;
 };
 
 template <class Value>
@@ -299,7 +313,7 @@ class DenseRows final : public Rows {
   std::int64_t count() const override { return count_; }
 
   void load(std::int64_t r, Block& block) const override {
-    const std::int64_t fit = Block::kEntries / std::max<std::int64_t>(width_, 1);
+    const std::int64_t fit = Block::kDenseEntries / std::max<std::int64_t>(width_, 1);
     const std::int64_t rows = std::clamp<std::int64_t>(fit, 1, std::min(count_ - r, Block::kRows));
     block.assign(r, values_ + r * width_, rows, width_);
   }
@@ -333,9 +347,15 @@ class DenseRows final : public Rows {
 // Rows one by one. A row stays as it is until the third one after it is read.
 class RowReader {
  public:
-  explicit RowReader(const Rows& rows) : rows_(rows) {}
+  explicit RowReader(const Rows& rows) : rows_(rows), settled_(rows.settled()) {}
 
-  const Row& operator[](std::int64_t r) {
+  Row operator[](std::int64_t r) {
+    if (settled_.indptr != nullptr) {
+      const std::int64_t begin = settled_.indptr[r], size = settled_.indptr[r + 1] - begin;
+      const double* const values = settled_.values + begin;
+      for (std::int64_t k = 0; k < size; k += 8) __builtin_prefetch(values + k);
+      return {settled_.indices + begin, values, size};
+    }
     if (!blocks_[now_].has(r)) {
       now_ = (now_ + 1) % kAlive;
       rows_.load(r, blocks_[now_]);
@@ -346,6 +366,7 @@ class RowReader {
  private:
   static constexpr int kAlive = 3;
   const Rows& rows_;
+  const Csr<std::int64_t, double> settled_;
   Block blocks_[kAlive];
   int now_ = 0;
 };

@@ -6,7 +6,9 @@
 // while holding one.
 #pragma once
 
+#ifndef _WIN32  // where processes do not fork
 #include <pthread.h>
+#endif
 
 #include <algorithm>
 #include <mutex>
@@ -36,7 +38,11 @@ class ForkSafeMutex {
   struct Registry {
     std::mutex mutex;
     std::vector<ForkSafeMutex*> members;
-    Registry() { pthread_atfork(&lock_all, &unlock_all, &unlock_all); }
+    Registry() {
+#ifndef _WIN32
+      pthread_atfork(&lock_all, &unlock_all, &unlock_all);
+#endif
+    }
   };
 
   // Never destroyed: objects may outlive everything else.
@@ -45,12 +51,12 @@ class ForkSafeMutex {
     return only;
   }
 
-  static void lock_all() {
+  [[maybe_unused]] static void lock_all() {
     registry().mutex.lock();
     for (ForkSafeMutex* member : registry().members) member->lock();
   }
 
-  static void unlock_all() {
+  [[maybe_unused]] static void unlock_all() {
     for (ForkSafeMutex* member : registry().members) member->unlock();
     registry().mutex.unlock();
   }

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
-#include <system_error>
+
+#include "text/decimal.hpp"
 
 namespace skn::text {
 
@@ -51,31 +50,6 @@ inline const char* read_digits(const char* p, const char* end, std::uint64_t& va
   }
   for (; is_digit(*p); ++p) value = value * 10 + static_cast<std::uint64_t>(*p - '0');
   return p;
-}
-
-// Whether the non-zero decimal [p, end) is at least 1: tells overflow from underflow.
-inline bool at_least_one(const char* p, const char* end, std::int64_t exponent) {
-  std::int64_t before_point = 0;  // digits from the first non-zero one to the point; negative: zeros after it
-  while (p < end && *p == '0') ++p;
-  for (; p < end && is_digit(*p); ++p) ++before_point;
-  if (before_point == 0 && p < end && *p == '.') {
-    for (++p; p < end && *p == '0'; ++p) --before_point;
-  }
-  return before_point + exponent > 0;
-}
-
-// Everything that the fast path leaves: long mantissas, large exponents.
-inline NumberError read_number_slowly(const char* first, const char* last, std::int64_t exponent,
-                                      double& value) {
-  value = 0.0;
-  const auto [end, status] = std::from_chars(first, last, value);
-  if (end != last) return NumberError::syntax;
-  // Libraries differ in what they store when the result is out of range.
-  if (status == std::errc::result_out_of_range) {
-    if (at_least_one(first, last, exponent)) return NumberError::range;
-    if (!(std::fabs(value) < std::numeric_limits<double>::min())) value = 0.0;
-  }
-  return std::isinf(value) ? NumberError::range : NumberError::none;
 }
 
 inline constexpr double powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -124,9 +98,12 @@ NumberError read_number(const char*& p, const char* end, double& value, EndsToke
   if (count <= 19 && mantissa <= std::uint64_t{1} << 53 && power >= -22 && power <= 22) {
     const double whole = static_cast<double>(mantissa);
     value = power < 0 ? whole / powers_of_ten[-power] : whole * powers_of_ten[power];
-  } else if (const NumberError error = read_number_slowly(first, p, exponent, value);
-             error != NumberError::none) {
-    return error;
+  } else {
+    Rounded cut;
+    const bool fits = count <= 19 && mantissa != 0 && power >= kLeastPower && power <= kLargestPower;
+    if (!fits || !round_product(mantissa, static_cast<int>(power), false, value, cut))
+      value = nearest_double(first, p, exponent);
+    if (std::isinf(value)) return NumberError::range;
   }
   if (negative) value = -value;
   return NumberError::none;

@@ -44,18 +44,95 @@ def hash_names(names: list[bytes], seed: int, mask: int) -> npt.NDArray[np.int64
 def write_pairs(
     indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int64], data: npt.NDArray[np.float64]
 ) -> tuple[bytes, npt.NDArray[np.int64]]: ...
-def memory(bytes: int) -> memoryview: ...
+
+class Memory(Buffer):
+    """Bytes of any content, which may have been those of an earlier batch, to be written to and then sealed."""
+
+    def __init__(self, bytes: int) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def seal(self) -> None:
+        """From now on nobody can write to it."""
+
 def narrowed(values: memoryview) -> memoryview | None: ...
 def widened(values: memoryview) -> memoryview: ...
 def checksum(data: Buffer, seed: int = 0) -> int: ...
-def scan_csv(
-    text: Buffer, delimiter: str, quote: str
-) -> tuple[
-    npt.NDArray[np.int64],  # behind each record
-    npt.NDArray[np.int64],  # fields of each record; 0 for a blank line
-    npt.NDArray[np.int64],  # lines of each record
-    bool,  # whether the text ends within quotes; then the last record is left out
-]: ...
+def csv_start(text: Buffer, delimiter: str, quote: str, most: int) -> tuple[int, int, int, int, int]: ...
+
+class TableRows:
+    def __init__(
+        self, mask: int, names: NameTable | None, spaced: bool, missing: list[bytes], labels: str
+    ) -> None: ...
+    def add_column(self, key: bytes, number: int) -> int: ...
+    def set_kind(self, column: int, kind: str) -> None: ...
+    def set_decimal_comma(self) -> None: ...
+    def know(
+        self, column: int, number: bool, cell: bytes, features: list[tuple[bytes, float]], misfit: bool
+    ) -> None: ...
+    def know_label(self, number: bool, cell: bytes, label: float) -> None: ...
+    def know_weight(self, cell: bytes, weight: float) -> None: ...
+    def add_row(
+        self, label: float, weight: float, tag: bytes, features: list[tuple[bytes, bytes, int, float]]
+    ) -> None: ...
+    def found(self) -> list[tuple[bytes, str]]: ...
+    def misfits(self) -> int: ...
+    def take(
+        self,
+    ) -> tuple[
+        memoryview,  # indptr
+        memoryview,  # indices
+        memoryview,  # data
+        memoryview,  # labels
+        memoryview | None,  # weights
+        list[bytes] | None,  # tags
+        memoryview | None,  # the first byte of each feature's namespace
+        memoryview | None,  # the number of each feature's column
+        memoryview | None,  # each feature's entry in the names
+    ]: ...
+
+class CsvParser:
+    def __init__(self, delimiter: str, quote: str, roles: list[int]) -> None: ...
+    def parse(
+        self, rows: TableRows, text: Buffer, at: int
+    ) -> tuple[
+        str,  # why it stopped: end, open, fields, cell, label, weight
+        int,  # the record where it stopped
+        int,  # the one behind it
+        int,  # lines before it
+        int,  # its own lines
+        int,  # lines before the first row that was added, -1 if none was
+        int,  # its fields
+        int,  # the field to be asked about
+        bytes,  # and what it has
+    ]: ...
+    def look(
+        self, rows: TableRows, text: Buffer, at: int, wanted: list[int], records: int, all: bool
+    ) -> list[list[bytes]]: ...
+
+class JsonParser:
+    def __init__(
+        self,
+        labels: list[bytes],
+        weight: bytes,
+        tag: bytes,
+        weight_wanted: bool,
+        drop: list[bytes],
+        only_labels: bool,
+        column_numbers: dict[bytes, int],
+    ) -> None: ...
+    def set_kind(self, rows: TableRows, key: bytes, kind: str) -> None: ...
+    def parse(
+        self, rows: TableRows, text: Buffer, at: int, max_line_bytes: int
+    ) -> tuple[
+        str,  # why it stopped: end, long, line, cell, label
+        int,  # the line where it stopped
+        int,  # the one behind it
+        int,  # lines before it
+        int,  # the column to be asked about
+        bytes | None,  # and its name
+        bool,  # whether the cell is a number, true or false
+        bytes,  # the cell
+    ]: ...
+
 def parse_vw(
     text: Buffer, max_line_bytes: int, mask: int, string_values: bool, spaced: bool, names: NameTable | None
 ) -> tuple[

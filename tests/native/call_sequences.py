@@ -61,7 +61,7 @@ class Caller:
 
     def learn_plainly(self) -> None:
         rows, seed = int(self.rng.choice([1, 3, 17, 60])), int(self.rng.integers(1000))
-        self.learner.learn(*stream(self.kind, rows, int(self.rng.choice([7, 40])), seed))
+        self.learner.learn(*stream(self.kind, rows, int(self.rng.choice([7, 40, 150])), seed))
 
     def predict(self) -> None:
         self.learner.predict(self.rows())

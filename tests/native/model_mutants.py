@@ -89,7 +89,8 @@ def trained(kind: str, rows: int) -> bytes:
     """The file of one that has seen so many rows."""
     if kind in KINDS:
         learner = KINDS[kind]()
-        learner.learn(*stream(kind, rows, 40, 0))
+        # Frequent Directions write vectors out up to 64 features, and go back to sparse time beyond 96.
+        learner.learn(*stream(kind, rows, 40 if rows < 40 or kind in DENSE else 150, 0))
         return learner.to_bytes()
     if kind == MODEL:
         features = Features(interactions=("ab",), ngram=("2",))
@@ -189,7 +190,7 @@ def use(data: bytes, kind: str) -> str:
 
 
 def _use_learner(learner: Learner, kind: str) -> str:
-    d = 20 if kind in DENSE else 60
+    d = 20 if kind in DENSE else 60 if learner.dimension < 60 else 160
     X, y = stream(kind, 20 if kind in DENSE else 40, d, 1)
     _try(lambda: learner.predict(X))
     _try(lambda: learner.learn(X, y))

@@ -337,8 +337,8 @@ def test_empty_inputs(format: str, tmp_path: Path) -> None:
 
 
 def test_missing_pyarrow_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("label,a\n1,2\n")
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1")
     program = (
         "import sys; sys.modules['pyarrow'] = None\n"
         "from sketchnewton.streams import open_stream\n"

@@ -318,6 +318,9 @@ def test_one_record_has_one_label() -> None:
 # --- what is refused
 
 
+TEXTS_ARE_CLASSES = " (labels that are texts are classes: target=Signs(names=[…]) or Classes(names=[…]))"
+
+
 @pytest.mark.parametrize(
     ("records", "message"),
     [
@@ -326,7 +329,7 @@ def test_one_record_has_one_label() -> None:
             "record 3: expected a finite number for 'price', got 'inf'",
         ),
         ([{"a": 1}, {"user": {"b": np.float32("inf")}}], "record 2: expected a finite number for 'b', got 'inf'"),
-        ([{"a": 1, "label": "abc"}], "record 1: expected a number for 'label', got 'abc'"),
+        ([{"a": 1, "label": "abc"}], "record 1: expected a number for 'label', got 'abc'" + TEXTS_ARE_CLASSES),
         ([{"a": 1, "_weight": -1}], "record 1: expected a non-negative number for '_weight', got '-1'"),
         ([{"a": 1}, {"a": 1 + 2j}], "record 2: expected a number for 'a', got '(1+2j)'"),
         ([{"a": 10**5000}], "record 1: expected a finite number for 'a', got 'an integer of thous…'"),
@@ -338,7 +341,7 @@ def test_one_record_has_one_label() -> None:
             "record 3: expected a finite number for 'price', got 'inf'",
         ),
         (pa.table({"_weight": [1.0, -1.0]}), "record 2: expected a non-negative number for '_weight', got '-1'"),
-        (pa.table({"label": ["a"]}), "record 1: expected a number for 'label', got 'a'"),
+        (pa.table({"label": ["a"]}), "record 1: expected a number for 'label', got 'a'" + TEXTS_ARE_CLASSES),
         (["1 | a", "1 | b:x"], "record 2:7: expected a number after ':', got 'x'"),
         ("1 | a\n\n1 | b:x", "record 3:7: expected a number after ':', got 'x'"),
         (["1 | a", " \n"], "record 2: expected a line of VW text, got a blank one"),

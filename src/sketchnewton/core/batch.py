@@ -37,6 +37,8 @@ class Batch:
     neither sorted nor free of duplicates, which mean their sum. ``batch[begin:end]`` is a part, without a copy.
     A batch does not change, nor may the arrays that it was made of: `rows` are checked once.
 
+    ``weights`` are the importance weights of rows, ``base`` what is to be added to each prediction.
+
     >>> import numpy as np
     >>> batch = Batch(np.array([0, 2, 3]), np.array([4, 1, 7]), np.array([0.5, 2.0, 1.0]), np.array([1.0, -1.0]))
     >>> len(batch), batch.shape, batch[1:].indices
@@ -232,6 +234,8 @@ class ParseError(ValueError):
     """Bad input, located: ``clicks.svm:1204:37: expected a number after ':', got 'abc'``.
 
     ``line`` and ``column`` count from 1, columns in bytes; both are None where the place is unknown.
+
+    ``path`` names the input, ``message`` says what is wrong.
     """
 
     def __init__(self, path: str, line: int | None, column: int | None, message: str) -> None:

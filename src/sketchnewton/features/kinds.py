@@ -101,6 +101,13 @@ def parse_number(text: bytes) -> float:
     return value
 
 
+def label_number(text: bytes) -> float:
+    """The number that a label is; yes and no, true and false are classes: ``Misfit``."""
+    if text.strip().lower() in _TRUTH:
+        raise Misfit(EXPECTED[NUMBER])
+    return parse_number(text)
+
+
 def _number(text: bytes) -> tuple[bytes, float]:
     value = parse_number(text)
     return (MISSING_NAME, 1.0) if math.isnan(value) else (b"", value)

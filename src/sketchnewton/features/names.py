@@ -106,6 +106,30 @@ class Names:
         (mine, at), (theirs, where) = self.table.snapshot(), other.table.snapshot()
         return mine == theirs and at.tolist() == where.tolist() and self.table.joins == other.table.joins
 
+    def united(self, other: Names) -> Names:
+        """The exact names of both: those known here by their indices, then the new ones of `other`.
+
+        ``ValueError`` if interactions or n-grams have names, too, which are made of other names.
+        """
+        if self.same(other):
+            return self
+        if self.table.joins or other.table.joins:
+            raise ValueError("exact names of interactions and n-grams are numbered differently")
+        mine, theirs = self.table.snapshot()[0], other.table.snapshot()[0]
+        known = set(mine)
+        both = Names(exact=True)
+        both.join(False)
+        for index, key in enumerate([*mine, *(key for key in theirs if key not in known)]):
+            both.table.restore(key, index)
+        return both
+
+    def places_in(self, whole: Names) -> npt.NDArray[np.int64]:
+        """The index that each of these exact names has in `whole`, which has them all."""
+        import numpy as np
+
+        index = {key: place for place, key in enumerate(whole.table.snapshot()[0])}
+        return np.array([index[key] for key in self.table.snapshot()[0]], np.int64)
+
     def state(self) -> dict[str, npt.NDArray[np.uint8] | npt.NDArray[np.int64]]:
         """All of it as arrays, for a model file."""
         import numpy as np

@@ -126,7 +126,7 @@ class Features(_Options):
         spaces: NDArray[np.uint8] | memoryview | None = None,
         entries: Integers | memoryview | None = None,
         names: Names | None = None,
-        columns: NDArray[np.uint8] | None = None,
+        columns: NDArray[np.uint8] | memoryview | None = None,
     ) -> Batch:
         """The batch with namespaces dropped, n-grams and interactions added.
 

@@ -1,4 +1,4 @@
-"""Rows out of columns: what CSV, Parquet and Arrow have in common."""
+"""Rows out of columns: what Parquet, Arrow and data frames have in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Floats, Integers
-from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER, Columns, meant
+from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER, Columns
 from sketchnewton.features.kinds import (
     EXPECTED,
     MISSING_NAME,
@@ -22,39 +22,17 @@ from sketchnewton.features.kinds import (
     expected_class,
     features_of,
     is_missing,
+    label_number,
     missing_texts,
     parse_number,
     split_column,
 )
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
+from sketchnewton.features.roles import Roles
 
 Bools = npt.NDArray[np.bool_]
 _T = TypeVar("_T", bound=np.generic)
-
-
-@dataclass(frozen=True, slots=True)
-class Roles:
-    """Which of a table's columns is what."""
-
-    label: str | None
-    weight: str | None
-    tag: str | None
-    features: tuple[str, ...]
-
-    @classmethod
-    def of(cls, names: Sequence[str], columns: Columns) -> Roles:
-        """Find the columns of a table; ``ValueError`` names the first that is not there."""
-        known = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-        doubles = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
-        if doubles:
-            raise ValueError(f"column names must differ, but '{min(doubles)}' comes twice")
-        for name in columns.named:
-            if name not in names and name not in columns.optional:
-                raise ValueError(f"no column is named '{name}'{meant(name, names)}; there are {known}")
-        roles = columns.label_among(names), columns.weight_among(names), columns.tag_among(names)
-        taken = {*roles, *columns.drop}
-        return cls(*roles, tuple(name for name in names if name not in taken))
 
 
 @dataclass(slots=True)
@@ -118,17 +96,16 @@ class RowMaker:
     label_codes: Mapping[bytes, float] | None = None
     labels_wanted: bool = True
     only_labels: bool = False
+    in_memory: bool = False
+    """Nobody has looked at the labels before: yes and no among them are no numbers."""
 
     def __post_init__(self) -> None:
         self.missing = missing_texts(self.columns.missing)
 
     def roles(self, names: Sequence[str]) -> Roles:
         """Which of a table's columns is what; ``ValueError`` names the first that is not there."""
-        found = Roles.of(names, self.columns)
-        for name in self.features.column_numbers if self.labels_wanted else ():
-            if name not in found.features:
-                raise ValueError(f"no column of features is named '{name}'{meant(name, found.features)}")
-        return Roles(found.label, None, None, ()) if self.only_labels else found
+        joined = self.features.column_numbers if self.labels_wanted else ()
+        return Roles.of(names, self.columns, joined, self.only_labels)
 
     def has_values(self, cells: Numbers | Texts) -> bool:
         """Whether some cell is not missing."""
@@ -170,7 +147,7 @@ class RowMaker:
 
         def code(text: bytes) -> float:
             if codes is None:
-                return parse_number(text)
+                return label_number(text) if self.in_memory else parse_number(text)
             found = codes.get(category(text))
             if found is None:
                 raise Misfit(expected_class(codes))

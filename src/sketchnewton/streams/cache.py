@@ -156,10 +156,12 @@ class _Blocks:
             size = length * _SIZES[kind]
             if size > self._left:
                 raise self._damaged()
-            room = _native.memory(size)
-            self._fill(room)
-            found = _native.checksum(room, found)
-            arrays.append(_cast(room, kind))
+            memory = _native.Memory(size)
+            with memoryview(memory) as room:
+                self._fill(room)
+            memory.seal()  # before it is checked: it stays what it is then
+            found = _native.checksum(memory, found)
+            arrays.append(_cast(memoryview(memory), kind))
         tags = self._take(tag_bytes)
         if _native.checksum(tags, found) != check:
             raise self._damaged()

@@ -35,10 +35,10 @@ class ErrorPolicy:
         if self.first is None:
             self.first = str(error)
 
-    def report_misfit(self, locate: Callable[[], ParseError]) -> None:
+    def report_misfit(self, locate: Callable[[], ParseError], count: int = 1) -> None:
         """Raise the error, unless a cell that does not fit its column is to be counted and taken as missing."""
         if not self.skips:
             raise locate()
-        self.misfits += 1
+        self.misfits += count
         if self.first_misfit is None:
             self.first_misfit = str(locate())

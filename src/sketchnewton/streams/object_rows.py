@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
+from sketchnewton.core.types import Integers, NDArray, np
 from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER, Columns, meant
 from sketchnewton.features.kinds import (
     MISSING_NAME,
@@ -22,6 +21,7 @@ from sketchnewton.features.kinds import (
     expected_class,
     features_of,
     is_missing,
+    label_number,
     missing_texts,
     number_text,
     parse_number,
@@ -29,10 +29,10 @@ from sketchnewton.features.kinds import (
 )
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
+from sketchnewton.streams.advice import advice
 from sketchnewton.streams.reader import ReadOptions
-from sketchnewton.streams.table_batches import advice
 
-__all__ = ["BadValue", "MissingLabel", "ObjectRows", "Pairs"]
+__all__ = ["BadValue", "MissingLabel", "ObjectRows", "Pairs", "value_text"]
 
 Pairs = list[tuple[str, Any]]
 """An object in its order; an object within it is pairs, too."""
@@ -50,7 +50,7 @@ class BadValue(Exception):
         self.value = value
         self.message = f"{expected} for '{key}'" if key else expected
         self.token = _shown(value)
-        self.advice = ""  # for those who have the command line
+        self.advice = ""  # what to do about it
 
 
 class MissingLabel(BadValue):
@@ -73,6 +73,7 @@ class ObjectRows:
     label_codes: Mapping[bytes, float] | None = None
     ignore_labels: bool = False
     only_labels: bool = False
+    in_memory: bool = False
     misfit: Callable[[BadValue], None] | None = None
     labels: list[float] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
@@ -159,10 +160,14 @@ class ObjectRows:
             return math.nan
         if self.label_codes is None:
             try:
-                return self._number(key, value)
-            except BadValue as bad:
-                bad.advice = advice(str(bad), key, label=True)
-                raise
+                text = self._text(key, value) if self.in_memory and isinstance(value, str) else None
+                return self._number(key, value) if text is None else label_number(text)
+            except Misfit as misfit:
+                bad = BadValue(str(misfit), key, value)
+            except BadValue as wrong:
+                bad = wrong
+            bad.advice = advice(str(bad), key, label=True, in_memory=self.in_memory)
+            raise bad
         text = self._text(key, value)
         if text is None:
             return math.nan
@@ -186,12 +191,11 @@ class ObjectRows:
         if isinstance(value, str):
             text = value.encode("utf-8", "surrogatepass")
             return None if is_missing(text, self.missing) else text
-        if isinstance(value, bool):
-            return b"true" if value else b"false"
         if value is None or (isinstance(value, float) and math.isnan(value)):
             return None
-        number = _number(self._shown(key), value)
-        return number_text(value if isinstance(value, int) else number)  # all digits of a long number
+        if not isinstance(value, bool):
+            _number(self._shown(key), value)
+        return value_text(value)
 
     # --- features
 
@@ -283,7 +287,7 @@ class ObjectRows:
             ]
         except Misfit as misfit:
             bad = BadValue(str(misfit), self._shown(key), value)
-            bad.message += advice(str(misfit), key)
+            bad.message += advice(str(misfit), key, in_memory=self.in_memory)
         self._complain(bad)
         return self._missing(key)
 
@@ -317,6 +321,14 @@ class ObjectRows:
         number = self.column_numbers.get(key, 0)
         return self.distinct.setdefault((space, name, number), len(self.distinct))
 
+    def rows(self) -> Iterator[tuple[float, float, bytes, list[tuple[bytes, bytes, int, float]]]]:
+        """Label, weight, tag and features of each row; a feature's namespace, name, column and value."""
+        distinct = list(self.distinct)
+        for row, (begin, end) in enumerate(itertools.pairwise(self.ends)):
+            slots, values = self.slots[begin:end], self.values[begin:end]
+            features = [(*distinct[slot], float(value)) for slot, value in zip(slots, values, strict=True)]
+            yield self.labels[row], self.weights[row], self.tags[row], features
+
     def batch(self, line: int | None) -> Batch:
         """All rows so far."""
         indices, entries, spaces = self._look_up()
@@ -337,7 +349,7 @@ class ObjectRows:
         named = None if self.names is None else entries[slots]
         return self.features.expanded(batch, spaces[slots], named, self.names, columns)
 
-    def _look_up(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    def _look_up(self) -> tuple[Integers, Integers, NDArray[np.uint8]]:
         """Index, entry and namespace of each different name."""
         count = len(self.distinct)
         indices = np.zeros(count, np.int64)
@@ -351,6 +363,13 @@ class ObjectRows:
                 index, entry = self.names.enter([name], space, indices[slot : slot + 1])
                 indices[slot], entries[slot] = index[0], entry[0]
         return indices, entries, spaces
+
+
+def value_text(value: Any) -> bytes:
+    """A number, true or false as a text: all digits of a long number."""
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    return number_text(value)
 
 
 def _number(key: str, value: object) -> float:

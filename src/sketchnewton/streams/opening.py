@@ -47,6 +47,8 @@ def open_stream(
     ``ignore_labels`` they are NaN, with ``only_labels`` there is nothing else. ``delimiter`` is that of CSV and
     TSV, found in the first line of CSV if it is not given; without a ``header`` columns are named 1, 2, 3, ….
 
+    ``batch_bytes``, ``max_line_bytes`` and ``prefetch`` are as for ``read_svmlight``.
+
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "a.vw").write_text("1 |user age:3 |item price:2\\n")
@@ -96,6 +98,8 @@ def read_svmlight(
     that are there are delivered.
 
     Bad input raises ``ParseError`` after all rows before it were delivered.
+
+    ``path`` is a file or ``-``.
     """
     options = _options(batch_bytes=batch_bytes, max_line_bytes=max_line_bytes)
     return BatchReader([os.fspath(path)], make_parser("svmlight", options), prefetch=prefetch)
@@ -114,6 +118,9 @@ def read_vw(
 
     Names become indices as in Vowpal Wabbit. A row without a label has the label NaN. All else is as for
     ``read_svmlight``.
+
+    ``features`` says how names become indices, ``names`` collects them; ``batch_bytes``, ``max_line_bytes`` and
+    ``prefetch`` are as for ``read_svmlight``.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "houses.vw"
@@ -172,6 +179,8 @@ def expand_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
 
 def format_of_name(path: str) -> str | None:
     """The format that a file's name says, compressed or not; None when it says none.
+
+    ``path`` need not exist: its name alone is looked at.
 
     >>> format_of_name("clicks.vw.gz"), format_of_name("clicks.parquet"), format_of_name("clicks")
     ('vw', 'parquet', None)

@@ -64,6 +64,9 @@ class BatchReader(Iterator[Batch]):
     ``first_error`` is the first, and ``misfits`` the cells that were not of their column's kind and taken as
     missing, of which ``first_misfit`` is the first; ``path`` is the input that the last batch came from;
     ``kinds`` are those of a table's columns, for ``Columns.with_kinds``; ``formats`` those of the inputs opened.
+
+    ``paths`` are the inputs, ``parse`` makes batches of one of them, ``on_error`` is "stop" or "skip", and with
+    ``prefetch`` a thread reads ahead.
     """
 
     def __init__(

@@ -21,6 +21,7 @@ from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
 from sketchnewton.streams.answers import Answers
+from sketchnewton.streams.encoded import Encoded
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.opening import open_stream
 from sketchnewton.streams.reader import ReadOptions
@@ -63,6 +64,7 @@ def read_records(
     * A two-dimensional array of numbers, a sparse matrix: numbered features, as svmlight.
     * A text with a ``|`` or a line end, or bytes, or an iterable of such texts, one line each: VW text.
     * A path (``pathlib.Path``, or a text with neither), or an iterable of them: whatever ``open_stream`` reads.
+    * ``Encoded``: bytes in a format that files have, as that file.
     * A batch, or an iterable of them: as they are, since their features have been made.
 
     ``labels`` and ``weights``, one per record, take the place of those that the records have. Labels that are not
@@ -70,6 +72,8 @@ def read_records(
     for ``Columns.with_kinds``; ``label_codes`` and ``ignore_labels`` are those of ``open_stream``. What is wrong
     with a record is a ``ParseError`` that gives its number and the key, after the batches before it:
     ``record 3: expected a finite number for 'price', got 'inf'``.
+
+    ``names`` collects the names of features.
     """
     options = ReadOptions(
         Features() if features is None else features,
@@ -90,6 +94,8 @@ def read_records(
 
 def _batches(records: object, options: ReadOptions, answers: Answers) -> Iterator[Batch]:
     """Batches of whatever the records are; what cannot be any is refused at once."""
+    if isinstance(records, Encoded):
+        return records.batches(options)
     if isinstance(records, str | bytes | os.PathLike | Batch | Mapping):
         return _items(iter([records]), options, answers, alone=True)
     pieces = _tables(records)
@@ -231,17 +237,19 @@ def _object_batches(
     if answers.weights is not None:
         options = options._replace(columns=_without(options.columns, options.columns.weight))
     rows = ObjectRows.of(options)
+    rows.in_memory = True
     failure: ParseError | None = None
     for number, record in enumerate(records, 1):
         try:
             pairs = [(_key(key), _plain(value)) for key, value in record.items()]
             rows.add_object(_answered(pairs, options.columns, answers), first=number == 1)
         except BadValue as bad:
-            failure = ParseError(f"record {number}", None, None, explain(bad.message, bad.token))
+            failure = ParseError(f"record {number}", None, None, explain(bad.message, bad.token) + bad.advice)
             break
         if len(rows) == ROWS:
             yield rows.batch(None)
             rows = ObjectRows.of(options)
+            rows.in_memory = True
     if len(rows):
         yield rows.batch(None)
     if failure is not None:

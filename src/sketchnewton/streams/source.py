@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import select
 import stat
@@ -22,6 +23,8 @@ class Source:
 
     ``size`` is the compressed size of a regular file and None for a pipe. One thread reads and closes; any
     thread may ``cancel``, which ends a read that waits for a pipe.
+
+    ``raw`` has the bytes as they are stored.
     """
 
     def __init__(self, raw: _Raw, size: int | None) -> None:
@@ -121,6 +124,14 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     except OSError:  # replaced by an object in memory
         return Source(_Raw(name, sys.stdin.buffer, waits=False, owned=False), None)
     return _from_file(name, open(descriptor, "rb", buffering=0, closefd=False))
+
+
+def source_of_bytes(data: bytes, name: str) -> Source:
+    """Bytes in memory, never decompressed: their size is a bound on what they become. Errors call them `name`."""
+    raw = _Raw(name, io.BytesIO(data), waits=False)
+    source = Source(raw, None)
+    source._bytes = raw
+    return source
 
 
 def _from_file(name: str, file: BinaryIO) -> Source:

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.features.columns import NUMBER
-from sketchnewton.features.kinds import EXPECTED
 from sketchnewton.features.table_rows import Fault, Faults, Report, RowMaker
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.reader import ReadOptions
 
-__all__ = ["advice", "row_maker", "table_batches"]
+__all__ = ["row_maker", "table_batches"]
 
 
 def row_maker(options: ReadOptions) -> RowMaker:
@@ -57,15 +55,3 @@ def table_batches(
         yield batch
     if first is not None:
         raise locate(first)
-
-
-LABEL_ADVICE = " (labels that are texts are classes: skn train --classes a,b)"
-
-
-def advice(expected: str, column: str, *, label: bool = False) -> str:
-    """What to do about a column that has other cells than its first rows had, or about the label."""
-    if label:
-        return LABEL_ADVICE if expected == EXPECTED[NUMBER] else ""
-    if expected == EXPECTED[NUMBER]:
-        return f" (text in such a column: --categorical {column})"
-    return f" (other cells in such a column: --categorical {column})" if expected in EXPECTED.values() else ""

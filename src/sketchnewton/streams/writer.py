@@ -60,7 +60,10 @@ def open_writer(
 
 
 class BatchWriter(ABC):
-    """Writes batches to one file; see ``open_writer``."""
+    """Writes batches to one file; see ``open_writer``.
+
+    ``path`` is the file, ``columns`` the number of features where it is known, ``names`` their names.
+    """
 
     format = ""
 

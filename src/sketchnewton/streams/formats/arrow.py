@@ -16,13 +16,14 @@ from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER
 from sketchnewton.features.kinds import number_text
 from sketchnewton.features.names import Names
 from sketchnewton.features.table_rows import Cells, Fault, Faults, Numbers, Report, Texts
+from sketchnewton.streams.advice import advice
 from sketchnewton.streams.arrow_limits import CheckedMessages, check_parquet, cuts
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.lines import explain
 from sketchnewton.streams.reader import Parse, ReadOptions
 from sketchnewton.streams.seekable import SourceFile, seekable
 from sketchnewton.streams.source import Source
-from sketchnewton.streams.table_batches import advice, row_maker, table_batches
+from sketchnewton.streams.table_batches import row_maker, table_batches
 from sketchnewton.streams.writer import BatchWriter
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def import_arrow(*modules: str) -> ModuleType:
             __import__(f"pyarrow.{module}")
     except ImportError:
         raise ModuleNotFoundError(
-            "CSV, Parquet, Arrow and data frames need the package pyarrow: pip install 'sketchnewton[arrow]'"
+            "Parquet, Arrow and data frames need the package pyarrow: pip install 'sketchnewton[arrow]'"
         ) from None
     found: ModuleType = pyarrow
     return found
@@ -202,6 +203,7 @@ class Frame:
         self._path = path
         self._arrow = import_arrow("compute")
         self._maker = row_maker(options)
+        self._maker.in_memory = path is None
         self._policy = policy
         self._row = 0  # before the next batch
         self._schema = schema
@@ -346,8 +348,8 @@ class Frame:
             message += f" for '{fault.column}'" if in_memory else f" in column '{fault.column}'"
             message = explain(message, fault.token)
             is_label = fault.column == self._roles.label
-            if fault.column in self._roles.features or (is_label and not in_memory):
-                message += advice(fault.expected, fault.column, label=is_label)
+            if is_label or fault.column in self._roles.features:
+                message += advice(fault.expected, fault.column, label=is_label, in_memory=in_memory)
         if in_memory:
             return ParseError(f"record {number}", None, None, message)
         return self._wrong(f"row {number}: {message}")

@@ -1,4 +1,4 @@
-"""CSV and TSV, converted by pyarrow (extra ``arrow``)."""
+"""CSV and TSV."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 from sketchnewton.core.batch import Batch
 from sketchnewton.features.names import Names
-from sketchnewton.streams.delimited import Delimited, whole_records
+from sketchnewton.streams.delimited import Delimited
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.reader import Parse, ReadOptions
 from sketchnewton.streams.source import Source
-from sketchnewton.streams.table_batches import row_maker
 from sketchnewton.streams.writer import BatchWriter, row_fields, row_values, short
 
 MOST_COLUMNS = 1 << 14
@@ -30,12 +29,8 @@ def tsv_parser(options: ReadOptions) -> Parse:
 
 
 def _delimited(delimiter: str | None, quote: str, options: ReadOptions) -> Parse:
-    maker = row_maker(options)
-
     def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
-        table = Delimited(source.name, delimiter, quote, maker, policy, header=options.header)
-        for text, last in whole_records(source, table, options.batch_bytes, options.max_line_bytes):
-            yield from table.batches(text, last)
+        return Delimited(source.name, delimiter, quote, options, policy).batches(source)
 
     return parse
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import math
 import re
 from collections.abc import Iterator
 from functools import partial
 
+from sketchnewton import _native
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.features.columns import LABELS
+from sketchnewton.features.columns import LABELS, TAG, WEIGHT
+from sketchnewton.features.kinds import Misfit, encoded, features_of
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.lines import LineError, explain, parse_lines
-from sketchnewton.streams.object_rows import BadValue, MissingLabel, ObjectRows, Pairs
+from sketchnewton.streams.made_rows import MISSING_CELL, finished, label_code, table_rows
+from sketchnewton.streams.object_rows import BadValue, MissingLabel, ObjectRows, Pairs, value_text
 from sketchnewton.streams.reader import Parse, ReadOptions
 from sketchnewton.streams.source import Source
 from sketchnewton.streams.writer import BatchWriter, row_fields, row_values
@@ -27,44 +32,127 @@ def jsonl_parser(options: ReadOptions) -> Parse:
     """
 
     def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
-        return parse_lines(source, partial(_parse_text, options, source.name, policy), policy, options)
+        return parse_lines(source, _Lines(options, source.name, policy).parse, policy, options)
 
     return parse
 
 
-def _parse_text(
-    options: ReadOptions, path: str, policy: ErrorPolicy, text: memoryview, line: int
-) -> tuple[Batch, int, LineError | None]:
-    rows = ObjectRows.of(options)
-    lines = 0
-    start = 0
-    error: LineError | None = None
-    raw = bytes(text)
-    record = b""
+Stop = tuple[str, int, int, int, int, bytes | None, bool, bytes]
+"""Where compiled code stopped and what it asks for: see ``JsonParser`` in ``_native.pyi``."""
 
-    def locate(bad: BadValue) -> ParseError:
-        mistake = _at(record, bad)
-        return ParseError(path, line + lines, mistake.column, explain(mistake.message, mistake.token))
 
-    if policy.skips:
-        rows.misfit = lambda bad: policy.report_misfit(partial(locate, bad))
-    while start < len(raw):
-        end = raw.find(b"\n", start)
-        end = len(raw) if end < 0 else end
-        record = raw[start:end].removeprefix(b"\xef\xbb\xbf")
-        if len(record) > options.max_line_bytes:
-            error = (1, "", None, end + 1)
-            break
+class _Lines:
+    """Lines of one input. Compiled code makes rows of what is certainly right; the rest is looked at here."""
+
+    def __init__(self, options: ReadOptions, path: str, policy: ErrorPolicy) -> None:
+        columns = options.columns
+        self._options = options
+        self._path = path
+        self._policy = policy
+        self._kinds = options.known_kinds()
+        self._told = 0  # of the kinds
+        self._rows = table_rows(options)
+        self._parser = _native.JsonParser(
+            [encoded(name) for name in (LABELS if columns.label is None else (columns.label,))],
+            encoded(WEIGHT if columns.weight is None else columns.weight),
+            encoded(TAG if columns.tag is None else columns.tag),
+            columns.weight not in (None, *columns.optional),
+            [encoded(name) for name in columns.drop],
+            options.only_labels,
+            {encoded(name): number for name, number in options.features.column_numbers.items()},
+        )
+
+    def parse(self, text: memoryview, line: int) -> tuple[Batch, int, LineError | None]:
+        """Rows of whole lines, as ``parse_lines`` wants them."""
+        whole = bytes(text) + b"\n" if len(text) and text[-1] != 10 else text
+        most = self._options.max_line_bytes
+        at = lines = 0
+        behind = self._first_line(whole) if line == 1 else 0
+        error: LineError | None = None
+        while error is None:
+            if not behind:
+                self._tell_kinds()
+                stop = self._parser.parse(self._rows, whole, at, most)
+                why, at, behind, passed = stop[:4]
+                lines += passed
+                self._note_kinds()
+                if why == "end":
+                    break
+                if why == "long":
+                    error = (1, "", None, behind)
+                    break
+                if self._answered(stop, bytes(whole[at : behind - 1]), line + lines):
+                    behind = 0
+                    continue
+            error = self._look_at(bytes(whole[at : behind - 1]), line + lines, behind)
+            lines += error is None
+            at, behind = behind, 0
+        self._policy.misfits += self._rows.misfits()
+        return finished(self._rows, self._options, line), lines, error
+
+    def _first_line(self, text: memoryview | bytes) -> int:
+        """Where the first line ends, which must have the label: it is looked at here. 0 if it is too long."""
+        return bytes(text[: self._options.max_line_bytes + 1]).find(b"\n") + 1
+
+    def _tell_kinds(self) -> None:
+        for name in itertools.islice(self._kinds, self._told, None):
+            self._parser.set_kind(self._rows, encoded(name), self._kinds[name])
+        self._told = len(self._kinds)
+
+    def _note_kinds(self) -> None:
+        for name, kind in self._rows.found():
+            self._kinds[name.decode()] = kind
+        self._told = len(self._kinds)
+
+    def _look_at(self, record: bytes, line: int, behind: int) -> LineError | None:
+        """Make a row of one line, or say what is wrong with it."""
+        made = ObjectRows.of(self._options)
+        record = record.removeprefix(b"\xef\xbb\xbf")
+        if self._policy.skips:
+            made.misfit = lambda bad: self._policy.report_misfit(partial(self._located, record, line, bad))
         try:
             if record.strip():
-                rows.add_object(_decode(record), first=line + lines == 1)
+                made.add_object(_decode(record), first=line == 1)
         except (_Mistake, BadValue) as wrong:
             mistake = _at(record, wrong) if isinstance(wrong, BadValue) else wrong
-            error = (mistake.column, mistake.message, mistake.token, end + 1)
-            break
-        lines += 1
-        start = end + 1
-    return rows.batch(line), lines, error
+            return mistake.column, mistake.message, mistake.token, behind
+        for label, weight, tag, features in made.rows():
+            self._rows.add_row(label, weight, tag, features)
+        return None
+
+    def _answered(self, stop: Stop, record: bytes, line: int) -> bool:
+        """Tell the parser what a cell becomes; False: the line must be looked at as a whole."""
+        why, _, _, _, column, key, is_number, cell = stop
+        if why == "line":
+            return False
+        text = value_text(json.loads(cell)) if is_number else cell
+        try:
+            if why == "label":
+                self._rows.know_label(is_number, cell, label_code(text, self._options))
+            elif key is not None:
+                kind = self._kinds.get(key.decode())
+                if kind is None:  # this very line decides it
+                    return False
+                self._rows.know(column, is_number, cell, features_of(kind, text), False)
+        except Misfit:
+            if why == "label" or not self._policy.skips:
+                return False
+            self._policy.report_misfit(partial(self._misfit, record, line), 0)  # counted when rows are made
+            self._rows.know(column, is_number, cell, MISSING_CELL, True)
+        return True
+
+    def _misfit(self, record: bytes, line: int) -> ParseError:
+        """The first value of a line that is not of its kind."""
+        found: list[BadValue] = []
+        made = ObjectRows.of(self._options)
+        made.misfit = found.append
+        with contextlib.suppress(BadValue):  # in a value behind it
+            made.add_object(_decode(record))
+        return self._located(record, line, found[0])
+
+    def _located(self, record: bytes, line: int, bad: BadValue) -> ParseError:
+        mistake = _at(record, bad)
+        return ParseError(self._path, line, mistake.column, explain(mistake.message, mistake.token))
 
 
 class _Mistake(Exception):
