@@ -89,6 +89,11 @@ def _sets() -> Iterator[DataSet]:
             file = "20news/20news_tfidf_train+test.xz"
             name = f"20news/{number}"
             yield from _both(DataSet(name, (file,), half, (number,), grouped=True, text=True))
+    for name, half, classes in (
+        ("20news, 1 to 10", "choosing", tuple(range(1, 11))),
+        ("20news, odd", "confirming", tuple(range(1, 21, 2))),
+    ):
+        yield DataSet(name, ("20news/20news_tfidf_train+test.xz",), half, classes, shuffled=True, text=True)
 
 
 def _both(data: DataSet) -> Iterator[DataSet]:

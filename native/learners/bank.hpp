@@ -46,9 +46,11 @@ class Bank {
         ldm_(padded4(std::max<std::int64_t>(state.m, 1))),
         sums_(table.stride),
         p_(K_),
+        odds_(K_),
         up_(K_),
         down_(K_),
         step_(K_),
+        rare_step_(K_),
         direction_(ldm_) {
     for (Seen& seen : seen_) seen.c.resize(ldm_);
   }
@@ -149,7 +151,12 @@ class Bank {
       const Seen& seen = seen_by(k);
       const double score = s_.scalars[State::kOffset] + seen.constant * s_.constant[k] +
                            seen.features * sums_[k] + dot(seen.c.data(), s_.b + k * ldm_, ldm_);
-      p_[k] = labels_.within(score);
+      if (s_.expert[k].view == kRare && labels_.rare_odds()) {
+        odds_[k] = labels_.within_odds(score);
+        p_[k] = labels_.of_odds(odds_[k]);
+      } else {
+        p_[k] = labels_.within(score);
+      }
     }
     return aggregate_.mix(p_.data(), s_.shares, K_, up_.data(), down_.data());
   }
@@ -157,7 +164,7 @@ class Bank {
   // Brings features up to date and reads their scales. Which need it is found out without a branch, so that
   // many rows of the table can be on their way from memory at once.
   void fetch(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
-    for (auto* array : {&x_, &count_, &mean_}) array->resize(static_cast<std::size_t>(n));
+    for (auto* array : {&x_, &count_, &mean_, &rarity_}) array->resize(static_cast<std::size_t>(n));
     behind_.resize(static_cast<std::size_t>(n + 1));
     T *x = x_.data(), *count = count_.data(), *mean = mean_.data(), **late = behind_.data();
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -184,29 +191,35 @@ class Bank {
     T* __restrict x = x_.data();
     T* __restrict count = count_.data();
     T* __restrict mean = mean_.data();
+    T* __restrict rarity = rarity_.data();
     std::int32_t met = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       met += count[i] > T(0);
       count[i] += T(1);
       mean[i] += (std::abs(x[i]) - mean[i]) / count[i];
       mean[i] = std::max(mean[i], std::numeric_limits<T>::min());
-      x[i] = x[i] / mean[i] * std::sqrt(std::sqrt(rows / count[i]));
+      rarity[i] = std::sqrt(rows / count[i]);
+      x[i] = x[i] / mean[i] * std::sqrt(rarity[i]);
     }
     fresh_ = met < n;
-    double all[4] = {}, seen[4] = {};  // independent sums, which the compiler turns into vectors
+    double all[4] = {}, seen[4] = {},
+           rare[4] = {};  // independent sums, which the compiler turns into vectors
     std::int64_t i = 0;
     for (; i + 4 <= n; i += 4)
       for (int j = 0; j < 4; ++j) {
         const double square = static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
         all[j] += square;
+        rare[j] += square * static_cast<double>(rarity[i + j]);
         seen[j] += count[i + j] > T(1) ? square : 0.0;
       }
     for (; i < n; ++i) {
       const double square = static_cast<double>(x[i]) * static_cast<double>(x[i]);
       all[0] += square;
+      rare[0] += square * static_cast<double>(rarity[i]);
       seen[0] += count[i] > T(1) ? square : 0.0;
     }
     xx_ = one() + ((all[0] + all[1]) + (all[2] + all[3]));
+    rare_xx_ = one() + ((rare[0] + rare[1]) + (rare[2] + rare[3]));
     seen_xx_ = one() + ((seen[0] + seen[1]) + (seen[2] + seen[3]));
   }
 
@@ -218,12 +231,14 @@ class Bank {
     const bool evens = labels_.classes() && s_.bank_counts[State::kLearned] > 0 && seen_xx_ > 0;
     seen_[kEven].features = seen_[kRestless].features = evens ? std::sqrt(length / seen_xx_) : 1.0;
     seen_[kRestless].constant = std::max(1.0, kHeavy * std::sqrt(std::max(length - 1.0, 0.0)));
+    const auto rows = static_cast<double>(s_.bank_counts[State::kLearned] + 1);
+    seen_[kRare].features = seen_[kRare].constant = 1.0 / std::sqrt(std::sqrt(rows));
     view_sketch();
   }
 
   void view_sketch() {
     const double *c = seen_[kPlain].c.data(), *constant = s_.constant + K_;
-    for (int view = kEven; view < kViews; ++view) {
+    for (int view : {kEven, kRestless}) {
       Seen& seen = seen_[view];
       for (std::int64_t j = 0; j < s_.m; ++j)
         seen.c[j] = seen.features * (c[j] - constant[j]) + seen.constant * constant[j];
@@ -271,6 +286,12 @@ class Bank {
     for (std::int64_t k = 0; k < K_; ++k) {
       const Expert& expert = s_.expert[k];
       const Seen& seen = seen_by(k);
+      rare_step_[k] = 0;
+      if (expert.view == kRare) {
+        step_[k] = 0;
+        improve_rare(k, y, h);
+        continue;
+      }
       const double its_f = expert.steady + expert.root * root;
       if (its_f != f || expert.view != view) {  // experts of one kind stand together
         f = its_f;
@@ -295,6 +316,19 @@ class Bank {
     scatter(row);
   }
 
+  // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T.
+  void improve_rare(std::int64_t k, double y, double h) {
+    const double rate = 1.0 / std::sqrt(static_cast<double>(s_.bank_counts[State::kLearned]));
+    const double seen = seen_by(k).features;
+    const double q = rate * seen * seen * rare_xx_;
+    const double length = h * s_.expert[k].multiplier * q / (seen * std::sqrt(typical()));
+    const double way = labels_.rare_odds()
+                           ? BankLoss::travel_odds(odds_[k], y, length)
+                           : labels_.half() * labels_.stopped(p_[k], loss_.travel(p_[k], y, length, miss_));
+    rare_step_[k] = rate * seen * way / q;
+    if (s_.intercept) s_.constant[k] += rare_step_[k];
+  }
+
   // Features met for the first time get a place in the list of active ones.
   void enter(const Row& row) {
     ++s_.bank_counts[State::kLearned];
@@ -314,22 +348,28 @@ class Bank {
   // The experts' steps, and the row's scales, which become those of its features.
   void scatter(const Row& row) {
     std::int64_t k = 0;
-    T step[8] = {};  // a row of the table has as many columns at least
-    for (; k < std::min<std::int64_t>(K_, 8); ++k) step[k] = static_cast<T>(step_[k]);
-    scatter_eight(row.index(), x_.data(), row.size(), step);
+    T step[8] = {}, rare[8] = {};  // a row of the table has as many columns at least
+    for (; k < std::min<std::int64_t>(K_, 8); ++k) {
+      step[k] = static_cast<T>(step_[k]);
+      rare[k] = static_cast<T>(rare_step_[k]);
+    }
+    scatter_eight(row.index(), x_.data(), row.size(), step, rare);
     for (; k < K_; ++k)
       for (std::int64_t i = 0; i < row.size(); ++i)
-        table_.row(row.index()[i])[k] += x_[i] * static_cast<T>(step_[k]);
+        table_.row(row.index()[i])[k] +=
+            x_[i] * (static_cast<T>(step_[k]) + rarity_[i] * static_cast<T>(rare_step_[k]));
   }
 
-  void scatter_eight(const std::int64_t* index, const T* x, std::int64_t n, const T* step) const {
+  void scatter_eight(const std::int64_t* index, const T* x, std::int64_t n, const T* step,
+                     const T* rare) const {
     Lanes<T, 8> w;
-    const T *count = count_.data(), *mean = mean_.data();
+    const T *count = count_.data(), *mean = mean_.data(), *rarity = rarity_.data();
     const std::int64_t stride = table_.stride;
     for (std::int64_t i = 0; i < n; ++i) {
       T* const row = table_.rows + index[i] * stride;
       w.load(row);
       w.add(x[i], step);
+      w.add(x[i] * rarity[i], rare);
       w.store(row);
       T* const tail = row + stride - State::kTail;
       tail[State::kCount] = count[i];
@@ -345,13 +385,14 @@ class Bank {
   BankSketch<T> sketch_;
   std::int64_t K_, ldm_;
   std::array<Seen, kViews> seen_;
-  std::vector<double> sums_, p_, up_, down_, step_, direction_;
-  std::vector<T> x_, count_, mean_, copies_;
+  std::vector<double> sums_, p_, odds_, up_, down_, step_, rare_step_, direction_;
+  std::vector<T> x_, count_, mean_, rarity_, copies_;
   std::vector<std::int64_t> places_;
   std::vector<T*> behind_;
   double miss_ = 1;              // of the predictions so far
   bool fresh_ = false;           // has the row features that were never seen before?
   double xx_ = 0, seen_xx_ = 0;  // ‖x‖² of the row scaled, and of the features that were seen before
+  double rare_xx_ = 0;           // and Σ x²√(T/n)
 };
 
 }  // namespace skn

@@ -49,6 +49,12 @@ class BankLabels {
     return loss_.squared() ? unit(score) : std::clamp(score, least_, most_);
   }
 
+  // Log odds as a prediction of the squared loss.
+  static double of_odds(double odds) { return std::tanh(0.5 * odds); }
+  static double within_odds(double odds) {
+    return std::clamp(odds, -BankLoss::kLargestLogit, BankLoss::kLargestLogit);
+  }
+
   // The label that is learned, on the scale of predictions; of counts and classes as it is.
   double learned(double label) const {
     if (loss_.squared()) return unit(label);
@@ -76,6 +82,7 @@ class BankLabels {
 
   bool none() const { return kind() == kNone; }
   bool classes() const { return kind() == kSigns; }
+  bool rare_odds() const { return loss_.squared() && classes(); }  // are the scores of rare experts log odds?
 
   void meet(double label) {  // the first
     const bool sign = loss_.logistic() || (!loss_.poisson() && std::abs(label) == 1.0);

@@ -64,10 +64,8 @@ struct BankLoss {
     switch (kind) {
       case kSquared:
         return (p - y) * std::expm1(-2.0 * length);
-      case kLogistic: {
-        const double margin = y * p;
-        return y * (descend(margin, kLogisticPace * length) - margin);
-      }
+      case kLogistic:
+        return travel_odds(p, y, length);
       case kStraight: {
         const double distance = y - p;
         const double way = miss * kSlope * length * (distance > 0 ? tau() : 1.0 - tau());
@@ -86,6 +84,12 @@ struct BankLoss {
       }
     }
     return 0.0;
+  }
+
+  // The same for log odds.
+  static double travel_odds(double score, double y, double length) {
+    const double margin = y * score;
+    return y * (descend(margin, kLogisticPace * length) - margin);
   }
 
  private:

@@ -17,8 +17,11 @@ struct Expert {
 // How an expert sees a row.
 //   as it is;
 //   even: if labels are classes, brought to the typical length (the constant stays 1);
-//   restless: like that, with a larger constant, which follows classes whose frequencies drift.
-enum View { kPlain, kEven, kRestless, kViews };
+//   restless: like that, with a larger constant, which follows classes whose frequencies drift;
+//   rare: as it is, but features are divided by mean|x| n^¼ whatever the number of all rows: what was learned
+//   of a rare one does not grow while it stays away. Steps are AdaGrad's, 1/√n for each feature, without the
+//   sketch. For the squared loss of classes the scores are log odds.
+enum View { kPlain, kEven, kRestless, kRare, kViews };
 
 // Small matrices have rows of ldm (m padded to four) or ldn (n padded to four) doubles.
 template <class T>

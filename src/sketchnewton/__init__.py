@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 
-from sketchnewton.core.names import AT_TOP_LEVEL, SUBPACKAGES
+from sketchnewton.core.names import AT_TOP_LEVEL, EXTRAS, SUBPACKAGES
 
 __version__ = "0.1.0"
 
@@ -34,6 +34,6 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     from importlib.util import find_spec
 
-    # What `help` asks for must be there, also where River or PyTorch is not installed.
-    there = [name for name in SUBPACKAGES if name not in ("river", "torch") or find_spec(name)]
+    # What `help` asks for must be there, also where an extra is not installed.
+    there = [name for name in SUBPACKAGES if name not in EXTRAS or find_spec(EXTRAS[name])]
     return sorted([*__all__, *there])

@@ -1,5 +1,7 @@
 # Made from core/names.py by python -m sketchnewton.core.stubs
 
+from sketchnewton import client as client
+from sketchnewton import dask as dask
 from sketchnewton import eigen as eigen
 from sketchnewton import evaluation as evaluation
 from sketchnewton import features as features
@@ -9,6 +11,7 @@ from sketchnewton import model as model
 from sketchnewton import river as river
 from sketchnewton import sketches as sketches
 from sketchnewton import sklearn as sklearn
+from sketchnewton import spark as spark
 from sketchnewton import streams as streams
 from sketchnewton import testing as testing
 from sketchnewton import torch as torch

@@ -248,6 +248,31 @@ def test_the_restless_expert_follows_a_file_sorted_by_class() -> None:
     assert learner.leading_expert == "restless"
 
 
+def rare_words(rounds: int, seed: int) -> tuple[Any, Any]:
+    """Forty words a row, by Zipf's law; the common ones say nothing about the class."""
+    rng, d = np.random.default_rng(seed), 20_000
+    lean = rng.choice([-1.0, 1.0], d) * np.minimum(1.0, np.arange(d) / 2000)
+    drawn = {sign: np.cumsum(np.exp(0.8 * sign * lean) / (10 + np.arange(d))) for sign in (-1.0, 1.0)}
+    y = rng.choice([-1.0, 1.0], rounds)
+    words = [np.unique(np.searchsorted(drawn[sign], rng.random(40) * drawn[sign][-1])) for sign in y]
+    starts = np.cumsum([0, *map(len, words)])
+    return csr_array((np.ones(starts[-1]), np.concatenate(words), starts), shape=(rounds, d)), y
+
+
+def test_words_that_are_rare() -> None:
+    """The expert whose steps follow the counts of features errs a fifth less than any other."""
+    X, y = rare_words(3000, seed=5)
+    learner = NewtonBank()
+    others, wrong = np.zeros(K), 0
+    for i in range(0, len(y), 100):
+        part = slice(i, i + 100)
+        others += ((learner.predict_experts(X[part]) >= 0) != (y[part, None] > 0)).sum(axis=0)
+        wrong += ((learner.learn(X[part], y[part]) >= 0) != (y[part] > 0)).sum()
+    assert learner.leading_expert == learner.linear_expert == "rare"
+    rare = [name == "rare" for name in EXPERTS]
+    assert wrong <= 0.8 * others[np.logical_not(rare)].min()
+
+
 def test_labels_that_flip() -> None:
     X, y = sparse_stream(6000, d=20, non_zeros=10)
     y[3000:] *= -1
@@ -274,7 +299,7 @@ def test_a_row_of_huge_weight_leaves_a_bank_that_can_be_loaded() -> None:
     bank = NewtonBank(sketch_size=3)
     X, y = sparse_stream(4, d=12, non_zeros=5)
     bank.learn(X, [0.5, 1.0, 0.75, 0.5], [1.0, 1.0, 1e30, 1.0])
-    bank._state["shares"][:] = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]  # as after more such rows
+    bank._state["shares"][:] = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]  # as after more such rows
     again = NewtonBank.from_bytes(bank.to_bytes())
     np.testing.assert_array_equal(again.predict(X), bank.predict(X))
     other = NewtonBank(sketch_size=3)

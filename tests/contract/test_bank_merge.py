@@ -251,3 +251,54 @@ def test_the_command_knows_a_base(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert sketchnewton.load(out).learner.rows_seen == 300
     assert main(["merge", *paths, "-o", str(out), "--quiet"]) == 0
     assert sketchnewton.load(out).learner.rows_seen == 400  # rows that both have seen count twice
+
+
+# -- exact names
+
+
+def named_rows(seed: int, first: int) -> list[dict[str, object]]:
+    """Rows whose columns come in another order, some of them known to these rows alone."""
+    rng = np.random.default_rng(seed)
+    columns = [f"c{i}" for i in range(first, first + 12)]
+    rows = []
+    for values in rng.normal(size=(200, 12)):
+        row = dict(zip(columns, values.tolist(), strict=True))
+        names = rng.permutation(columns)[:8]
+        rows.append({"y": float(np.sign(sum(row.values()))), **{str(name): row[str(name)] for name in names}})
+    return rows
+
+
+def test_exact_names_are_united() -> None:
+    """Models that numbered their features apart merge as those that numbered them together."""
+    parts = [named_rows(1, 0), named_rows(2, 6)]
+    apart = [Model(exact_names=True) for _ in parts]
+    together = [Model(exact_names=True) for _ in parts]
+    for i, rows in enumerate(parts):
+        apart[i].learn(rows)
+        for other in parts:  # all names, in one order
+            together[i].learn(other, weights=np.zeros(len(other)) if other is not rows else None)
+    assert apart[0].names is not None
+    assert apart[1].names is not None
+    assert not apart[0].names.same(apart[1].names)
+    before = apart[1].to_bytes()
+    alone = apart[1].predict(parts[1])
+    merged = apart[0].merge(apart[1])
+    assert apart[1].to_bytes() == before
+    assert len(merged.names or ()) == 18
+    expected = together[0].merge(together[1])
+    np.testing.assert_allclose(merged.predict(parts[1]), expected.predict(parts[1]), atol=0.05)
+    assert np.corrcoef(merged.predict(parts[1]), alone)[0, 1] > 0.5
+    again = Model.from_bytes(merged.to_bytes())
+    np.testing.assert_array_equal(again.learn(parts[0]), merged.learn(parts[0]))
+
+
+def test_renumbering_changes_nothing_but_numbers() -> None:
+    rows = named_rows(3, 0)
+    model = Model(exact_names=True)
+    model.learn(rows)
+    X = np.random.default_rng(0).normal(size=(50, model.learner.dimension))
+    order = np.random.default_rng(1).permutation(model.learner.dimension)
+    moved = model.learner.renumbered(order)
+    shuffled = np.zeros_like(X)
+    shuffled[:, order] = X
+    np.testing.assert_allclose(moved.predict(shuffled), model.learner.predict(X), rtol=1e-5)

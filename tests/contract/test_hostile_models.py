@@ -83,7 +83,7 @@ def test_infinite_directions_leave_what_features_wait_for() -> None:
     X, y = sparse_stream(203, d=100, non_zeros=6)
     learner.learn(X, y)
     learner._table.rows[learner._seen, 5:9] = np.inf
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="not finite"):
         learner.learn(X, y)
     rows = learner._table.rows[learner._seen, 2:5]
     assert np.isfinite(rows).all()

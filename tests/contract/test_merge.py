@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from sketchnewton import AdaGrad, FullNewton, InvariantNewton, Learner, OnlineGradient, SketchedNewton, load
 from sketchnewton.cli.main import main
-from sketchnewton.learners import OneVsAll
+from sketchnewton.learners import OneVsAll, SharedNewton
 from tests.cli.support import write_rows
 from tests.contract.learners import LEARNERS, assert_same_state, sparse_stream
 from tests.contract.test_invariance import dense_stream, invertible
@@ -22,6 +22,11 @@ from tests.contract.test_invariance import dense_stream, invertible
 def can_merge(learner: Learner) -> bool:
     """AdaGrad's kin with sketches, penalties or averaging have no rule for merging."""
     return isinstance(learner, SketchedNewton | OnlineGradient | FullNewton | InvariantNewton | AdaGrad)
+
+
+def precision(learner: Learner, curvature: float) -> float:
+    """By how much a learner's metric counts but for a common factor: 1/v², v its mean squared gradient."""
+    return (learner.rows_seen / curvature) ** 2
 
 
 MERGEABLE = {name: make for name, make in LEARNERS.items() if can_merge(make())}
@@ -182,14 +187,17 @@ def metric(learner: SketchedNewton) -> np.ndarray:
 
 def test_full_newton_adds_its_matrices() -> None:
     first, second = halves(lambda: FullNewton(alpha=5.0))
-    A, w = [], []
+    G, w, trust = [], [], []
     for learner in (first, second):
         U = np.triu(learner._wide(81)["U"])[1:, 1:]
-        A.append(U.T @ U - 2.5 * np.eye(80))  # each has half of α
+        G.append(U.T @ U - 5.0 * np.eye(80))
         w.append(np.pad(learner.weights, (0, 80 - learner.dimension)))
+        trust.append(precision(learner, np.trace(G[-1])))
+    common = precision(first, np.trace(G[0] + G[1]) / 2)  # both have 300 rows
+    A = [G[i] * trust[i] / common + 2.5 * np.eye(80) for i in range(2)]  # each has half of α
     first.merge(second)
     U = np.triu(first._state["U"])[1:81, 1:81]
-    np.testing.assert_allclose(U.T @ U, A[0] + A[1], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(U.T @ U, G[0] + G[1] + 5.0 * np.eye(80), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(
         first.weights, np.linalg.solve(A[0] + A[1], A[0] @ w[0] + A[1] @ w[1]), atol=1e-9
     )
@@ -248,9 +256,11 @@ def test_adagrad_adds_its_squares() -> None:
     first.learn([[1.0, 2.0, 0.0]] * 3, [1.0, 0.5, 1.0])
     second.learn([[1.0, 0.0, 4.0]], [1.0])
     (w1, h1), (w2, h2) = (learner._table.rows[:3, :2].T.copy() for learner in (first, second))
+    common = ((h1**2).sum() + (h2**2).sum()) / 4
+    a = 0.75 * 0.25 + h1**2 * (common / ((h1**2).sum() / 3)) ** 2
+    b = 0.25 * 0.25 + h2**2 * (common / (h2**2).sum()) ** 2
     first.merge(second)
     np.testing.assert_allclose(first._table.rows[:3, 1], np.hypot(h1, h2))
-    a, b = h1 + 0.5 * 3 / 4, h2 + 0.5 / 4
     np.testing.assert_allclose(first.weights, (a * w1 + b * w2) / (a + b))
 
 
@@ -292,6 +302,95 @@ def test_many_classes_merge_class_by_class() -> None:
         whole.merge(OneVsAll(SketchedNewton, 2, {"sketch": "fd", "sketch_size": 4}))
     with pytest.raises(ValueError, match="cannot merge sketch_size=5 into sketch_size=4"):
         whole.merge(OneVsAll(SketchedNewton, 3, {"sketch": "fd", "sketch_size": 5}))
+
+
+WITHOUT_SENSE: dict[str, Callable[[], Learner]] = {
+    "rfd": lambda: SketchedNewton("rfd", 5, intercept=True),
+    "fd": lambda: SketchedNewton("fd", 13, intercept=True),
+    "oja, diagonal": lambda: SketchedNewton("oja", 5, diagonal=True, intercept=True),
+    "full": lambda: FullNewton(alpha=5.0, intercept=True),
+    "adagrad": lambda: AdaGrad(eta=0.3, clip=1.0, intercept=True),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_SENSE)
+def test_who_errs_most_does_not_count_for_the_most(name: str) -> None:
+    """A shard with random labels has the largest gradients: the merged learner is nearer to the other shard."""
+    rng = np.random.default_rng(1)
+    X = np.eye(12)[rng.integers(0, 12, 1200)]
+    y = np.where(rng.random(1200) < 0.1, -1.0, 1.0) * np.sign(X @ rng.standard_normal(12))
+    good, bad = WITHOUT_SENSE[name](), WITHOUT_SENSE[name]()
+    good.learn(X[:600], y[:600])
+    bad.learn(X[600:], rng.permutation(y[600:]))
+    w = good.weights, bad.weights
+    merged = good.merge(bad)
+    assert np.linalg.norm(merged.weights - w[0]) < np.linalg.norm(merged.weights - w[1])
+
+
+# -- learned ranges
+
+
+@pytest.mark.parametrize("kind", ["oja", "oja, diagonal", "rfd", "none", "adagrad"])
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+def test_learned_ranges_are_united(kind: str, unit: float) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((1200, 8))
+    y = unit * (X @ rng.standard_normal(8) + 5.0 + 0.1 * rng.standard_normal(1200))
+    sketch, _, diagonal = kind.partition(", ")
+
+    def make() -> Learner:
+        if kind == "adagrad":
+            return AdaGrad(eta=0.3, clip="auto", intercept=True)
+        return SketchedNewton(sketch, 4, clip="auto", diagonal=bool(diagonal), intercept=True)
+
+    first, second = make(), make()
+    first.learn(X[:500], y[:500])
+    second.learn(X[500:900], y[500:900])
+    ranges = [learner.prediction_bounds for learner in (first, second)]
+    alone = [np.mean((learner.predict(X[900:]) - y[900:]) ** 2) for learner in (first, second)]
+    one, other = copy.deepcopy(first).merge(second), copy.deepcopy(second).merge(first)
+    low, high = one.prediction_bounds
+    assert low <= min(least for least, _ in ranges) + 1e-9 * unit
+    assert high >= max(most for _, most in ranges) - 1e-9 * unit
+    np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-4)
+    assert np.mean((one.predict(X[900:]) - y[900:]) ** 2) < max(alone)
+    one.learn(X[900:], y[900:])
+    assert one.rows_seen == 1200
+
+
+def test_a_range_of_one_target_is_a_range() -> None:
+    first, second = (SketchedNewton("fd", 3, clip="auto", intercept=True) for _ in "ab")
+    first.learn(np.ones((3, 2)), np.full(3, 10.0))
+    second.learn(np.ones((1, 2)), [20.0])
+    first.merge(second)
+    assert first.prediction_bounds == (5.0, 20.0)
+    assert first.predict(np.ones((1, 2)))[0] == pytest.approx(12.5)
+
+
+# -- one sketch for all classes
+
+
+def test_classes_with_one_sketch_merge() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((900, 12)) * np.geomspace(0.1, 3, 12)
+    labels = (X @ rng.standard_normal((12, 3))).argmax(axis=1)
+    for options in ({}, {"diagonal": True, "intercept": True}):
+        shards = [SharedNewton(3, sketch_size=6, **options) for _ in range(3)]
+        for i, shard in enumerate(shards):
+            shard.learn(X[i * 200 : i * 200 + 200], labels[i * 200 : i * 200 + 200])
+
+        def error(learner: Learner) -> float:
+            return float(np.mean(learner.predict(X[600:]).argmax(axis=1) != labels[600:]))
+
+        first, *others = shards
+        merged = copy.deepcopy(first).merge(*others)
+        assert error(merged) <= np.mean([error(shard) for shard in shards])
+        swapped = copy.deepcopy(others[0]).merge(first)
+        np.testing.assert_allclose(
+            swapped.predict(X), copy.deepcopy(first).merge(others[0]).predict(X), atol=1e-5
+        )
+        twin = SharedNewton.from_bytes(merged.to_bytes())
+        np.testing.assert_array_equal(merged.learn(X, labels), twin.learn(X, labels))
 
 
 # -- what is refused

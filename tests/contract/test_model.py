@@ -527,3 +527,21 @@ def test_a_regression_has_no_probabilities() -> None:
     model.learn([{"label": 1, "a": 1}, {"label": 5, "a": 2}])
     with pytest.raises(ValueError, match="predicts a number and has no probabilities"):
         model.predict_proba({"a": 1})
+
+
+def test_yes_and_no_are_no_numbers() -> None:
+    """As labels of records in memory: a model that learns numbers refuses them, as it refuses other texts."""
+    import pyarrow as pa
+
+    message = r"expected a number for 'y', got 'yes' \(labels that are texts are classes: target=Signs"
+    for records in (
+        [{"y": 1, "x": 1.0}, {"y": "yes", "x": 2.0}],
+        pa.table({"y": ["1", "yes"], "x": [1.0, 2.0]}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Model().learn(records)
+
+
+def test_errors_of_records_in_memory_name_python() -> None:
+    with pytest.raises(ValueError, match=r"columns=Columns\(categorical=\('x',\)\)"):
+        Model().learn([{"y": 1, "x": 1.0}, {"y": 1, "x": "Rome"}])

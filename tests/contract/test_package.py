@@ -10,6 +10,7 @@ from importlib.util import find_spec
 import pytest
 
 import sketchnewton
+from sketchnewton.core.names import EXTRAS
 
 SUBPACKAGES = (
     "eigen",
@@ -28,8 +29,8 @@ def test_subpackages_are_there_without_being_imported() -> None:
     for name in SUBPACKAGES:
         assert getattr(sketchnewton, name) is importlib.import_module(f"sketchnewton.{name}")
         assert name in dir(sketchnewton)
-    for name in ("river", "torch"):  # only where what they need is installed, else `help` would fail
-        assert (name in dir(sketchnewton)) == (find_spec(name) is not None)
+    for name, needed in EXTRAS.items():  # only where what they need is installed, else `help` would fail
+        assert (name in dir(sketchnewton)) == (find_spec(needed) is not None)
     for name in dir(sketchnewton):
         assert getattr(sketchnewton, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

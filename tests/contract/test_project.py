@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+
+import sketchnewton
 
 ROOT = Path(__file__).parents[2]
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -39,13 +42,37 @@ def test_workflows_run_make_targets(path: Path) -> None:
     workflow = YAML(typ="safe").load(path)
     assert workflow["permissions"], "a workflow has only the rights that it needs"
     for name, job in workflow["jobs"].items():
+        if "uses" in job:  # a workflow of our own, checked by itself
+            assert (ROOT / job["uses"]).exists(), name
+            continue
         assert job["timeout-minutes"] <= 120, name
+        assert any("run" in step or "uses" in step for step in job["steps"]), name
         commands = [step["run"] for step in job["steps"] if "run" in step]
-        assert commands, name
         for command in commands:
-            called = re.fullmatch(r"(?:sudo )?make((?: [a-z-]+)+)(?: [A-Z_]+=[0-9]+)*", command)
+            called = re.fullmatch(
+                r"(?:sudo )?make((?: [a-z-]+)+)(?: [A-Z_]+=(?:[0-9]+|\$\{\{ github\.ref_name \}\}))*", command
+            )
             assert called, f"{name}: {command!r} calls no make target"
             assert set(called[1].split()) <= TARGETS
+
+
+def test_a_release_needs_no_password_and_the_right_tag() -> None:
+    jobs = YAML(typ="safe").load(ROOT / ".github" / "workflows" / "release.yml")["jobs"]
+    publish = jobs["publish"]
+    assert publish["permissions"] == {"id-token": "write"}
+    assert "password" not in str(publish)
+    assert publish["needs"] == "wheels"
+    assert jobs["wheels"]["needs"] == "version"
+    for tag, code in ((f"v{sketchnewton.__version__}", 0), ("v99.0.0", 2)):
+        done = subprocess.run(["make", "check-tag", f"TAG={tag}"], cwd=ROOT, capture_output=True, check=False)
+        assert done.returncode == code
+
+
+def test_the_version_has_one_source() -> None:
+    assert sketchnewton.__version__ == importlib.metadata.version("sketchnewton")
+    assert re.search(
+        rf"^version: {sketchnewton.__version__}$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ EXPERTS = (
     ("root", 0.5),
     ("root", 8.0),
     ("restless", 1e6),
+    ("rare", 1.0),
 )
 LARGEST_LOGIT = 20.0
 
@@ -210,12 +211,13 @@ def robust_frequent_directions(
 
 
 def seen(
-    xs: Vector, known: float, typical: float | None, *, classes: bool, intercept: bool
+    xs: Vector, known: float, typical: float | None, T: int, *, classes: bool, intercept: bool
 ) -> dict[str, Vector]:
     """A row as the experts of each schedule see it; `known` is ‖x‖² of the features seen before.
 
     Classes do not depend on how long a row is: the falling experts see it at the typical length. The constant
-    stays 1, but for the restless expert's, which follows frequencies that drift.
+    stays 1, but for the restless expert's, which follows frequencies that drift. The rare expert's features are
+    divided by mean|x| n^¼, without the number of all rows.
     """
     even = xs.copy()
     if classes and typical is not None and known > 0:
@@ -223,7 +225,14 @@ def seen(
     restless = even.copy()
     if intercept and typical is not None:
         restless[-1] = max(1.0, 0.25 * np.sqrt(max(typical - 1, 0.0)))
-    return {"constant": xs, "root": even, "restless": restless}
+    return {"constant": xs, "root": even, "restless": restless, "rare": xs / (T + 1) ** 0.25}
+
+
+def newton(row: Vector, a: float, U: Matrix, curvature: Vector) -> Vector:
+    """(a + U diag(curvature) Uᵀ)⁻¹ times the row."""
+    c = U @ row
+    rest = row - c @ U
+    return (rest - (U @ rest) @ U) / a + (c / (a + curvature)) @ U
 
 
 def bank(
@@ -262,10 +271,14 @@ def bank(
         s = M1_new / np.maximum(N_new, 1) * (N_new / (T + 1)) ** 0.25
         xs = np.where(present, x / np.where(s > 0, s, 1.0), 0.0)
         known = xs[(N > 0) | (np.arange(d) >= d - intercept)]
-        views = seen(xs, known @ known, R / T if T > 0 else None, classes=labels.signs, intercept=intercept)
+        typical = R / T if T > 0 else None
+        views = seen(xs, known @ known, typical, T, classes=labels.signs, intercept=intercept)
         seen_by = [views[schedule] for schedule, _ in experts]
         scores = np.array([w @ row for w, row in zip(W, seen_by, strict=True)]) + labels.offset
         p = (np.clip(scores, low, high) - middle) / half if half > 0 else np.zeros(K)
+        odds = [loss == "squared" and labels.signs and schedule == "rare" for schedule, _ in experts]
+        scores = np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
+        p = np.where(odds, 2 * expit(scores) - 1, p)
         P = mix(loss, p, shares.v)
         trace.played.append(0.0 if t == 1 and not labels.signs else middle + half * P)
         trace.experts.append(middle + half * p)
@@ -297,22 +310,28 @@ def bank(
                 rho, buffer = rho + delta, []
             for k, (schedule, multiplier) in enumerate(experts):
                 row = seen_by[k]
-                c = U @ row
-                f = 1 / 8 if schedule == "constant" else 2 / np.sqrt(max(clock, 1.0))
-                a = R / T + f * rho / 2
-                g = 1 / (a + f * lam)
-                q = max(0.0, row @ row - c @ c) / a + c**2 @ g
-                way = travel(loss, parameter, p[k], Y, h * multiplier * q, miss)
-                if loss != "squared" and (clip < np.inf or poisson):
-                    way = min(max(way, low - p[k]), high - p[k])
-                W[k] += half * way / q * (row / a + (c * (g - 1 / a)) @ U)
+                if schedule == "rare":  # AdaGrad, with numbers of rows for sums of squares
+                    steepest, length = (
+                        row / np.sqrt(np.maximum(N, 1)),
+                        multiplier / np.sqrt(R / T / np.sqrt(T)),
+                    )
+                else:
+                    f = 1 / 8 if schedule == "constant" else 2 / np.sqrt(max(clock, 1.0))
+                    steepest, length = newton(row, R / T + f * rho / 2, U, f * lam), multiplier
+                q = row @ steepest
+                score, rule, unit = (scores[k], "logistic", 1.0) if odds[k] else (p[k], loss, half)
+                way = travel(rule, parameter, score, Y, h * length * q, miss)
+                stopped = loss != "squared" and (clip < np.inf or poisson)
+                way = min(max(way, low - p[k]), high - p[k]) if stopped else way
+                W[k] += unit * way / q * steepest
 
         shrink = labels.grow(label, h, t)
         if loss == "squared" and shrink != 1:
             lam, rho, buffer = lam * shrink**2, rho * shrink**2, [row * shrink for row in buffer]
             shares.v = shares.v ** (shrink**2) / (shares.v ** (shrink**2)).sum()
         trace.shares.append(shares.v.copy())
-    trace.W, trace.eigenvalues = W, lam
+    factors = [(T + 1) ** -0.25 if schedule == "rare" else 1.0 for schedule, _ in experts]
+    trace.W, trace.eigenvalues = W * np.array(factors)[:, None], lam
     trace.offset = labels.offset
     trace.scales = M1 / np.maximum(N, 1) * (N / max(T, 1)) ** 0.25
     return trace

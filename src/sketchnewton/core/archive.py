@@ -316,11 +316,15 @@ def replacement_of(target: str) -> Iterator[BufferedWriter]:
 def created(path: str, mode: int | None) -> BufferedWriter:
     """A new file with these permissions, which it never exceeds; None: those of any new file."""
     # Mode 0o666 is narrowed by the umask; the `tempfile` module would make the file private.
-    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | _BINARY
     file = open(os.open(path, flags, 0o666 if mode is None else mode & 0o600), "wb")  # noqa: SIM115 - the caller closes it
-    if mode is not None:
+    if mode is not None and hasattr(os, "fchmod"):  # Windows has no such bits
         os.fchmod(file.fileno(), mode)
     return file
+
+
+# Windows inherits no descriptors, and translates line ends unless told not to.
+_BINARY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def temporary_beside(target: str) -> str:
@@ -337,6 +341,7 @@ def temporary_beside(target: str) -> str:
 
 # Processes of another machine or container that shares the directory cannot be asked whether they run.
 _MACHINE = "".join(c for c in os.uname().nodename if c.isalnum())[:40] if hasattr(os, "uname") else ""
+_CAN_ASK = hasattr(os, "fork")  # on Windows, os.kill(number, 0) would interrupt that process
 _PROCESS = os.urandom(4).hex()  # tells this process from one that had its number before
 _TEMPORARY = re.compile(r"(\d+)\.([0-9a-f]{8})[0-9a-f]{8}\.tmp")
 
@@ -344,6 +349,8 @@ _TEMPORARY = re.compile(r"(\d+)\.([0-9a-f]{8})[0-9a-f]{8}\.tmp")
 def _is_running(number: int, process: str) -> bool:
     if number == os.getpid():
         return process == _PROCESS
+    if not _CAN_ASK:
+        return True
     try:
         os.kill(number, 0)
     except (ProcessLookupError, OverflowError):

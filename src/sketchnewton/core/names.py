@@ -14,10 +14,12 @@ __all__ = [
     "AT_TOP_LEVEL",
     "DEFAULT_LOSS",
     "EIGEN_LEARNERS",
+    "EXTRAS",
     "IN_LEARNERS",
     "LEARNERS",
     "LOSSES",
     "LOSS_PARAMETERS",
+    "METRICS",
     "SKETCHES",
     "SOFTMAX_LOSS",
     "SUBPACKAGES",
@@ -89,9 +91,13 @@ EIGEN_LEARNERS = {
 
 
 SUBPACKAGES = (
-    *("eigen", "evaluation", "features", "learners", "losses", "model"),
+    *("client", "eigen", "evaluation", "features", "learners", "losses", "model"),
     *("river", "sketches", "sklearn", "streams", "testing", "torch"),
+    *("dask", "spark"),
 )
+
+EXTRAS = {"dask": "dask", "river": "river", "spark": "pyspark", "torch": "torch"}
+"""Subpackages that need a package which is not always there, and that package."""
 
 IN_LEARNERS = {learner.name: learner.module for learner in LEARNERS} | {
     "ClassLearner": "class_learner",
@@ -165,3 +171,7 @@ def __getattr__(name: str) -> Any:
         LOSS_PARAMETERS={loss: parameter for loss, parameter in _native.LOSSES if parameter},
     )
     return globals()[name]
+
+
+METRICS = ("error", "auc", "f1", "log_loss", "brier", "mae", "rmse", "r2")
+"""What predictions with known labels are measured by: the keys of `evaluation.metrics.METRICS`."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
-from sketchnewton.core.checks import check_numbers, check_sizes
+from sketchnewton.core.checks import check_finite, check_numbers, check_sizes
 from sketchnewton.core.persistence import Persistent
 from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, Integers, np
@@ -94,6 +94,7 @@ class Learner(Persistent):
         predictions = np.empty(self._shape(len(rows)))
         with self._lock:
             self._predict(rows, predictions)
+        check_finite(predictions)
         return predictions
 
     def new_predictions(self, n: int) -> View:
@@ -110,6 +111,7 @@ class Learner(Persistent):
         """
         with self._lock:
             self._learn(rows, labels, weights, predictions)
+        check_finite(predictions)
 
     def learn_batch(self, batch: Batch) -> View:
         """`learn` for a batch whose labels and weights were checked; the predictions as a native buffer."""
@@ -136,7 +138,10 @@ class Learner(Persistent):
             return float(self.learn(row, [label], [weight])[0])
         with self._lock:
             self.reserve(row)
-            return self._learn_one(row, label)
+            prediction = self._learn_one(row, label)
+        if prediction - prediction != 0:  # not finite
+            check_finite(filled([prediction]))
+        return prediction
 
     def decision_function(self, X: object) -> Floats:
         """wᵀx + b for each row: what `predict` gives before it is clipped."""
@@ -323,6 +328,15 @@ class Learner(Persistent):
         for other in rest:
             whole = self._with(whole._merged(other))
         return whole
+
+    @property
+    def merges_from_base(self) -> bool:
+        """Whether learners that began with the same one, which counts once, can be merged: `merge(base=…)`."""
+        return False
+
+    def renumbered(self, places: Integers) -> Self:
+        """A learner that knows of feature `places[i]` what this one knows of feature i."""
+        raise ValueError(f"{type(self).__name__} cannot renumber its features")
 
     def _with(self, arrays: Arrays | Buffers) -> Self:
         """A learner like this one with other arrays."""

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Self
+from typing import NamedTuple, Self
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked_clip
 from sketchnewton.core.state import Vector, zeros
-from sketchnewton.core.types import Floats, NDArray, np
+from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.rows import checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
 _FREE_ROWS = 8  # in which the range may grow at will
+
+
+class CommonRange(NamedTuple):
+    """The range of the targets of two learners, and how each of them is seen in it."""
+
+    state: Arrays
+    """The array of the merged learner, if its range is learned."""
+    stretch: Floats
+    """Weights are multiplied by this."""
+    shift: Floats
+    """The constant gains this."""
+    curvature: Floats
+    """Curvature is multiplied by this: slopes count relative to the width of the range."""
 
 
 class RangedLearner(TableLearner):
@@ -89,12 +102,22 @@ class RangedLearner(TableLearner):
             self._scorer[1].predict(rows, scores)
         return scores * self._unit + self._offset
 
-    def _check_mergeable(self, other: Self) -> None:
-        super()._check_mergeable(other)
-        if self._ranged:
-            raise ValueError(
-                "cannot merge learners with clip='auto', whose ranges differ: give clip a number"
-            )
+    def _common_range(self, other: Self) -> CommonRange:
+        """The range that has those of both learners in it; for a bound that was given there is nothing to do."""
+        if not self._ranged:
+            return CommonRange({}, np.ones(2), np.zeros(2), np.ones(2))
+        firsts, bounds, known, units = np.array([self._state["range"], other._state["range"]]).T
+        rows = np.array([self.rows_seen, other.rows_seen]) * known
+        first = rows @ firsts / max(rows.sum(), 1.0)
+        reach = np.where(known > 0, np.abs(firsts - first) + bounds, 0.0)
+        bound = float(reach.max())
+        unit = rows @ units / max(rows @ (units > 0), 1.0)
+        if unit == 0 and self.loss.shift_invariant:  # in both all targets were the same
+            unit = bound
+        state = np.array([first, bound, known.max(), unit])
+        units, unit = np.where(units > 0, units, 1.0), unit or 1.0
+        narrower = (bounds / bound) ** 2 if bound > 0 else np.ones(2)
+        return CommonRange({"range": state}, units / unit, (firsts - first) / unit, narrower)
 
     @abstractmethod
     def _bind(self, clip: float | None = None) -> _native.RowKernel:

@@ -9,7 +9,7 @@ from typing import Any, Self
 from sketchnewton import _native
 from sketchnewton.core.persistence import class_named
 from sketchnewton.core.state import Buffers, Vector
-from sketchnewton.core.types import Arrays, Floats, NDArray, np
+from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
 
@@ -68,6 +68,17 @@ class OneVsAll(ClassLearner):
             merged[at] = whole
         self.learners = merged  # all at once: an error leaves it as it was
         return self
+
+    @property
+    def merges_from_base(self) -> bool:
+        """If the classes' learners do."""
+        return self.learners[0].merges_from_base
+
+    def renumbered(self, places: Integers) -> Self:
+        """A learner that knows of feature `places[i]` what this one knows of feature i."""
+        twin = copy.copy(self)
+        twin.learners = [learner.renumbered(places) for learner in self.learners]
+        return twin
 
     @property
     def title(self) -> str:

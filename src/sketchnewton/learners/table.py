@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sketchnewton import _native
 from sketchnewton.core.batch import IndexTooLarge
 from sketchnewton.core.persistence import expect
 from sketchnewton.core.state import Buffers, State, Vector, View, zeros
-from sketchnewton.core.types import Arrays, Floats, NDArray, np
+from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.base import Learner
 
 FIRST_CAPACITY = 16
@@ -109,6 +109,9 @@ class TableLearner(Learner):
 
     _kernel: _native.RowKernel  # views of the arrays; made anew whenever an array is replaced
     _scale_column: ClassVar[int] = 1  # of the table; greater than zero for features learned from
+    _lists_of_features: ClassVar[
+        tuple[str, ...]
+    ] = ()  # all saved arrays of indices, if they can be renumbered
 
     def __init__(self, columns: int, **parameters: Any) -> None:
         super().__init__(**parameters)
@@ -133,6 +136,17 @@ class TableLearner(Learner):
     def features_seen(self) -> int:
         """How many features have been learned from."""
         return int(self._state.view("counts")[1])
+
+    def renumbered(self, places: Integers) -> Self:
+        """A learner that knows of feature `places[i]` what this one knows of feature i."""
+        if not self._lists_of_features:
+            return super().renumbered(places)
+        with self._lock:
+            arrays = {name: np.array(array) for name, array in self._all_arrays().items()}
+        for name in self._lists_of_features:
+            arrays[name] = places[arrays[name]]
+        arrays["counts"][2] = 1 + arrays["features"].max(initial=-1)
+        return self._with(arrays)
 
     @property
     def _seen(self) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from sketchnewton.core.batch import Batch, View
 from sketchnewton.core.types import NDArray, np
 from sketchnewton.model.target import Target
 
-__all__ = ["fit"]
+__all__ = ["LARGEST_VALUE", "fit"]
 
 LARGEST_VALUE = _native.LARGEST_VALUE
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,12 +18,14 @@ from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
 from sketchnewton.learners import Learner
-from sketchnewton.model.fitting import fit
+from sketchnewton.model.fitting import LARGEST_VALUE, fit
+from sketchnewton.model.joint_names import renumbered
 from sketchnewton.model.run_note import checked_run
 from sketchnewton.model.target import Target, target_of
 
 if TYPE_CHECKING:
     from sketchnewton.evaluation.metrics import Answers
+    from sketchnewton.streams.plain_records import PlainRecords
 
 __all__ = ["Model", "open_model"]
 
@@ -59,6 +62,8 @@ class Model(Persistent):
     """The names of features, where the model keeps them."""
     run: Header | None
     """Of an unfinished run of `skn train`: how far it had come."""
+    notes: dict[str, int | str]
+    """What those who train it want to find again in its file, such as the number of the last batch."""
     best: Learner | None
     """Of an unfinished run: the learner after the best pass so far, where the best is to be kept."""
 
@@ -86,7 +91,9 @@ class Model(Persistent):
         self.names = Names(exact=True) if exact_names else None
         self.run = None
         self.best = None
+        self.notes = {}
         self._reading: tuple[int, Names | None] | None = None
+        self._plain: tuple[Columns, Features, PlainRecords] | None = None
 
     # -- for users
 
@@ -96,17 +103,54 @@ class Model(Persistent):
         Labels and weights are those of the records (columns `label` and `_weight`, or what `columns` names) unless
         they are given. Records in memory are checked before anything is learned; those of files batch by batch.
         """
-        target = self.target.copy()  # which is told how classes are counted, even by rows that are refused
+        learned = [scores for _, scores in self.learning(records, labels, weights)]
+        return self.answer(self._joined(learned))
+
+    def learning(
+        self,
+        records: object,
+        labels: object = None,
+        weights: ArrayLike | None = None,
+        *,
+        rows: int | None = None,
+        check: Callable[[Sequence[Batch]], None] | None = None,
+    ) -> Iterator[tuple[Batch, Floats]]:
+        """`learn` step by step: rows whose labels are targets, and their scores before each was learned.
+
+        A step has at most so many `rows`. Records in memory are checked before the first step, by `check` too, if
+        there is one: what is refused leaves no trace.
+        """
         from sketchnewton.streams.records import names_files
 
-        batches: Iterable[Batch] = self._labelled(records, labels, weights, target)
-        if not names_files(records):
-            batches = list(batches)
-        learned = []
+        in_memory = not names_files(records)
+        if self.names is not None and in_memory and not isinstance(records, Iterator):
+            # Reading adds to exact names: try it on a copy of them.
+            names = self._names_for_reading()
+            trial = list(self._labelled(records, labels, weights, self.target.copy(), names, remember=False))
+            if check is not None:
+                check(trial)
+        # Both learn from rows, even from those that are refused.
+        columns, target = self.columns, self.target.copy()
+        plain = self._plain_lesson(records, labels, weights, target)
+        batches: Iterable[Batch] = (
+            self._labelled(records, labels, weights, target) if plain is None else plain
+        )
+        if in_memory:
+            try:
+                batches = list(batches)
+                if check is not None:
+                    check(batches)
+                if plain is None:  # hashes fit; of all else, the largest index first
+                    for batch in sorted(batches, key=lambda batch: -batch.rows.scan()[0]):
+                        self.learner.reserve(batch.rows)
+            except BaseException:
+                self.columns = columns
+                raise
         for batch in batches:
             self.target, self.run, self.best = target, None, None
-            learned.append(np.asarray(self.learner.learn_batch(batch)))
-        return self.answer(self._joined(learned))
+            for begin in range(0, len(batch), rows or len(batch)):
+                part = batch[begin : begin + (rows or len(batch))]
+                yield part, np.asarray(self.learner.learn_batch(part))
 
     def predict(self, records: object) -> NDArray[Any]:
         """The prediction for each record: a number, or the label of the most probable class."""
@@ -122,11 +166,7 @@ class Model(Persistent):
 
     def decision_function(self, records: object) -> Floats:
         """The learner's scores: one per record, or one per record and class."""
-        # What mattered to training only need not be there.
-        columns = self.columns._replace(optional=self.columns.named)
-        names = self._names_for_reading()
-        batches = fit(self._read(records, columns=columns, names=names, labelled=False), None, _raise)
-        return self._joined([self.scores(batch) for batch in batches])
+        return self._joined([self.scores(batch) for batch in self.rows_of(records)])
 
     def test(
         self, records: object, labels: object = None, weights: ArrayLike | None = None
@@ -134,10 +174,17 @@ class Model(Persistent):
         """Mean loss and all metrics that apply to records whose labels are known; nothing is learned."""
         from sketchnewton.evaluation.metrics import measure
 
-        names = self._names_for_reading()
-        batches = self._labelled(records, labels, weights, self.target.copy(), names, remember=False)
-        score, answers = self.tested(batches)
+        score, answers = self.answers(records, labels, weights)
         return {"rows": score.rows, "loss": score.mean_loss, **measure(answers)}
+
+    def answers(
+        self, records: object, labels: object = None, weights: ArrayLike | None = None
+    ) -> tuple[ProgressiveScore, Answers]:
+        """What `test` measures: the score, and predictions with what was right."""
+        names = self._names_for_reading()
+        return self.tested(
+            self._labelled(records, labels, weights, self.target.copy(), names, remember=False)
+        )
 
     def merge(self, *others: Model, base: Model | None = None) -> Self:
         """Add what `others` have learned from other records. Returns the model; the others stay as they are.
@@ -153,16 +200,17 @@ class Model(Persistent):
             return self
         models: list[Model] = [self, *taught] if self.learner.rows_seen else taught
         first, *rest = models
-        target = first.target.copy()
+        target, columns = first.target.copy(), first.columns
         for other in rest:
             target = target.merged(other.target)
             first.check_mergeable(other)
-        if base is not None and base.learner.rows_seen:
-            first.check_mergeable(base)
-        learners = [other.learner for other in taught]
-        self.learner.merge(*learners, base=None if base is None else base.learner)
-        if first is not self:
-            self.features, self.columns, self.names = first.features, first.columns, _copied(first.names)
+            columns = columns.with_kinds({**dict(other.columns.kinds), **dict(columns.kinds)})
+        begun = base if base is not None and base.learner.rows_seen else None
+        if begun is not None:
+            first.check_mergeable(begun)
+        names, learners, start = renumbered(models, begun)
+        self.learner.merge(*learners[int(first is self) :], base=start)
+        self.features, self.columns, self.names = first.features, columns, names
         self.target, self.run, self.best = target, None, None
         return self
 
@@ -177,6 +225,16 @@ class Model(Persistent):
         return self.target.kind != "numbers" or self.learner.loss.sign_labels
 
     # -- for doors: what a prediction is, batch by batch
+
+    def rows_of(self, records: object) -> Iterator[Batch]:
+        """The records as rows to be predicted; the model stays as it is."""
+        plain = self._plain_rows(records)
+        if plain is not None and plain[0].rows.scan()[2] < 0:
+            return iter((plain[0],))
+        # What mattered to training only need not be there.
+        columns = self.columns._replace(optional=self.columns.named)
+        names = self._names_for_reading()
+        return fit(self._read(records, columns=columns, names=names, labelled=False), None, _raise)
 
     def scores(self, batch: Batch) -> Floats:
         """The learner's scores for the rows of a batch, with what the rows themselves add to them."""
@@ -206,8 +264,6 @@ class Model(Persistent):
 
     def tested(self, batches: Iterable[Batch]) -> tuple[ProgressiveScore, Answers]:
         """The score of batches whose labels are targets, and all that metrics need; nothing is learned."""
-        from sketchnewton.evaluation.metrics import Answers
-
         score = self.new_score()
         scores, wanted, importance = [], [], []
         for batch in batches:
@@ -218,11 +274,20 @@ class Model(Persistent):
         if not scores:
             raise ValueError("no records to test")
         predictions = self._joined(scores)
-        kind = self._kind(score.error_rate is not None)
-        known = None if kind == "numbers" else self.learner.probabilities(predictions)
+        signs = score.error_rate is not None
+        return score, self.judged(
+            predictions, np.concatenate(wanted), np.concatenate(importance), signs=signs
+        )
+
+    def judged(self, scores: Floats, targets: Floats, weights: Floats, *, signs: bool) -> Answers:
+        """What metrics need of rows with these scores and targets; `signs` says that all targets are −1 or +1."""
+        from sketchnewton.evaluation.metrics import Answers
+
+        kind = self._kind(signs)
+        known = None if kind == "numbers" else self.learner.probabilities(scores)
         if kind == "numbers":
-            predictions = self.learner.loss.link(predictions)
-        return score, Answers(predictions, np.concatenate(wanted), np.concatenate(importance), kind, known)
+            scores = self.learner.loss.link(scores)
+        return Answers(scores, targets, weights, kind, known)
 
     def new_score(self) -> ProgressiveScore:
         """A score of nothing yet, of the kind that fits the learner."""
@@ -252,6 +317,8 @@ class Model(Persistent):
             "run": self.run,
             "best": None,
         }
+        if self.notes:
+            header["notes"] = dict(self.notes)
         held = {**prefixed(_LEARNER, arrays)}
         if self.names is not None:
             held.update(prefixed(_NAMES, self.names.state()))
@@ -289,6 +356,7 @@ class Model(Persistent):
         model = cls._around(learner, header)
         if model.names is not None:
             model.names = Names.from_state(without_prefix(_NAMES, arrays), exact=True)
+        model.notes = _checked_notes(header.get("notes", {}))
         model.run = None if header["run"] is None else checked_run(header["run"])
         if best is not None:
             kept = class_named(best["class"])._rebuilt(best, without_prefix(_BEST, arrays))
@@ -310,6 +378,56 @@ class Model(Persistent):
         return super()._savable()
 
     # -- records
+
+    def _plain_rows(self, records: object) -> tuple[Batch, list[object]] | None:
+        """Rows of a dict or a list of dicts, with the values of their labels, if nothing in them is unusual."""
+        listed = [records] if type(records) is dict else records
+        if self.names is not None or type(listed) is not list or not all(type(one) is dict for one in listed):
+            return None
+        known = self._plain
+        if known is None or known[0] is not self.columns or known[1] is not self.features:
+            from sketchnewton.streams.plain_records import PlainRecords
+            from sketchnewton.streams.reader import ReadOptions
+
+            known = (
+                self.columns,
+                self.features,
+                PlainRecords(ReadOptions(self.features, self.columns, None, {})),
+            )
+            self._plain = known
+        return known[2].rows(listed) if listed else None
+
+    def _plain_lesson(
+        self, records: object, labels: Any, weights: Any, target: Target
+    ) -> Iterable[Batch] | None:
+        """The same with labels as targets, where those are plain numbers or texts; None for all else."""
+        found = self._plain_rows(records)
+        # Reading would note the kinds that were chosen, too.
+        if found is None or len(self.columns.kinds) < len(self.columns.known_kinds()):
+            return None
+        batch, values = found
+        given = values if labels is None else labels
+        if type(given) is not list or len(given) != len(values):
+            return None
+        codes = target.label_codes
+        if codes is None:
+            coded = given
+        else:
+            from sketchnewton.model.class_names import label_text
+
+            if not all(type(label) is str for label in given):
+                return None
+            coded = [codes.get(label_text(label)) for label in given]
+        if not all(type(label) is float or type(label) is int for label in coded):
+            return None
+        changes: Header = {"labels": memoryview(array("d", coded))}
+        if weights is not None:
+            plain = type(weights) is list and len(weights) == len(values)
+            if not plain or not all(type(one) is float and 0.0 <= one <= LARGEST_VALUE for one in weights):
+                return None
+            if any(one != 1.0 for one in weights):
+                changes["weights"] = memoryview(array("d", weights))
+        return fit((batch.replace(**changes),), target.as_read, _raise)
 
     def _labelled(
         self,
@@ -408,8 +526,6 @@ class Model(Persistent):
             raise ValueError("cannot merge models that make features in different ways")
         if (self.names is None) != (other.names is None):
             raise ValueError("cannot merge exact names and hashed ones")
-        if self.names is not None and other.names is not None and not self.names.same(other.names):
-            raise ValueError("cannot merge models whose exact names are numbered differently")
 
 
 def open_model(path: Path) -> Model:
@@ -439,6 +555,12 @@ def _listed(labels: Any) -> Any:
 
 def _raise(row: int, why: str) -> None:
     raise ValueError(f"row {row} {why}")
+
+
+def _checked_notes(notes: object) -> dict[str, int | str]:
+    if not isinstance(notes, dict) or not all(type(note) in (int, str) for note in notes.values()):
+        raise ValueError("its notes are damaged")
+    return notes
 
 
 def _checked_best(best: Persistent, learner: Learner, run: Header | None) -> Learner:

@@ -96,6 +96,11 @@ class Target(ABC):
             raise ValueError("the target is a number and has no classes")
         return _as_array(self.names)[np.asarray(classes, np.intp)]
 
+    def shown(self, code: float) -> str:
+        """The label that is learned as this number, for people."""
+        names = [] if self.names is None else [name for name in self.names if self._codes[name] == code]
+        return str(names[0]) if names else f"{code:.4g}"
+
     def copy(self) -> Target:
         """One that may learn how classes are counted without this one's learning it."""
         return self
@@ -231,7 +236,10 @@ class Numbers(Target):
 
 
 class Signs(Target):
-    """One label is learned as +1 and all others as −1; or there are two classes, whose second is +1."""
+    """One label is learned as +1 and all others as −1; or there are two classes, whose second is +1.
+
+    `positive`: the label that is learned as +1; `names`: the two classes instead.
+    """
 
     kind = "signs"
 
@@ -302,6 +310,8 @@ class Classes(Target):
 
     So 1 to K − 1 mean the same in both ways of counting; `zero` says whether the remaining class is 0 or K, and is
     None until `code` has seen one of the two.
+
+    `count` is K; `names` are the classes instead, in the order of their places.
     """
 
     kind = "classes"

@@ -7,7 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -54,6 +54,8 @@ class Sketch(Persistent):
     The stand-in is BᵀB + ridge·I: `matrix` is B, `covariance()` all of it. The sketch depends on the rows and on
     their order, not on how they were cut into updates: one by one, in blocks and sparse are the same to rounding.
     Rows of zeros count as rows. An update with bad rows raises ValueError and leaves the sketch as it was.
+
+    `dtype`: "float64" or "float32", the precision in which numbers are kept.
     """
 
     noun: ClassVar[str] = "sketch"
@@ -224,6 +226,18 @@ class Sketch(Persistent):
             self.rows_seen += other.rows_seen
             self._peak = peak
         return self
+
+    @classmethod
+    def from_dask(cls, X: object, *args: Any, **parameters: Any) -> Self:
+        """The sketch of all rows of a Dask array or DataFrame; the other arguments are those of the class.
+
+        Each block is sketched where it is, and sketches are merged in pairs: the certificate is that of the whole.
+        """
+        from functools import partial
+
+        from sketchnewton.sketches.blocks import sketch_of_blocks
+
+        return sketch_of_blocks(partial(cls, *args, **parameters), X)
 
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):

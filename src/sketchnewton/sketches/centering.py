@@ -120,3 +120,23 @@ class CenteredSketch:
             checked.width, len(checked), 2 * checked.peak, checked.dense, checked.sparse, self._running
         )
         self.sketch._update(rows)
+
+    def merge(self, other: CenteredSketch) -> CenteredSketch:
+        """Add what `other` knows of its rows. Returns the sketch; `other` stays as it is.
+
+        The scatter of both about the common mean is that of each about its own, and one more row: the difference
+        of the means, √(n₁n₂/(n₁ + n₂)) times as long.
+        """
+        if other._running is None:
+            return self
+        if self._running is None:
+            self._running = RunningMean(len(other.mean))
+        mine, theirs = self._running.count, other._running.count
+        gap = other.mean - self.mean
+        self.sketch.merge(other.sketch)
+        if mine and theirs:
+            self.sketch.update((np.sqrt(mine * theirs / (mine + theirs)) * gap)[None])
+            self.sketch.rows_seen -= 1  # which was none of the rows
+        self._running.count = mine + theirs
+        self._running.mean = self.mean + gap * (theirs / max(mine + theirs, 1))
+        return self

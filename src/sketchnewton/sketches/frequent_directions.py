@@ -255,6 +255,9 @@ class ParameterizedFrequentDirections(_DirectionsSketch):
     0 ⪯ AᵀA − BᵀB ⪯ error_bound·I and error_bound ≤ ‖A − A_k‖²_F/(⌊βm⌋ − k) for k < ⌊βm⌋. With beta=1 this is
     `FrequentDirections`. Its other parameters are the same.
 
+    Other parameters are those of `FrequentDirections`: `sketch_size`, `buffer_size`, `decay`, `window` and
+    `target_error`.
+
     >>> import numpy as np
     >>> A = np.random.default_rng(0).standard_normal((300, 20)) * np.geomspace(10, 0.1, 20)
     >>> errors = [np.linalg.norm(A.T @ A - kind.update(A).covariance(), 2)
@@ -301,6 +304,8 @@ class GreedyDirections(_DirectionsSketch):
     Good where old directions stay important, and without any guarantee where new ones must take their place: rows
     that are each a little shorter than what is kept are all forgotten, however many (RFD Appendix F). What was
     lost is still accounted for: 0 ⪯ AᵀA − BᵀB ⪯ error_bound·I, but error_bound may be as large as ‖A‖²_F.
+
+    Other parameters are those of `FrequentDirections`: `sketch_size`, `decay`, `window`, `target_error`.
 
     >>> import numpy as np
     >>> A = np.vstack([np.eye(4)[:2], np.tile(0.9 * np.eye(4)[3], (100, 1))])

@@ -100,6 +100,10 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _learn(self, X: object) -> Self:
         self._sketch.update(X)
+        return self._describe()
+
+    def _describe(self) -> Self:
+        """Set what users read from the sketch."""
         sketch, count = self._sketch.sketch, self._sketch.rows_seen
         found = len(sketch.singular_values_)
         if self.n_components is not None and found < self.n_components:

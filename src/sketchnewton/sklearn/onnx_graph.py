@@ -8,6 +8,7 @@ import numpy as np
 
 from sketchnewton.core.types import Array
 from sketchnewton.learners import NewtonBank
+from sketchnewton.learners.newton.frozen_bank import LARGEST_LOGIT as BANK_LOGIT
 from sketchnewton.learners.newton.frozen_bank import FrozenBank, freeze
 from sketchnewton.learners.probabilities import LARGEST_LOGIT
 from sketchnewton.sklearn.base import OnlineEstimator
@@ -87,6 +88,10 @@ class Graph:
         units = self.node(
             "Div", self.node("Sub", within, self.constant(bank.middle)), self.constant(bank.half)
         )
+        if bank.odds.any():
+            chances = self.node("Sigmoid", self._clip(scores, -BANK_LOGIT, BANK_LOGIT))
+            likely = self.node("Sub", self.node("Add", chances, chances), self.constant(1.0))
+            units = self.node("Where", self.constant(bank.odds > 0), likely, units)
         played = self._aggregate(bank, units)
         return self.node(
             "Add", self.node("Mul", played, self.constant(bank.half)), self.constant(bank.middle)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked, checked_dtype
 from sketchnewton.core.state import zeros
 from sketchnewton.core.types import Arrays, np
 from sketchnewton.learners.bounded import RangedLearner
+from sketchnewton.learners.metric_mean import precision
 from sketchnewton.learners.table import union
 from sketchnewton.losses import Loss
 
@@ -26,10 +27,14 @@ class AdaGrad(RangedLearner):
 
     Cost per row: O(s) for s non-zeros.
 
+    `dtype`: "float64" or "float32", the precision in which numbers are kept.
+
     >>> learner = AdaGrad(eta=0.5)
     >>> learner.learn([[1.0, 0.0], [1.0, 0.0]], [1.0, 1.0]).round(3).tolist()
     [0.0, 0.5]
     """
+
+    _lists_of_features: ClassVar[tuple[str, ...]] = ("features",)
 
     def __init__(
         self,
@@ -55,28 +60,39 @@ class AdaGrad(RangedLearner):
         self._kernel = self._bind()
 
     def _merged(self, other: Self) -> Arrays:
-        """Σg² adds up. A feature's weight is the mean of both, weighted by its metric σ + √Σg² in each.
+        """Σg² adds up. A feature's weight is the mean of both, weighted by its precision Σg²/v² in each.
 
-        σ is no curvature: each side counts for its share of the rows in it.
+        v is the mean squared gradient of a row (`metric_mean.precision`). σ² is no knowledge: each side counts for
+        its share of the rows in it.
         """
-        features, mine, theirs = union(self._seen, other._seen)
-        share = self.rows_seen / (self.rows_seen + other.rows_seen)
-        w, root = np.zeros((2, len(features))), np.zeros((2, len(features)))
-        for i, (learner, at) in enumerate(((self, mine), (other, theirs))):
-            w[i, at], root[i, at] = learner._table.rows[learner._seen, :2].T.astype(np.float64)
-        sigma = self._sigma * np.array([share, 1 - share])
-        metric = sigma[:, None] + root
-        rows = np.zeros((len(features), self._table.width), self._table.dtype)
-        largest = np.finfo(self._table.dtype).max
-        rows[:, 0] = (metric * w).sum(axis=0) / metric.sum(axis=0)
-        rows[:, 1] = np.clip(np.hypot(*root), np.finfo(self._table.dtype).tiny, largest)
-        values = np.array([learner._state["intercept"] for learner in (self, other)])
-        known = sigma + values[:, 1]
-        counts = np.array(
-            [self.rows_seen + other.rows_seen, len(features), max(self.dimension, other.dimension)]
-        )
-        intercept = np.array([known @ values[:, 0] / known.sum(), np.hypot(*values[:, 1])])
-        return {"counts": counts, "intercept": intercept, "features": features, "table": rows}
+        features, *places = union(self._seen, other._seen)
+        sides, common = (self, other), self._common_range(other)
+        rows = [side.rows_seen for side in sides]
+        w, squares = np.zeros((2, 1 + len(features))), np.zeros((2, 1 + len(features)))  # the constant first
+        for i, (side, at) in enumerate(zip(sides, places, strict=True)):
+            value, root = side._table.rows[side._seen, :2].T.astype(np.float64)
+            constant, its_root = side._state["intercept"]
+            w[i, 0], w[i, 1 + at] = constant * common.stretch[i] + common.shift[i], value * common.stretch[i]
+            squares[i, 0], squares[i, 1 + at] = its_root**2, root**2
+            squares[i] *= common.stretch[i] ** 2
+        trust = precision(squares.sum(axis=1).tolist(), rows)
+        share = np.array(rows) / sum(rows)
+        metric = share[:, None] * self._sigma**2 + trust[:, None] * squares
+        metric[:, metric.sum(axis=0) == 0.0] = 1.0  # σ² may be below all numbers
+        means = (metric * w).sum(axis=0) / metric.sum(axis=0)
+        roots = np.sqrt(squares.sum(axis=0))
+        table = np.zeros((len(features), self._table.width), self._table.dtype)
+        limits = np.finfo(self._table.dtype)
+        table[:, 0], table[:, 1] = means[1:], np.clip(roots[1:], limits.tiny, limits.max)
+        counts = np.array([sum(rows), len(features), max(self.dimension, other.dimension)])
+        intercept = np.array([means[0], roots[0]]) if self._params["intercept"] else np.zeros(2)
+        return {
+            "counts": counts,
+            "intercept": intercept,
+            **common.state,
+            "features": features,
+            "table": table,
+        }
 
     def _bind(self, clip: float | None = None) -> _native.RowKernel:
         make = _native.adagrad64 if self._params["dtype"] == "float64" else _native.adagrad32

@@ -57,6 +57,9 @@ class AdaLR(_RangeFinder):
 
     Cost per row: O(τd²) time, O(d²) memory.
 
+    `sketch_size` is the number of columns of the random projection, `random_state` its seed.
+    `sigma`, `penalty`, `penalty_strength`, `form`, `clip` and `intercept` are as in `SketchedAdaGrad`.
+
     >>> learner = AdaLR(2, eta=1.0)
     >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0]).round(3).tolist()
     [0.0, 4.545]
@@ -90,6 +93,9 @@ class RadaGrad(_RangeFinder):
     term is a gradient step in the complement (Krummenacher et al. 2016). Penalties: None or `"l2"`.
 
     Cost per row: O(τd + τ³) time, O(τd) memory; it does not use that rows are sparse.
+
+    `sketch_size` is the number of columns of the random projection, `random_state` its seed.
+    `sigma`, `penalty`, `penalty_strength`, `form`, `clip` and `intercept` are as in `SketchedAdaGrad`.
 
     >>> learner = RadaGrad(2, eta=1.0)
     >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0]).round(3).tolist()

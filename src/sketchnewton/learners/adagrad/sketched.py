@@ -59,6 +59,8 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
     0.85 0.10
 
     `"fd"` and `"rfd"` in float64 agree with exact arithmetic wherever dense float64 does, for d up to about 2,000.
+    `"rp"` works with SSᵀ, squares of lengths: rows whose lengths differ by a factor of 10⁴ cost it all but a few
+    digits, where `"fd"` keeps them.
     Limits: outside the sketch a step is ηg/σ however many gradients there were, so a σ that is small against
     their size diverges where the sketch is too small for the data. Values beyond ±1e30, NaN and infinity are
     refused.

@@ -18,7 +18,7 @@ from sketchnewton.learners.rows import checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
-_PLAIN, _EVEN, _RESTLESS = range(3)  # how rows are seen: `View` in native/learners/bank_state.hpp
+_PLAIN, _EVEN, _RESTLESS, _RARE = range(4)  # how rows are seen: `View` in native/learners/bank_state.hpp
 
 # Name, then the numbers of `Expert` there: f = steady + root/√t, the step's multiplier, the view. Experts of one
 # kind stand together.
@@ -29,6 +29,7 @@ EXPERTS: dict[str, tuple[float, float, float, int]] = {
     "falling 0.5": (0.0, 2.0, 0.5, _EVEN),
     "falling 8": (0.0, 2.0, 8.0, _EVEN),
     "restless": (0.0, 2.0, 1e6, _RESTLESS),
+    "rare": (0.0, 0.0, 1.0, _RARE),
 }
 BUFFER = 4  # times m rows wait for an update of the sketch
 
@@ -65,7 +66,7 @@ class NewtonBank(TableLearner):
     label.
 
     Cost per row with s non-zeros: O(ms), plus O(m³) once in a while; memory: one cache line per feature up to
-    m = 7 in float32.
+    m = 6 in float32.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -74,7 +75,7 @@ class NewtonBank(TableLearner):
     >>> learner = NewtonBank()
     >>> error = np.mean(np.sign(learner.learn(X, y)[500:]) != y[500:])
     >>> print(f"{error:.2f}")
-    0.04
+    0.05
     >>> learner.leading_expert in learner.expert_names
     True
 
@@ -83,10 +84,11 @@ class NewtonBank(TableLearner):
 
     _kernel: _native.BankKernel
     _scale_column: ClassVar[int] = -3
+    _lists_of_features: ClassVar[tuple[str, ...]] = ("features", "buffer_index")
 
     def __init__(
         self,
-        sketch_size: int = 7,
+        sketch_size: int = 6,
         *,
         loss: str | Loss = "squared",
         clip: float | str | None = None,
@@ -135,6 +137,11 @@ class NewtonBank(TableLearner):
         )
         self._kernel = self._bind()
 
+    @property
+    def merges_from_base(self) -> bool:
+        """Banks do."""
+        return True
+
     # -- what it has learned
 
     @property
@@ -175,7 +182,7 @@ class NewtonBank(TableLearner):
         with self._lock:
             its, constant = self._state, self._state["constant"]
             own = constant[: self._K] + its["b"][:, : self._m] @ constant[self._K :]
-            return np.asarray(its["scalars"][_OFFSET] + own)
+            return np.asarray(its["scalars"][_OFFSET] + self._factors() * own)
 
     @property
     def linear_expert(self) -> str:
@@ -265,12 +272,17 @@ class NewtonBank(TableLearner):
         rows = max(int(self._state.view("bank_counts")[_LEARNED]), 1)
         return np.asarray(mean * (count / rows) ** 0.25)
 
+    def _factors(self) -> Floats:
+        """What each expert multiplies scaled rows with."""
+        rows = int(self._state.view("bank_counts")[_LEARNED]) + 1
+        return np.array([rows**-0.25 if view == _RARE else 1.0 for *_, view in EXPERTS.values()])
+
     def _settled_weights(self) -> Floats:
         """Features seen × experts, in the unit of the features."""
         rows = np.empty((len(self._seen), self._table.width), self._table.dtype)
         self._kernel.settled(rows)
         w, z = rows[:, : self._K].astype(np.float64), rows[:, self._K : self._K + self._m].astype(np.float64)
-        weights = w + z @ self._state["b"][:, : self._m].T
+        weights = self._factors() * (w + z @ self._state["b"][:, : self._m].T)
         return np.asarray(weights / self._scales_of_seen()[:, None])
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
@@ -280,7 +292,7 @@ class NewtonBank(TableLearner):
     def _best_linear(self) -> int:
         # Shares fall with the loss, so the largest is that of the least.
         classes = self._state.view("bank_counts")[_LABELS] == _SIGNS
-        views = {_PLAIN} if classes else {_PLAIN, _EVEN}
+        views = {_PLAIN, _RARE} if classes else {_PLAIN, _EVEN, _RARE}
         linear = [k for k, (*_, view) in enumerate(EXPERTS.values()) if view in views]
         return max(linear, key=self._state.view("shares").__getitem__)
 

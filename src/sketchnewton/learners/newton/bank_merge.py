@@ -245,12 +245,13 @@ def _in_scale(side: _Side | None, whole: _Whole, views: Floats) -> Floats:
         return weights
     places = np.searchsorted(whole.features, side.features)
     even = np.where(
-        (views != layout._PLAIN) & (whole.labels == _SIGNS),
+        np.isin(views, (layout._EVEN, layout._RESTLESS)) & (whole.labels == _SIGNS),
         np.sqrt(np.divide(side.length, whole.length)),
         1.0,
     )
-    weights[places] = side.weights * whole.scales[places][:, None] * even
-    own, common = (np.where(views == layout._RESTLESS, _constant(of.length), 1.0) for of in (side, whole))
+    own, common = _constants(side, views), _constants(whole, views)
+    rare = np.where(views == layout._RARE, own / common, 1.0)
+    weights[places] = side.weights * whole.scales[places][:, None] * even * rare
     shift = side.scalars[layout._OFFSET] - whole.scalars[layout._OFFSET]
     weights[-1] = (side.constants * own + shift) / common
     return weights
@@ -335,6 +336,9 @@ def _width(scalars: Floats) -> float:
     return float(scalars[layout._HIGH] - scalars[layout._LOW])
 
 
-def _constant(length: float) -> float:
-    """What a restless expert sees as the constant."""
-    return max(1.0, _HEAVY * float(np.sqrt(max(length - 1.0, 0.0))))
+def _constants(of: _Side | _Whole, views: Floats) -> Floats:
+    """What experts see as the constant; a rare one sees features as much smaller, too."""
+    restless = max(1.0, _HEAVY * float(np.sqrt(max(of.length - 1.0, 0.0))))
+    return np.where(
+        views == layout._RESTLESS, restless, np.where(views == layout._RARE, (of.learned + 1.0) ** -0.25, 1.0)
+    )

@@ -22,7 +22,8 @@ class FrozenBank(NamedTuple):
     2. Its length: the factor of the features is 1, for experts in `evened` √(typical/(one + Σ x²)), the sum being
        over the features in `seen`.
     3. Each expert's score: offset + factor · x·weights + constants.
-    4. The experts' predictions: scores within `bounds`, then (score − middle)/half.
+    4. The experts' predictions: scores within `bounds`, then (score − middle)/half; of experts in `odds`
+       tanh(score/2), with scores within ±LARGEST_LOGIT.
     5. The prediction: theirs, aggregated with their `shares` by the rule of the loss, times half, plus middle.
     """
 
@@ -35,6 +36,7 @@ class FrozenBank(NamedTuple):
     constants: Floats
     offset: float
     evened: Floats  # 1 for experts that see rows at one length, 0 for others
+    odds: Floats  # 1 for experts whose scores are log odds but whose loss is not, 0 for others
     one: float
     typical: float
     bounds: tuple[float, float]
@@ -72,7 +74,10 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
             weights=weights,
             constants=(bank.expert_intercepts - offset) * np.where(views == banks._RESTLESS, heavy, 1.0),
             offset=offset,
-            evened=((views != banks._PLAIN) & bool(signs and learned)).astype(np.float64),
+            evened=(np.isin(views, (banks._EVEN, banks._RESTLESS)) & bool(signs and learned)).astype(
+                np.float64
+            ),
+            odds=((views == banks._RARE) & bool(signs and scaled)).astype(np.float64),
             one=float(bank._params["intercept"]),
             typical=typical,
             bounds=(low, high),

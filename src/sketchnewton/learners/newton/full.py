@@ -12,6 +12,7 @@ from sketchnewton.core.parameters import checked, checked_clip
 from sketchnewton.core.state import Buffers, Vector, View, zeros
 from sketchnewton.core.types import Arrays, Floats, np
 from sketchnewton.learners.base import Learner, first_metric
+from sketchnewton.learners.metric_mean import precision
 from sketchnewton.learners.newton.schedule import Schedule, checked_curvature, checked_curvature_weight
 from sketchnewton.losses import Loss
 
@@ -126,6 +127,8 @@ class FullNewton(MatrixLearner):
     Parameters are those of `SketchedNewton`. A is kept as its Cholesky factor, which stays accurate however
     features are scaled. Cost per row: O(d²) time; memory: one d × d matrix. Meant for d up to a few thousand.
 
+    `clip` (C), `curvature` (σ) and `curvature_weight` (η_t) are as in `SketchedNewton`.
+
     >>> learner = FullNewton(alpha=1.0)
     >>> learner.learn([[1.0], [1.0]], [1.0, 1.0]).round(3).tolist()
     [0.0, 1.0]
@@ -174,21 +177,23 @@ class FullNewton(MatrixLearner):
         return np.asarray(np.linalg.eigvalsh(moments)[::-1], np.float64)
 
     def _merged(self, other: Self) -> Arrays:
-        """A − A₀ adds up; w solves (A₁' + A₂')w = A₁'w₁ + A₂'w₂, where A₀ is shared out by rows seen."""
+        """A − A₀ adds up; weights are the mean in the metrics of both, in which A₀ is shared out by rows seen."""
         d = 1 + max(self.dimension, other.dimension)
         prior = self._fresh(d)["U"] ** 2  # diagonal
-        total, pull = prior.copy(), np.zeros(d)
-        rounds = self.rows_seen + other.rows_seen
+        rows = [self.rows_seen, other.rows_seen]
+        gained, weights = [], []
         for learner in (self, other):
             arrays = learner._wide(d)
             U = np.triu(arrays["U"])
-            gained = U.T @ U - prior
-            total += gained
-            pull += (gained + learner.rows_seen / rounds * prior) @ arrays["w"]
-        unit = np.sqrt(np.diag(total))  # features of any scale
-        L = np.linalg.cholesky(total / np.outer(unit, unit))
+            gained.append(U.T @ U - prior)
+            weights.append(arrays["w"])
+        trust = precision([float(np.trace(part[1:, 1:])) for part in gained], rows)
+        metrics = [t * part + n / sum(rows) * prior for t, part, n in zip(trust, gained, rows, strict=True)]
+        pull = metrics[0] @ weights[0] + metrics[1] @ weights[1]
+        L, unit = _cholesky(metrics[0] + metrics[1])
         w = np.linalg.solve(L.T, np.linalg.solve(L, pull / unit)) / unit
-        return {"counts": np.array([rounds, d - 1]), "w": w, "U": L.T * unit}
+        L, unit = _cholesky(gained[0] + gained[1] + prior)
+        return {"counts": np.array([sum(rows), d - 1]), "w": w, "U": L.T * unit}
 
     @property
     def _make(self) -> Callable[[_native.Problem, bool, dict[str, View]], _native.RowKernel]:
@@ -199,3 +204,9 @@ class FullNewton(MatrixLearner):
         metric = np.full(size, self._alpha)
         metric[0] = self._intercept_metric
         return {"w": np.zeros(size), "U": np.diag(np.sqrt(metric))}
+
+
+def _cholesky(A: Floats) -> tuple[Floats, Floats]:
+    """L and u of A = diag(u) L Lᵀ diag(u): features may have any scale."""
+    unit = np.sqrt(np.diag(A))
+    return np.linalg.cholesky(A / np.outer(unit, unit)), unit

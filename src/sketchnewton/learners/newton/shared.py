@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked, checked_clip, checked_dtype, checked_size
-from sketchnewton.core.state import Buffers, filled, zeros
-from sketchnewton.core.types import Floats, NDArray, np
+from sketchnewton.core.state import Buffers, State, filled, zeros
+from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
 from sketchnewton.learners.curvature.base import SketchParameters, padded4
 from sketchnewton.learners.curvature.oja import OjaSketchState
-from sketchnewton.learners.newton.table_newton import lengths_fit
+from sketchnewton.learners.metric_mean import metric_mean
+from sketchnewton.learners.newton.table_newton import FIRST_SQUARE, lengths_fit, merged_lengths
 from sketchnewton.learners.rows import checked_scan
-from sketchnewton.learners.table import TableLearner
+from sketchnewton.learners.table import TableLearner, union
 from sketchnewton.losses import Loss
 
 
@@ -34,6 +36,8 @@ class SharedNewton(ClassLearner, TableLearner):
 
     Cost per row with s non-zeros: O((m + classes)s + m² + m·classes), where separate sketches cost
     O(classes·(ms + m²)); memory: m + classes + 1 numbers per feature.
+
+    These are `sketch_size` (m), `alpha` (α), `clip`, `intercept` and `dtype`.
 
     >>> learner = SharedNewton(3)
     >>> X = np.eye(3)
@@ -126,6 +130,49 @@ class SharedNewton(ClassLearner, TableLearner):
         if self._params["diagonal"]:
             values /= rows[:, 1:2]
         return features, values
+
+    def _merged(self, other: Self) -> Arrays:
+        """κΣxxᵀ adds up. Weights are the mean in these metrics, in which α is shared out by rows seen."""
+        sides = [self, other]
+        rows = [side.rows_seen for side in sides]
+        share = np.array(rows) / sum(rows)
+        features, *places = union(self._seen, other._seen)
+        squares, weights, factors = np.zeros(len(features)), [], []
+        diagonal = self._params["diagonal"]
+        for side, at in zip(sides, places, strict=True):
+            _, values = side._learned_weights()
+            table = side._table.rows[side._seen].astype(np.float64)
+            scales = table[:, 1] if diagonal else np.ones(len(table))
+            squares[at] += scales**2 - FIRST_SQUARE if diagonal else 0.0
+            S = side._sketch.factor(side._state, table[:, 2 : 2 + self._m])
+            w, wide = np.zeros((len(features), self.outputs)), np.zeros((len(S), len(features)))
+            w[at], wide[:, at] = values, S * scales
+            weights.append(w)
+            factors.append(wide)
+        scale = np.sqrt(squares + FIRST_SQUARE) if diagonal else np.ones(len(features))
+        S1, S2 = (factor / scale for factor in factors)
+        alphas = share * np.array([side.alpha_ for side in sides])
+        means = metric_mean([w * scale[:, None] for w in weights], (S1, S2), alphas, share)
+        merged = self._sketch.merged(self._state, other._state, (S1, S2), float(alphas.sum()))
+        table = np.zeros((len(features), self._table.width))
+        table[:, 0], table[:, 1], table[:, 2 : 2 + self._m] = means[:, 0], scale, merged.columns
+        table[:, 2 + self._m : 1 + self._m + self.outputs] = means[:, 1:]
+        metrics = np.array([side._state["metric"][0] for side in sides])
+        fresh = self._kappa if self._params["intercept"] else 0.0
+        known = metrics - fresh + share * fresh
+        constants = np.array([side._state["intercepts"] for side in sides])
+        return {
+            **{name: np.array(array) for name, array in self._state.arrays().items()},
+            **State(self._sketch.saved(merged.state)).arrays(),
+            "c": np.zeros_like(self._state["c"]),
+            "counts": np.array([sum(rows), len(features), max(self.dimension, other.dimension)]),
+            "alpha": np.array([merged.alpha]),
+            "lengths": merged_lengths(self._state, other._state, share),
+            "intercepts": known @ constants / known.sum() if fresh else np.zeros(self.outputs),
+            "metric": np.array([known.sum() if fresh else 0.0]),
+            "features": features,
+            "table": table.astype(self._table.dtype),
+        }
 
     def _bind(self, clip: float | None = None) -> _native.RowKernel:
         make = _native.shared_newton64 if self._params["dtype"] == "float64" else _native.shared_newton32

@@ -52,7 +52,9 @@ class SketchedNewton(TableNewton):
       Vowpal Wabbit's OjaNewton does it, and so do SON's published experiments.
 
     Cost per row with s non-zeros: O(ms + m²); memory: one cache line per feature up to m = 14 in
-    float32 (Frequent Directions: up to m = 12).
+    float32 (Frequent Directions: up to m = 12). Frequent Directions take O(md) for the d features seen while d is
+    at most 64, and where a row nearly lies in their span or is much longer than √α, if d is at most 16s and 4,096:
+    there they agree with exact arithmetic to 1e-6 wherever dense float64 does, float32 tables too.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

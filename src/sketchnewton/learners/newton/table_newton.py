@@ -12,8 +12,9 @@ from sketchnewton.core.parameters import checked
 from sketchnewton.core.state import Buffers, State, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.base import first_metric
-from sketchnewton.learners.bounded import RangedLearner
+from sketchnewton.learners.bounded import CommonRange, RangedLearner
 from sketchnewton.learners.curvature.base import LearnerSketch
+from sketchnewton.learners.metric_mean import metric_mean, precision
 from sketchnewton.learners.newton.schedule import checked_curvature, checked_curvature_weight
 from sketchnewton.learners.table import union
 
@@ -108,40 +109,39 @@ class TableNewton(RangedLearner):
             )
 
     def _merged(self, other: Self) -> Arrays:
-        """(Σ A_i') w = Σ A_i' w_i, with A_i' = S_iᵀS_i + a_i I, where α is shared out by rows seen."""
-        rounds = self.rows_seen + other.rows_seen
+        """Curvature adds up. Weights are the mean in both metrics, in which α is shared out by rows seen."""
+        sides, common = [self, other], self._common_range(other)
+        rows = [side.rows_seen for side in sides]
         robust = self._sketch.grows_alpha
-        sides = [self, other]
         known = np.array([side.rows_seen if robust or side.alpha_ > 0 else 0 for side in sides])
         share = known / max(known.sum(), 1)
         base = np.array([side._first_alpha() for side in sides])
-        a = base * share + (np.array([side.alpha_ for side in sides]) - base)
+        grown = common.curvature * (np.array([side.alpha_ for side in sides]) - base)
 
         features, *places = union(self._seen, other._seen)
-        scale, w, S = _aligned(sides, len(features), places)
-        _, sizes, V = np.linalg.svd(np.vstack(S), full_matrices=False)
-        rank = np.count_nonzero(sizes > 1e-13 * sizes.max(initial=0.0))
-        squares, V = sizes[:rank] ** 2, V[:rank]
-        inside = [V @ part for part in w]
-        outside = [part - known @ V for part, known in zip(w, inside, strict=True)]
-        pull = sum(
-            (a[i] * inside[i] + (S[i] @ V.T).T @ ((S[i] @ V.T) @ inside[i]) for i in range(2)), np.zeros(rank)
-        )
-        rest = a / a.sum() if a.sum() > 0 else share
-        weights = (pull / (a.sum() + squares)) @ V + rest[0] * outside[0] + rest[1] * outside[1]
+        scale, w, S = _aligned(sides, len(features), places, common)
+        masses = [
+            side._sketch.mass(side._state, factor, float(c))
+            for side, factor, c in zip(sides, S, common.curvature, strict=True)
+        ]
+        trust = precision(masses, rows)
+        trusted = [np.sqrt(t) * factor for t, factor in zip(trust, S, strict=True)]
+        weights = metric_mean(w, trusted, base * share + trust * grown, share)
 
-        merged = self._sketch.merged(self._state, other._state, S, float(a.sum()))
+        alpha = float((base * share + grown).sum())
+        merged = self._sketch.merged(self._state, other._state, S, alpha)
         self._sketch.place(merged.state, weights, scale)
-        rows = np.zeros((len(features), self._table.width))
-        rows[:, 0], rows[:, 1], rows[:, 2 : 2 + self._sketch.columns] = weights, scale, merged.columns
+        table = np.zeros((len(features), self._table.width))
+        table[:, 0], table[:, 1], table[:, 2 : 2 + self._sketch.columns] = weights, scale, merged.columns
         return {
-            "counts": np.array([rounds, len(features), max(self.dimension, other.dimension)]),
-            "intercept": self._merged_intercept(other, share),
+            "counts": np.array([sum(rows), len(features), max(self.dimension, other.dimension)]),
+            "intercept": self._merged_intercept(other, share, trust, common),
             "alpha": np.array([merged.alpha]),
             "lengths": merged_lengths(self._state, other._state, share),
+            **common.state,
             **State(self._sketch.saved(merged.state)).arrays(),
             "features": features,
-            "table": rows.astype(self._table.dtype),
+            "table": table.astype(self._table.dtype),
         }
 
     def _first_alpha(self) -> float:
@@ -152,14 +152,20 @@ class TableNewton(RangedLearner):
             return float(self._state.view("lengths")[0])
         return self._alpha_at_start
 
-    def _merged_intercept(self, other: Self, share: Floats) -> Floats:
+    def _merged_intercept(self, other: Self, share: Floats, trust: Floats, common: CommonRange) -> Floats:
         """A block of the metric of its own, one number wide."""
-        fresh = self._problem_now()[1] if self._params["intercept"] else 0.0
-        if fresh == 0:
+        if not self._params["intercept"]:
+            return np.zeros(2)
+        fresh = np.array([side._problem_now()[1] for side in (self, other)])
+        if not fresh.all():
             return np.zeros(2)
         values, metrics = np.array([self._state["intercept"], other._state["intercept"]]).T
-        known = metrics - fresh + share * fresh
-        return np.array([known @ values / known.sum(), known.sum()])
+        gained = common.curvature * np.maximum(metrics - fresh, 0.0)
+        known = trust * gained + share * fresh
+        if not known.any():
+            known = share + 0.5
+        values = common.stretch * values + common.shift
+        return np.array([known @ values / known.sum(), gained.sum() + (share @ fresh or fresh[0])])
 
     def _settled(self) -> tuple[Floats, Floats, Floats]:
         """Weights, scales and sketch columns of the features seen, up to date."""
@@ -208,7 +214,7 @@ class TableNewton(RangedLearner):
 
     def _restore(self, arrays: Arrays) -> None:
         arrays = self._sketch.restored(arrays)
-        for name in ("recent", "slots", "group"):  # as long as they are needed
+        for name in ("recent", "slots", "group", "few"):  # as long as they are needed
             if name in self._state:
                 self._state.resize(name, len(arrays[name]), 0)
         super()._restore(arrays)
@@ -237,18 +243,19 @@ def lengths_fit(state: State) -> bool:
 
 
 def _aligned(
-    sides: Sequence[TableNewton], count: int, places: list[NDArray[np.int64]]
+    sides: Sequence[TableNewton], count: int, places: list[NDArray[np.int64]], common: CommonRange
 ) -> tuple[Floats, list[Floats], tuple[Floats, Floats]]:
     """The scales of the features of both, and in these scales the weights and the sketch of each."""
     diagonal = sides[0]._diagonal
     squares, weights, factors = np.zeros(count), [], []
-    for side, at in zip(sides, places, strict=True):
+    for i, (side, at) in enumerate(zip(sides, places, strict=True)):
         values, scales, columns = side._settled()
-        squares[at] += scales**2 - FIRST_SQUARE if diagonal else 0.0
+        if diagonal:
+            squares[at] += common.stretch[i] ** 2 * (scales**2 - FIRST_SQUARE)
         values = values + columns @ side._sketch.coefficients(side._state)
         S = side._sketch.factor(side._state, columns)
         w, wide = np.zeros(count), np.zeros((len(S), count))
-        w[at], wide[:, at] = values / scales, S * scales
+        w[at], wide[:, at] = common.stretch[i] * values / scales, np.sqrt(common.curvature[i]) * S * scales
         weights.append(w)
         factors.append(wide)
     scale = np.sqrt(squares + FIRST_SQUARE) if diagonal else np.ones(count)

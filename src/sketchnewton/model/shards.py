@@ -1,0 +1,57 @@
+"""Shards of one training: models as bytes that travel, learn somewhere else, and come back to be merged."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from sketchnewton.core.types import ArrayLike
+from sketchnewton.learners import NewtonBank, OneVsAll
+from sketchnewton.model.model import Model
+from sketchnewton.model.target import Classes, Signs
+
+__all__ = ["learned", "merged", "new_model", "part_of_round"]
+
+_AT_ONCE = 8  # shards in a merge: more take more memory, and a tree of merges gives nearly the same
+
+
+def new_model(
+    classes: Sequence[Hashable] | None = None, *, exact_names: bool = False, **parameters: Any
+) -> Model:
+    """A model of the default learner with these `parameters`: of numbers, or of named `classes`.
+
+    >>> new_model(["cat", "dog", "bird"]).classes
+    ['cat', 'dog', 'bird']
+    """
+    if classes is None:
+        return Model(NewtonBank(**parameters), exact_names=exact_names)
+    if len(classes) < 2:
+        raise ValueError(f"the number of classes has to be greater than one; got {len(classes)}")
+    if len(classes) == 2:
+        return Model(NewtonBank(**parameters), target=Signs(names=classes), exact_names=exact_names)
+    learner = OneVsAll(NewtonBank, len(classes), parameters)
+    return Model(learner, target=Classes(names=classes), exact_names=exact_names)
+
+
+def learned(model: bytes, parts: Iterable[tuple[Any, Any, ArrayLike | None]]) -> bytes:
+    """The model after it has learned records, labels and weights, part by part."""
+    learner = Model.from_bytes(model)
+    for records, labels, weights in parts:
+        learner.learn(records, labels, weights)
+    return learner.to_bytes()
+
+
+def merged(shards: Sequence[bytes], base: bytes) -> bytes:
+    """The models of all shards in one; all of them began as `base`. A shard that learned nothing is left out."""
+    begun = Model.from_bytes(base)
+    models = [Model.from_bytes(shard) for shard in shards]
+    models = [model for model in models if model.learner.rows_seen > begun.learner.rows_seen]
+    while len(models) > 1:
+        groups = [models[at : at + _AT_ONCE] for at in range(0, len(models), _AT_ONCE)]
+        models = [first.merge(*others, base=begun) for first, *others in groups]
+    return models[0].to_bytes() if models else base
+
+
+def part_of_round(rows: int, turn: int, rounds: int) -> slice:
+    """The rows of a block that are learned in round `turn` of so many."""
+    return slice(rows * turn // rounds, rows * (turn + 1) // rounds)
