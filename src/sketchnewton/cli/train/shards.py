@@ -1,0 +1,219 @@
+"""`skn train --shards N`: N processes learn parts of the data, and are merged, round after round."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import signal
+import time
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any
+
+from sketchnewton.cli.io.console import Console, amount, counted
+from sketchnewton.cli.io.data_source import DataSource
+from sketchnewton.cli.io.errors import CommandError, usage_error
+from sketchnewton.cli.io.predictions import PredictionFormat
+from sketchnewton.cli.train.learner import describe
+from sketchnewton.cli.train.observed_learner import ObservedLearner
+from sketchnewton.core.types import Header
+from sketchnewton.evaluation import progressive
+from sketchnewton.model import Model, shards
+from sketchnewton.model.fitting import fit
+from sketchnewton.streams.error_policy import ErrorPolicy
+from sketchnewton.streams.parts import Part, cut, read_parts
+
+if TYPE_CHECKING:
+    from sketchnewton.cli.train.training import Training
+
+__all__ = ["check", "learn_in_shards"]
+
+ROUNDS = 16  # one, or sixteen and more: docs/merging.md
+_NOT_WITH = ("passes", "holdout", "checkpoint_every", "predictions", "readable", "cache")
+_POLL = 0.2  # seconds between looks at signals
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse at once what shards cannot do."""
+    if args.shards is None:
+        if args.rounds is not None:
+            raise usage_error("--rounds goes with --shards: it says how often these are merged")
+        return
+    for name in _NOT_WITH:
+        if getattr(args, name) is not None:
+            raise usage_error(f"--{name.replace('_', '-')} does not go with --shards: leave one out")
+    if "-" in args.data:
+        raise usage_error("--shards needs files: standard input cannot be read in parts")
+
+
+def learn_in_shards(training: Training) -> None:
+    """What `Training.learn` does, in several processes; a signal ends it without a model."""
+    args, model, data = training.args, training.model, training.data
+    rounds = args.rounds or (ROUNDS if model.learner.merges_from_base else 1)
+    if not model.learner.merges_from_base and (rounds > 1 or model.learner.rows_seen):
+        raise usage_error(
+            f"{model.learner.base_name} merges without a base: --shards goes with --rounds 1 and a new model"
+        )
+    plan = _plan(cut(data.paths, args.shards * rounds, data.format), args.shards, rounds)
+    if plan is None:
+        raise usage_error(
+            f"{data.name} cannot be divided among {args.shards} shards: give as many files, or one of svmlight or "
+            "VW text that is not compressed"
+        )
+    console = training.console
+    console.line(
+        describe(model)
+        + training.whence()
+        + f" ({counted(args.shards, 'shard')}, {counted(len(plan), 'round')})"
+    )
+    start = time.perf_counter()
+    score = model.new_score()
+    state, summed = model.to_bytes(), score.state
+    with _Workers(args, args.shards) as workers:
+        for turn, parts in enumerate(plan):
+            found = workers.learn(state, parts, training)
+            state = shards.merged([part["model"] for part in found], state)
+            for part in found:
+                summed = _added(summed, part["score"])
+                data.skipped += part["skipped"]
+                data.first_error = data.first_error or part["first_error"]
+                data.misfits += part["misfits"]
+                data.first_misfit = data.first_misfit or part["first_misfit"]
+            console.progress((turn + 1) / len(plan), f"round {turn + 1} of {len(plan)}")
+    console.clear()
+    score.state = summed
+    training.model = merged = Model.from_bytes(state)
+    data.names, data.kinds = merged.names, dict(merged.columns.kinds)
+    training.scores, training.observed.rows = [score], score.rows
+    if not score.rows:
+        raise CommandError(f"{data.name}: no row can be learned: all {amount(data.skipped)} were skipped")
+    training.seconds = time.perf_counter() - start
+    training.pass_seconds = [training.seconds]
+    data.report_skipped(console)
+
+
+def _plan(parts: list[Part], count: int, rounds: int) -> list[list[list[Part]]] | None:
+    """The parts of each shard in each round: consecutive, of about equal size; None if there are too few."""
+    rounds = min(rounds, len(parts) // count)
+    if rounds == 0:
+        return None
+    total, cells = sum(part.size for part in parts), rounds * count
+    plan: list[list[Part]] = [[] for _ in range(cells)]
+    done, cell = 0, 0
+    for at, part in enumerate(parts):
+        left = len(parts) - at
+        # A cell is full when it has its share, and when the rest of the parts is needed for those behind it.
+        while plan[cell] and (done >= total * (cell + 1) / cells or left <= cells - cell - 1):
+            cell += 1
+        plan[cell].append(part)
+        done += part.size
+    return [plan[at : at + count] for at in range(0, cells, count)]
+
+
+def _added(mine: Header, theirs: Header) -> Header:
+    """Two states of scores in one."""
+    return {
+        name: (value and theirs[name]) if isinstance(value, bool) else value + theirs[name]
+        for name, value in mine.items()
+    }
+
+
+class _Workers:
+    """Processes that wait for a model and parts, and send back what they have learned."""
+
+    def __init__(self, args: argparse.Namespace, count: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        plain = argparse.Namespace(**{**vars(args), "ahead": None, "quiet": True})
+        self._pairs: list[tuple[Any, Connection]] = []
+        for number in range(count):
+            mine, theirs = context.Pipe()
+            process = context.Process(target=_work, args=(plain, number, theirs), daemon=True)
+            process.start()
+            theirs.close()
+            self._pairs.append((process, mine))
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process, pipe in self._pairs:
+            pipe.close()
+            process.terminate()
+            process.join()
+
+    def learn(self, state: bytes, parts: list[list[Part]], training: Training) -> list[Header]:
+        """One round: what each shard gives, in the order of shards."""
+        for (_, pipe), own in zip(self._pairs, parts, strict=True):
+            pipe.send((state, own))
+        answers: dict[int, Header] = {}
+        while len(answers) < len(self._pairs):
+            ready = wait([pipe for at, (_, pipe) in enumerate(self._pairs) if at not in answers], _POLL)
+            if training.stop.signal is not None:
+                raise CommandError(
+                    f"stopped: {training.args.model or 'no model'} was not written", training.stop.exit_code
+                )
+            for at, (process, pipe) in enumerate(self._pairs):
+                if pipe in ready:
+                    try:
+                        answers[at] = pipe.recv()
+                    except EOFError:
+                        process.join()
+                        raise CommandError(
+                            f"the process of shard {at + 1} ended with code {process.exitcode}: nothing was saved"
+                        ) from None
+                    if "error" in answers[at]:
+                        raise CommandError(f"{answers[at]['error']} (nothing was saved)", answers[at]["code"])
+        return [answers[at] for at in range(len(self._pairs))]
+
+
+def _work(args: argparse.Namespace, number: int, pipe: Connection) -> None:
+    """The life of a shard's process. The parent hears signals, and ends it."""
+    for heard in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(heard, signal.SIG_IGN)
+    while True:
+        try:
+            state, parts = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send(_learn(args, number, Model.from_bytes(state), parts))
+        except (ValueError, OSError, MemoryError, CommandError) as error:
+            pipe.send({"error": str(error), "code": getattr(error, "code", 1)})
+
+
+def _learn(args: argparse.Namespace, number: int, model: Model, parts: list[Part]) -> Header:
+    data = DataSource([part.path for part in parts], args, model)
+    policy = ErrorPolicy(args.on_error)
+    kinds: dict[str, str] = {}
+    batches = read_parts(
+        parts,
+        policy,
+        data.format,
+        features=data.features,
+        columns=data.columns,
+        names=data.names,
+        kinds=kinds,
+        label_codes=data.label_codes,
+        delimiter=data.delimiter,
+        header=data.header,
+    )
+    unlearnable: list[str] = []
+
+    def refuse(row: int, why: str) -> None:
+        message = f"{data.name}: row {row} of what shard {number + 1} reads in this round {why}"
+        if args.on_error == "stop":
+            raise CommandError(message)
+        unlearnable.append(message)
+
+    score = model.new_score()
+    observed = ObservedLearner(model, Console(quiet=True), PredictionFormat(model, args))
+    progressive(observed, fit(batches, model.target.as_read, refuse), score=score)
+    data.kinds = kinds
+    data.remember(model)
+    return {
+        "model": model.to_bytes(),
+        "score": score.state,
+        "skipped": policy.skipped + len(unlearnable),
+        "first_error": policy.first or next(iter(unlearnable), None),
+        "misfits": policy.misfits,
+        "first_misfit": policy.first_misfit,
+    }

@@ -1,0 +1,37 @@
+"""Principal components of Dask arrays."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sketchnewton.core.types import np
+from sketchnewton.sketches.blocks import row_blocks, sketch_of_blocks
+from sketchnewton.sklearn import decomposition
+
+__all__ = ["SketchedPCA"]
+
+
+class SketchedPCA(decomposition.SketchedPCA):
+    """`sketchnewton.SketchedPCA` whose `fit` and `transform` take Dask arrays too.
+
+    Each block is sketched about its own mean where it is; merging adds what lies between the means, so the
+    certificate, `error_bound_`, is that of the whole.
+    """
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Learn the components of `X`, forgetting what was learned before."""
+        if not hasattr(X, "dask"):
+            return super().fit(X)
+        row_blocks(X)  # or say what is wrong with it
+        self.n_features_in_ = int(X.shape[1])
+        self._sketch = sketch_of_blocks(self._new_sketch, X)
+        return self._describe()
+
+    def transform(self, X: Any) -> Any:
+        """The coordinates of rows along the components; of a Dask array, a Dask array."""
+        if not hasattr(X, "dask"):
+            return super().transform(X)
+        shape = (X.chunks[0], (self.n_components_,))
+        return X.rechunk({1: -1}).map_blocks(
+            super().transform, dtype=X.dtype, chunks=shape, meta=np.empty((0, 0))
+        )

@@ -1,0 +1,145 @@
+"""The task graph of a training: chains of blocks that learn, and trees of merges, round after round."""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from typing import Any, NamedTuple
+
+import dask
+
+from sketchnewton.core.types import NDArray, np
+from sketchnewton.model import Model, shards
+from sketchnewton.sketches.blocks import row_blocks
+
+__all__ = ["Blocks", "blocks_of", "loaded", "shard_count", "trained"]
+
+_AT_ONCE = 8  # shards in a merge
+
+
+class Blocks(NamedTuple):
+    """Records, labels and weights, block by block, as delayed values; None where there are none."""
+
+    records: list[Any]
+    labels: list[Any]
+    weights: list[Any]
+
+
+def blocks_of(X: Any, y: Any, weights: Any) -> Blocks:
+    """The blocks of Dask collections, which must be cut alike; `y` may be the name of a column or key of X."""
+    records = row_blocks(X)
+    return Blocks(
+        records,
+        [y] * len(records) if y is None or isinstance(y, str) else _column(X, y, len(records), "y"),
+        [None] * len(records) if weights is None else _column(X, weights, len(records), "sample_weight"),
+    )
+
+
+def _column(X: Any, column: Any, count: int, name: str) -> list[Any]:
+    """The blocks of a column beside X."""
+    if not hasattr(column, "dask"):
+        raise ValueError(f"{name} is a {type(column).__name__}: must be a Dask collection, as X is")
+    if hasattr(column, "numblocks"):
+        if column.ndim != 1:
+            raise ValueError(f"{name} has {column.ndim} dimensions: must have one")
+        if hasattr(X, "numblocks") and column.chunks[0] != X.chunks[0] and column.shape == X.shape[:1]:
+            column = column.rechunk((X.chunks[0],))
+        parts = list(column.to_delayed().ravel())
+    else:
+        parts = list(column.to_delayed())
+    if len(parts) != count:
+        raise ValueError(f"{name} has {len(parts)} blocks and X has {count}: rechunk one like the other")
+    return parts
+
+
+def shard_count(wanted: int | None, blocks: int) -> int:
+    """How many shards learn at a time: as asked for, or as many as there are cores."""
+    if wanted is not None:
+        if wanted < 1:
+            raise ValueError(f"shards={wanted} is invalid: must be >= 1")
+        return min(wanted, blocks)
+    try:
+        from distributed import get_client
+
+        cores = sum(get_client().nthreads().values())
+    except (ImportError, ValueError):  # another scheduler
+        from dask.system import CPU_COUNT
+
+        cores = CPU_COUNT
+    return max(1, min(int(cores), blocks))
+
+
+def trained(base: Model, blocks: Blocks, wanted: int | None, rounds: int) -> Model:
+    """The model after all blocks: `rounds` times every shard learns its part of its blocks, and all are merged."""
+    if rounds < 1:
+        raise ValueError(f"rounds={rounds} is invalid: must be >= 1")
+    run = uuid.uuid4().hex[:8]
+    learn, merge = dask.delayed(_learned, pure=True), dask.delayed(_merged, pure=True)
+    count = shard_count(wanted, len(blocks.records))
+    state = dask.delayed(base.to_bytes(), pure=True, name=f"model-{run}")
+    for turn in range(rounds):
+        states = []
+        for shard in range(count):
+            own = state
+            for block in range(shard, len(blocks.records), count):
+                key = f"learn-{run}-{turn}-{block}"  # the same for every run of the task: shown by its first word
+                parts = (blocks.records[block], blocks.labels[block], blocks.weights[block])
+                own = learn(own, *parts, turn, rounds, dask_key_name=key)
+            states.append(own)
+        level = 0
+        while len(states) > 1:
+            groups = [states[at : at + _AT_ONCE] for at in range(0, len(states), _AT_ONCE)]
+            states = [
+                merge(group, state, dask_key_name=f"merge-{run}-{turn}-{level}-{at}")
+                for at, group in enumerate(groups)
+            ]
+            level += 1
+        state = states[0]
+    return Model.from_bytes(state.compute())
+
+
+@functools.lru_cache(maxsize=4)
+def loaded(model: bytes) -> Model:
+    """The model of these bytes, which many blocks share; it is not to learn."""
+    return Model.from_bytes(model)
+
+
+def _learned(model: bytes, records: Any, labels: Any, weights: Any, turn: int, rounds: int) -> bytes:
+    part = shards.part_of_round(len_of(records), turn, rounds)
+    if part.start == part.stop:
+        return model
+    records, labels = with_labels(rows_of(records, part), labels, part)
+    weights = None if weights is None else np.ascontiguousarray(np.asarray(weights, np.float64)[part])
+    return shards.learned(model, [(records, labels, weights)])
+
+
+def _merged(models: list[bytes], base: bytes) -> bytes:
+    return shards.merged(models, base)
+
+
+def len_of(records: Any) -> int:
+    """The number of rows of a block."""
+    return int(records.shape[0]) if hasattr(records, "shape") else len(records)
+
+
+def rows_of(records: Any, part: slice) -> Any:
+    """Some rows of a block: an array, a sparse matrix, a DataFrame, or a list of records."""
+    if hasattr(records, "iloc"):
+        return records.iloc[part]
+    if hasattr(records, "tocsr"):
+        return records.tocsr()[part]
+    return records[part] if hasattr(records, "shape") else list(records)[part]
+
+
+def with_labels(records: Any, labels: Any, part: slice = slice(None)) -> tuple[Any, Any]:
+    """Records without their labels, and the labels; these are of the same rows, or a name of a column or key."""
+    if not isinstance(labels, str):
+        return records, None if labels is None else _listed(labels)[part]
+    if hasattr(records, "iloc"):
+        return records.drop(columns=[labels]), list(records[labels])
+    rest = [{name: value for name, value in record.items() if name != labels} for record in records]
+    return rest, [record[labels] for record in records]
+
+
+def _listed(labels: Any) -> list[Any] | NDArray[Any]:
+    return np.asarray(labels) if hasattr(labels, "__array__") else list(labels)

@@ -1,0 +1,304 @@
+"""SketchedNewtonClassifier and SketchedNewtonRegressor as Estimators of pyspark.ml."""
+
+from __future__ import annotations
+
+import base64
+import functools
+from collections.abc import Iterator
+from typing import Any, Self
+
+from pyspark import keyword_only
+from pyspark.ml import Estimator
+from pyspark.ml import Model as SparkModel
+from pyspark.ml.param import Param, Params, TypeConverters
+from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol
+from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
+
+from sketchnewton.core.types import np
+from sketchnewton.model import Model, shards
+from sketchnewton.spark.persistence import Savable
+from sketchnewton.spark.records import selected, vectors
+from sketchnewton.spark.training import Columns, trained
+
+__all__ = [
+    "SketchedNewtonClassificationModel",
+    "SketchedNewtonClassifier",
+    "SketchedNewtonRegressionModel",
+    "SketchedNewtonRegressor",
+]
+
+
+def _param(name: str, doc: str, convert: Any) -> Any:
+    return Param(Params._dummy(), name, doc, typeConverter=convert)
+
+
+class _Columns(HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol):
+    """The columns that estimators and models share.
+
+    `featuresCol` is a column of ML vectors; "" takes every other column as a feature of its own type.
+    """
+
+    probabilityCol = _param(
+        "probabilityCol", "probabilities of the classes; '' for none", TypeConverters.toString
+    )
+    rawPredictionCol = _param(
+        "rawPredictionCol", "scores of the classes; '' for none", TypeConverters.toString
+    )
+
+    def _features(self) -> str | None:
+        return self.getOrDefault("featuresCol") or None
+
+    def _training_columns(self) -> Columns:
+        weight = self.getOrDefault("weightCol") if self.isDefined("weightCol") else None
+        return Columns(self._features(), self.getOrDefault("labelCol"), weight or None)
+
+
+class _Estimator(Estimator, _Columns, DefaultParamsReadable, DefaultParamsWritable):
+    rounds = _param("rounds", "how often partitions are merged and continue", TypeConverters.toInt)
+    partitions = _param("partitions", "how many learn at a time; 0: one per core", TypeConverters.toInt)
+    shuffleSeed = _param(
+        "shuffleSeed", "of the random order of rows; -1: rows as they come", TypeConverters.toInt
+    )
+    loss = _param("loss", "the loss to minimise", TypeConverters.toString)
+    sketchSize = _param("sketchSize", "directions of curvature to keep; 0: the default", TypeConverters.toInt)
+    initialModel = _param(
+        "initialModel", "a model to begin with, its bytes in base64", TypeConverters.toString
+    )
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__()
+        self._setDefault(
+            featuresCol="features",
+            labelCol="label",
+            predictionCol="prediction",
+            probabilityCol="",
+            rawPredictionCol="",
+            rounds=1,
+            partitions=0,
+            shuffleSeed=0,
+            sketchSize=0,
+            initialModel="",
+        )
+        self._set_given(given)
+
+    def _set_given(self, given: dict[str, Any]) -> None:
+        begun = given.pop("initialModel", None)
+        self._set(**{name: value for name, value in given.items() if value is not None})
+        if begun is not None:
+            self.setInitialModel(begun)
+
+    def setParams(self, **given: Any) -> Self:
+        """Set parameters by their names."""
+        self._set_given(given)
+        return self
+
+    def setInitialModel(self, model: Model | bytes | str) -> Self:
+        """Begin with this model: a `sketchnewton.Model`, its `to_bytes()`, or the path of its file."""
+        if isinstance(model, str):
+            model = Model.load(model)
+        data = model if isinstance(model, bytes) else model.to_bytes()
+        self._set(initialModel=base64.b64encode(data).decode())
+        return self
+
+    def _base(self, frame: Any) -> Model:
+        begun = self.getOrDefault("initialModel")
+        if begun:
+            return Model.from_bytes(base64.b64decode(begun))
+        size = self.getOrDefault("sketchSize")
+        given = {"sketch_size": size} if size else {}
+        return shards.new_model(self._classes(frame), loss=self.getOrDefault("loss"), **given)
+
+    def _classes(self, frame: Any) -> list[Any] | None:
+        return None
+
+    def _trained(self, frame: Any) -> Model:
+        rounds, seed = self.getOrDefault("rounds"), self.getOrDefault("shuffleSeed")
+        if rounds < 1:
+            raise ValueError(f"rounds={rounds} is invalid: must be >= 1")
+        return trained(
+            frame,
+            self._base(frame),
+            self._training_columns(),
+            rounds=rounds,
+            partitions=self.getOrDefault("partitions") or None,
+            seed=None if seed < 0 else seed,
+        )
+
+    def _answering(self, fitted: Any) -> Any:
+        """The fitted model, with the parameters that both have."""
+        fitted._resetUid(self.uid)
+        return self._copyValues(fitted)
+
+
+class _Fitted(SparkModel, _Columns, Savable):
+    """What was learned: `model` is a `sketchnewton.Model`, which `model.save(path)` hands to all others."""
+
+    model: Model
+
+    def __init__(self, model: Model | None = None) -> None:
+        super().__init__()
+        self._setDefault(
+            featuresCol="features",
+            labelCol="label",
+            predictionCol="prediction",
+            probabilityCol="",
+            rawPredictionCol="",
+        )
+        if model is not None:
+            self.model = model
+
+    def _transform(self, dataset: Any) -> Any:
+        from pyspark.ml.functions import array_to_vector
+        from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
+
+        features, names = self._features(), self.model.classes
+        _, vector = selected(dataset, features, [])
+        label = self.getOrDefault("labelCol")
+        texts = bool(names) and isinstance((names or [""])[0], str)
+        added = {"predictionCol": StringType() if texts else DoubleType()}
+        if names:
+            added |= {name: ArrayType(DoubleType()) for name in ("probabilityCol", "rawPredictionCol")}
+        columns = {param: self.getOrDefault(param) for param in added if self.getOrDefault(param)}
+        for column in columns.values():
+            if column in dataset.columns:
+                raise ValueError(f"column {column!r} is there already: choose another name for the answers")
+        fields = [StructField(column, added[param]) for param, column in columns.items()]
+        answer = functools.partial(
+            _answers,
+            data=self.model.to_bytes(),
+            features=features,
+            vector=vector,
+            label=label,
+            wanted=columns,
+        )
+        result = dataset.mapInArrow(answer, StructType([*dataset.schema.fields, *fields]))
+        for param in ("probabilityCol", "rawPredictionCol"):
+            if param in columns:
+                result = result.withColumn(columns[param], array_to_vector(columns[param]))
+        return result
+
+
+def _answers(
+    batches: Iterator[Any],
+    data: bytes,
+    features: str | None,
+    vector: bool,
+    label: str,
+    wanted: dict[str, str],
+) -> Iterator[Any]:
+    """The batches with columns of predictions; runs on a worker."""
+    import pyarrow as pa
+
+    model = Model.from_bytes(data)
+    for batch in batches:
+        if vector:
+            records = vectors(batch.column(batch.schema.get_field_index(features)))
+        else:
+            table = pa.Table.from_batches([batch])
+            records = table.drop_columns([name for name in (label,) if name in table.column_names])
+        scores = model.decision_function(records)
+        found = {"predictionCol": pa.array(model.answer(scores).tolist())}
+        if model.classes:
+            both = scores if scores.ndim == 2 else np.column_stack([-scores, scores])
+            found["probabilityCol"] = _lists(model.probabilities(scores))
+            found["rawPredictionCol"] = _lists(both if scores.ndim == 1 else model.ordered(both))
+        if not isinstance((model.classes or [0.0])[0], str):
+            found["predictionCol"] = found["predictionCol"].cast(pa.float64())
+        arrays = [*batch.columns, *(found[name] for name in wanted)]
+        names = [*batch.schema.names, *wanted.values()]
+        yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _lists(rows: Any) -> Any:
+    import pyarrow as pa
+
+    offsets = np.arange(0, rows.size + 1, rows.shape[1], dtype=np.int32)
+    return pa.ListArray.from_arrays(offsets, np.ascontiguousarray(rows, np.float64).ravel())
+
+
+class SketchedNewtonClassifier(_Estimator):
+    """Linear classification with nothing to tune, as an Estimator of `pyspark.ml`.
+
+    Partitions learn apart and are merged `rounds` times: one, or sixteen and more, are good choices
+    (docs/merging.md). Rows are put into a random order of `shuffleSeed` first, because those that come ordered by
+    their label leave every partition with one class; -1 leaves them as they come. `featuresCol` is a column of ML
+    vectors; "" takes all other columns as features, each of its own type.
+    """
+
+    @keyword_only
+    def __init__(
+        self,
+        *,
+        featuresCol: str = "features",
+        labelCol: str = "label",
+        weightCol: str | None = None,
+        predictionCol: str = "prediction",
+        probabilityCol: str = "probability",
+        rawPredictionCol: str = "rawPrediction",
+        rounds: int = 1,
+        partitions: int = 0,
+        shuffleSeed: int = 0,
+        loss: str = "logistic",
+        sketchSize: int = 0,
+        initialModel: Model | bytes | str | None = None,
+    ) -> None:
+        super().__init__(loss=loss, probabilityCol=probabilityCol, rawPredictionCol=rawPredictionCol)
+        self._set_given(dict(self._input_kwargs))
+
+    def _classes(self, frame: Any) -> list[Any] | None:
+        label = self.getOrDefault("labelCol")
+        found = [row[0] for row in frame.select(label).distinct().collect()]
+        if any(value is None for value in found):
+            raise ValueError(f"column {label!r} has rows without a label: drop them")
+        return sorted(found)
+
+    def _fit(self, dataset: Any) -> SketchedNewtonClassificationModel:
+        fitted: SketchedNewtonClassificationModel = self._answering(
+            SketchedNewtonClassificationModel(self._trained(dataset))
+        )
+        return fitted
+
+
+class SketchedNewtonRegressor(_Estimator):
+    """Linear regression with nothing to tune, as an Estimator of `pyspark.ml`.
+
+    Parameters are those of `SketchedNewtonClassifier`; `loss` is "squared", "absolute", "huber:1.0",
+    "quantile:0.9" or, for counts, "poisson".
+    """
+
+    @keyword_only
+    def __init__(
+        self,
+        *,
+        featuresCol: str = "features",
+        labelCol: str = "label",
+        weightCol: str | None = None,
+        predictionCol: str = "prediction",
+        rounds: int = 1,
+        partitions: int = 0,
+        shuffleSeed: int = 0,
+        loss: str = "squared",
+        sketchSize: int = 0,
+        initialModel: Model | bytes | str | None = None,
+    ) -> None:
+        super().__init__(loss=loss)
+        self._set_given(dict(self._input_kwargs))
+
+    def _fit(self, dataset: Any) -> SketchedNewtonRegressionModel:
+        fitted: SketchedNewtonRegressionModel = self._answering(
+            SketchedNewtonRegressionModel(self._trained(dataset))
+        )
+        return fitted
+
+
+class SketchedNewtonClassificationModel(_Fitted):
+    """What a SketchedNewtonClassifier has learned; adds predictions, probabilities and scores."""
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels, in the order of probabilities."""
+        return list(self.model.classes or [])
+
+
+class SketchedNewtonRegressionModel(_Fitted):
+    """What a SketchedNewtonRegressor has learned; adds predictions."""

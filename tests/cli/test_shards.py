@@ -1,0 +1,170 @@
+"""`skn train --shards`: processes that learn parts give the model that the rule gives, the same each time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sketchnewton import Model, load
+from sketchnewton.cli.main import main
+from sketchnewton.streams.error_policy import ErrorPolicy
+from sketchnewton.streams.parts import cut, read_parts
+from tests.cli.support import write_rows
+
+OPTIONS = {"features": None, "columns": None, "names": None}
+
+
+def lines(rows: int, seed: int = 0) -> str:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 6))
+    y = np.sign(X @ np.arange(-2.5, 3))
+    return "".join(
+        f"{label:g} " + " ".join(f"{i + 1}:{value:.4f}" for i, value in enumerate(row)) + "\n"
+        for label, row in zip(y, X, strict=True)
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 16, 400])
+def test_parts_are_the_file(count: int, tmp_path: Path) -> None:
+    """Every line is in one part, in order, whatever their number."""
+    path = tmp_path / "rows.svm"
+    path.write_text(lines(97)[:-1])  # without a last newline
+    parts = cut([str(path)], count)
+    assert len(parts) == min(count, 97) or count == 400
+    text = path.read_bytes()
+    assert b"".join(text[part.begin : part.end] for part in parts) == text
+    assert all(part.begin == 0 or text[part.begin - 1 : part.begin] == b"\n" for part in parts)
+    labels = [batch.labels for batch in read_parts(parts, ErrorPolicy(), None, **OPTIONS)]
+    assert sum(map(len, labels)) == 97
+
+
+def test_shards_learn_by_the_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, model = tmp_path / "rows.svm", tmp_path / "model.skn"
+    path.write_text(lines(1000))
+    command = ["train", str(path), "--shards", "2", "--rounds", "3", "--model", str(model), "--threads", "1"]
+    assert main([*command, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["rows"] == facts["rows_seen"] == 1000
+    assert facts["error_rate"] < 0.2
+    first = model.read_bytes()
+    assert main([*command, "--quiet"]) == 0
+    assert model.read_bytes() == first
+    parts = cut([str(path)], 6)
+    base = Model()
+    for turn in range(3):
+        shards = []
+        for part in parts[2 * turn : 2 * turn + 2]:
+            shard = Model.from_bytes(base.to_bytes())
+            for batch in read_parts([part], ErrorPolicy(), None, **OPTIONS):
+                shard.learner.learn_batch(batch)
+            shards.append(shard)
+        base = shards[0].merge(shards[1], base=base)
+    assert load(model).learner.to_bytes() == base.learner.to_bytes()
+
+
+def test_files_of_any_format_are_parts(tmp_path: Path) -> None:
+    """Tables, labels with names and exact names: a file each."""
+    rng = np.random.default_rng(0)
+    for number in range(4):
+        rows = ["city,age,label"]
+        for _ in range(100):
+            city = rng.choice(["Rome", "Oslo", "Bonn"])
+            rows.append(f"{city},{rng.integers(90)},{'yes' if city == 'Rome' else 'no'}")
+        (tmp_path / f"{number}.csv").write_text("\n".join(rows) + "\n")
+    model = tmp_path / "model.skn"
+    files = [str(tmp_path / f"{number}.csv") for number in range(4)]
+    for options in ([], ["--exact-names"]):
+        assert main(["train", *files, "--shards", "2", "--model", str(model), "--quiet", *options]) == 0
+        loaded = load(model)
+        assert loaded.learner.rows_seen == 400
+        assert loaded.predict([{"city": "Rome", "age": 30}, {"city": "Oslo", "age": 30}]).tolist() == [
+            "yes",
+            "no",
+        ]
+
+
+def test_errors_are_located_and_leave_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, model = tmp_path / "rows.svm", tmp_path / "model.skn"
+    rows = lines(300).splitlines(keepends=True)
+    rows[222] = "1 2:x\n"
+    path.write_text("".join(rows))
+    command = ["train", str(path), "--shards", "2", "--model", str(model)]
+    assert main(command) == 1
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert f"{path}:223:5: expected a number" in message
+    assert message.endswith("(nothing was saved)")
+    assert not model.exists()
+    assert main([*command, "--on-error", "skip", "--json"]) == 0
+    out = capsys.readouterr()
+    assert json.loads(out.out)["skipped"] == 1
+    assert json.loads(out.out)["rows"] == 299
+    assert f"{path}:223:5" in out.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rounds", "3"], "--rounds goes with --shards"),
+        (["--shards", "2", "--passes", "3"], "--passes does not go with --shards"),
+        (["--shards", "2", "--holdout", "3"], "--holdout does not go with --shards"),
+        (["--shards", "2", "--learner", "adagrad", "--rounds", "4"], "AdaGrad merges without a base"),
+        (["--shards", "1000"], "cannot be divided among 1000 shards"),
+    ],
+)
+def test_what_does_not_go_with_shards(
+    options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_rows(tmp_path / "rows.svm")
+    assert main(["train", str(path), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_other_learners_merge_once(tmp_path: Path) -> None:
+    path, model = write_rows(tmp_path / "rows.svm"), tmp_path / "model.skn"
+    assert (
+        main(["train", str(path), "--shards", "2", "--learner", "adagrad", "--model", str(model), "--quiet"])
+        == 0
+    )
+    assert load(model).learner.rows_seen == 400
+
+
+def test_resuming_begins_with_the_model(tmp_path: Path) -> None:
+    path, model = write_rows(tmp_path / "rows.svm"), tmp_path / "model.skn"
+    assert main(["train", str(path), "--model", str(model), "--quiet"]) == 0
+    command = ["train", str(path), "--shards", "2", "--resume", str(model), "--model", str(model), "--quiet"]
+    assert main(command) == 0
+    assert load(model).learner.rows_seen == 800
+
+
+@pytest.mark.slow
+def test_a_signal_leaves_nothing_behind(tmp_path: Path) -> None:
+    path, model = tmp_path / "rows.svm", tmp_path / "model.skn"
+    path.write_text(lines(20_000) * 40)
+    command = [
+        sys.executable,
+        "-m",
+        "sketchnewton",
+        "train",
+        str(path),
+        "--shards",
+        "2",
+        "--model",
+        str(model),
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        time.sleep(1.5)
+        os.kill(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    if process.returncode == 0:  # faster than we are
+        return
+    assert process.returncode == 130
+    assert errors.splitlines()[-1].endswith(f"{model} was not written")
+    assert not model.exists()

@@ -1,0 +1,232 @@
+"""Shards on Dask learn what one learner of the same shards learns, wherever and however often their tasks run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+from scipy.sparse import csr_array
+from sklearn.base import clone
+
+from sketchnewton import FrequentDirections, Model, NewtonBank, load
+from sketchnewton.dask import SketchedNewtonClassifier, SketchedNewtonRegressor, SketchedPCA
+from sketchnewton.model import Signs
+from sketchnewton.sketches.blocks import row_blocks
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),  # of Dask about large graphs and lost workers
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def rows(count: int = 3000, d: int = 10, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((count, d)) * np.geomspace(0.01, 100, d)
+    return X, (X @ (np.random.default_rng(9).standard_normal(d) / np.geomspace(0.01, 100, d)) > 0).astype(int)
+
+
+def by_hand(X: np.ndarray, y: np.ndarray, chunk: int, shards: int, rounds: int) -> Model:
+    """The same training, written out."""
+    base = Model(NewtonBank(loss="logistic"), target=Signs(names=[0, 1]))
+    blocks = [(X[at : at + chunk], y[at : at + chunk]) for at in range(0, len(y), chunk)]
+    for turn in range(rounds):
+        models = []
+        for shard in range(shards):
+            model = Model.from_bytes(base.to_bytes())
+            for block, labels in blocks[shard::shards]:
+                part = slice(len(labels) * turn // rounds, len(labels) * (turn + 1) // rounds)
+                model.learn(block[part], labels[part])
+            models.append(model)
+        first, *others = models
+        base = first.merge(*others, base=base)
+    return base
+
+
+@pytest.fixture(scope="module", name="cluster")
+def _cluster() -> Iterator[Client]:
+    with (
+        LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_the_graph_is_the_rule(rounds: int, scheduler: str) -> None:
+    X, y = rows(2000)
+    expected = by_hand(X, y, 250, 3, rounds)
+    with dask.config.set(scheduler=scheduler):
+        found = SketchedNewtonClassifier(rounds=rounds, shards=3).fit(
+            da.from_array(X, (250, 10)), da.from_array(y, 250)
+        )
+    assert found.model_.to_bytes() == expected.to_bytes()
+
+
+def test_sparse_blocks_columns_and_cuts() -> None:
+    X, y = rows(1000)
+    dense = da.from_array(X, (250, 4))  # several blocks in a row of blocks
+    sparse = da.from_array(X, (250, 10)).map_blocks(csr_array, meta=csr_array((0, 0)))
+    labels = da.from_array(y, 500)  # cut in another way
+    with dask.config.set(scheduler="synchronous"):
+        models = [
+            SketchedNewtonClassifier(shards=2).fit(blocks, labels).model_.to_bytes()
+            for blocks in (dense, sparse)
+        ]
+        found = [Model.from_bytes(model).predict(X) for model in models]
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_cluster_gives_the_same_and_answers_in_parallel(cluster: Client, tmp_path: Any) -> None:
+    X, y = rows(2000)
+    expected = by_hand(X, y, 250, 2, 2)
+    blocks, labels = da.from_array(X, (250, 10)), da.from_array(y, 250)
+    model = SketchedNewtonClassifier(rounds=2).fit(blocks, labels)  # two cores: two shards
+    assert model.model_.to_bytes() == expected.to_bytes()
+    np.testing.assert_array_equal(model.predict(blocks).compute(), expected.predict(X))
+    np.testing.assert_allclose(model.predict_proba(blocks).compute(), expected.predict_proba(X))
+    local, spread = expected.test(X, y), model.test(blocks, labels)
+    assert set(local) == set(spread)
+    for name, value in local.items():
+        assert spread[name] == pytest.approx(value), name
+    assert model.score(blocks, labels) == pytest.approx(1 - local["error"])
+    model.model_.save(tmp_path / "model.skn")
+    np.testing.assert_array_equal(load(tmp_path / "model.skn").predict(X), expected.predict(X))
+
+
+def slowed(block: np.ndarray) -> np.ndarray:
+    time.sleep(0.25)
+    return block
+
+
+def test_a_lost_worker_costs_a_retry() -> None:
+    X, y = rows(2000)
+    expected = by_hand(X, y, 125, 2, 2)
+    blocks, labels = da.from_array(X, (125, 10)).map_blocks(slowed, dtype=float), da.from_array(y, 125)
+    with (
+        LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        victim = next(iter(client.run(os.getpid).values()))
+        killed = threading.Event()
+
+        def kill() -> None:
+            os.kill(victim, signal.SIGKILL)
+            killed.set()
+
+        timer = threading.Timer(1.5, kill)
+        timer.start()
+        found = SketchedNewtonClassifier(rounds=2, shards=2).fit(blocks, labels)
+        assert killed.is_set()
+    assert found.model_.to_bytes() == expected.to_bytes()
+
+
+def test_frames_and_bags_are_records() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"city": rng.choice(["Rome", "Oslo", "Bonn"], 900), "age": rng.integers(0, 90, 900)})
+    frame["label"] = np.where((frame["city"] == "Rome") ^ (rng.random(900) < 0.05), "yes", "no")
+    records = frame.to_dict("records")
+    with dask.config.set(scheduler="synchronous"):
+        collection = dd.from_pandas(frame, npartitions=4)
+        of_frame = SketchedNewtonClassifier(shards=2).fit(collection, "label")
+        column = SketchedNewtonClassifier(shards=2).fit(collection.drop(columns="label"), collection["label"])
+        of_bag = SketchedNewtonClassifier(shards=2).fit(db.from_sequence(records, npartitions=4), "label")
+        assert of_frame.classes_.tolist() == ["no", "yes"]
+        for model in (of_frame, column, of_bag):
+            assert np.mean(model.predict(frame[["city", "age"]]) == frame["label"]) > 0.9
+        answers = of_frame.predict(collection[["city", "age"]]).compute()
+        chances = of_frame.predict_proba(collection[["city", "age"]]).compute()
+        listed = of_bag.predict(db.from_sequence(records, npartitions=4)).compute()
+    assert answers.index.equals(frame.index)
+    assert list(chances.columns) == ["no", "yes"]
+    assert listed == of_bag.predict(records).tolist()
+    assert of_frame.model_.to_bytes() == column.model_.to_bytes()
+
+
+def test_partial_fit_continues_and_weights_count() -> None:
+    X, y = rows(1200)
+    halves = [
+        (da.from_array(X[a:b], (150, 10)), da.from_array(y[a:b], 150)) for a, b in ((0, 600), (600, 1200))
+    ]
+    with dask.config.set(scheduler="synchronous"):
+        model = SketchedNewtonClassifier(shards=2)
+        for part, labels in halves:
+            model.partial_fit(part, labels, classes=[0, 1])
+        assert model.model_.learner.rows_seen == 1200
+        assert model.score(*halves[1]) > 0.9
+        weights = da.zeros(600, chunks=150)
+        idle = clone(model).fit(*halves[0], sample_weight=weights)
+    assert not idle.model_.learner.weights.any()
+
+
+def test_regression() -> None:
+    X, _ = rows(2000)
+    y = X @ (np.random.default_rng(3).standard_normal(10) / np.geomspace(0.01, 100, 10)) + 50
+    with dask.config.set(scheduler="synchronous"):
+        blocks, targets = da.from_array(X, (250, 10)), da.from_array(y, 250)
+        model = SketchedNewtonRegressor(shards=2, rounds=4).fit(blocks, targets)
+        assert model.score(blocks, targets) > 0.95
+        assert model.predict(blocks).compute().dtype == np.float64
+
+
+def test_many_classes() -> None:
+    X, _ = rows(1500, d=6)
+    y = np.array(["a", "b", "c"])[(X / np.geomspace(0.01, 100, 6))[:, :3].argmax(axis=1)]
+    with dask.config.set(scheduler="synchronous"):
+        blocks, labels = da.from_array(X, (250, 6)), da.from_array(y, 250)
+        model = SketchedNewtonClassifier(shards=2).fit(blocks, labels)
+        assert model.predict_proba(blocks).compute().shape == (1500, 3)
+        assert model.score(blocks, labels) > 0.85
+
+
+def test_sketches_have_the_certified_error_of_the_whole() -> None:
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((2000, 40)) @ rng.standard_normal((40, 40)) + 3.0
+    with dask.config.set(scheduler="synchronous"):
+        blocks = da.from_array(A, (300, 40))
+        sketch = FrequentDirections.from_dask(blocks, 12)
+        pca = SketchedPCA(n_components=5, sketch_size=20).fit(blocks)
+        coordinates = pca.transform(blocks).compute()
+    assert sketch.rows_seen == 2000
+    error = np.linalg.norm(A.T @ A - sketch.covariance(), 2)
+    assert error <= sketch.error_bound <= (A**2).sum() / 12
+    centred = A - A.mean(axis=0)
+    np.testing.assert_allclose(pca.mean_, A.mean(axis=0))
+    assert pca.n_samples_seen_ == 2000
+    whole = pca._sketch.sketch
+    assert np.linalg.norm(centred.T @ centred - whole.covariance(), 2) <= pca.error_bound_ * (1 + 1e-9)
+    np.testing.assert_allclose(coordinates, centred @ pca.components_.T, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, y: SketchedNewtonClassifier(rounds=0).fit(X, y), "rounds=0 is invalid"),
+        (lambda X, y: SketchedNewtonClassifier(shards=0).fit(X, y), "shards=0 is invalid"),
+        (lambda X, y: SketchedNewtonClassifier().fit(X, np.zeros(4)), "y is a ndarray: must be a Dask"),
+        (
+            lambda X, y: SketchedNewtonClassifier().fit(np.zeros((4, 2)), y),
+            "ndarray is invalid: must be a Dask",
+        ),
+        (lambda X, y: SketchedNewtonClassifier().fit(X, None), "labels are missing"),
+        (lambda X, y: row_blocks(X[:, 0]), "1 dimensions is invalid"),
+    ],
+)
+def test_what_is_wrong_is_said(call: Any, message: str) -> None:
+    X, y = da.from_array(np.eye(4), (2, 4)), da.from_array(np.array([0, 1, 0, 1]), 2)
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match=message):
+        call(X, y)

@@ -1,0 +1,203 @@
+"""Estimators of Spark, with Spark itself on two cores: pipelines, validation, persistence, streams."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::FutureWarning"),  # of PySpark about pandas
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+from pyspark.ml import Pipeline, PipelineModel  # noqa: E402
+from pyspark.ml.evaluation import BinaryClassificationEvaluator, MulticlassClassificationEvaluator  # noqa: E402
+from pyspark.ml.feature import VectorAssembler  # noqa: E402
+from pyspark.ml.tuning import CrossValidator, ParamGridBuilder  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+
+from sketchnewton import FrequentDirections, Model, load  # noqa: E402
+from sketchnewton.spark import (  # noqa: E402
+    SketchedNewtonClassificationModel,
+    SketchedNewtonClassifier,
+    SketchedNewtonRegressor,
+    SketchedPCA,
+    SketchedPCAModel,
+    StreamingLearner,
+    sketch,
+)
+
+
+@pytest.fixture(scope="module", name="spark")
+def _spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    place = tmp_path_factory.mktemp("spark")
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(place))
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    yield spark
+    spark.stop()
+
+
+def table(rows: int = 1200, seed: int = 0) -> list[tuple[float, float, float, str, int]]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, 3)) * [1, 100, 0.01]
+    cities = rng.choice(["Rome", "Oslo"], rows)
+    score = X @ [1, 0.01, 100] + np.where(cities == "Rome", 1.0, -1.0)
+    labels = (score > 0).astype(int)
+    order = np.argsort(labels, kind="stable")  # the trap: all of one class first
+    return [(*X[i].tolist(), str(cities[i]), int(labels[i])) for i in order]
+
+
+COLUMNS = ["a", "b", "c", "city", "label"]
+
+
+@pytest.fixture(scope="module", name="frame")
+def _frame(spark: Any) -> Any:
+    return spark.createDataFrame(table(), COLUMNS).repartition(2).cache()
+
+
+def assembler() -> Any:
+    return VectorAssembler(inputCols=["a", "b", "c"], outputCol="features")
+
+
+def test_a_pipeline_learns_ordered_rows_and_is_saved(spark: Any, tmp_path: Path) -> None:
+    ordered = spark.createDataFrame(table(), COLUMNS).coalesce(1)
+    pipeline = Pipeline(stages=[assembler(), SketchedNewtonClassifier(rounds=2, partitions=2)])
+    fitted = pipeline.fit(ordered)
+    answers = fitted.transform(ordered)
+    assert answers.columns == [*COLUMNS, "features", "prediction", "probability", "rawPrediction"]
+    rows = answers.collect()
+    right = np.mean([row["prediction"] == row["label"] for row in rows])
+    assert right > 0.75  # the city is not among the vectors
+    for row in rows[:20]:
+        assert sum(row["probability"]) == pytest.approx(1.0)
+        assert (row["probability"][1] > 0.5) == (row["prediction"] == 1.0)
+    assert BinaryClassificationEvaluator().evaluate(answers) > 0.85
+    fitted.write().overwrite().save(str(tmp_path / "pipeline"))
+    again = PipelineModel.load(str(tmp_path / "pipeline"))
+    assert isinstance(again.stages[1], SketchedNewtonClassificationModel)
+    assert again.stages[1].classes == [0, 1]
+    assert [row["prediction"] for row in again.transform(ordered).collect()] == [
+        row["prediction"] for row in rows
+    ]
+    assert again.stages[1].model.to_bytes() == fitted.stages[1].model.to_bytes()
+    assert fitted.stages[1].model.learner.rows_seen == 1200
+    pipeline.write().overwrite().save(str(tmp_path / "unfitted"))
+    assert Pipeline.load(str(tmp_path / "unfitted")).getStages()[1].getOrDefault("rounds") == 2
+    again.stages[1].model.save(tmp_path / "model.skn")
+    X = np.array([row[:3] for row in table()[:5]])
+    np.testing.assert_array_equal(
+        load(tmp_path / "model.skn").predict(X), [row["prediction"] for row in rows[:5]]
+    )
+
+
+def test_columns_of_all_types_through_the_model(frame: Any) -> None:
+    fitted = SketchedNewtonClassifier(featuresCol="", partitions=2, rounds=2).fit(frame)
+    answers = fitted.transform(frame).collect()
+    assert np.mean([row["prediction"] == row["label"] for row in answers]) > 0.9
+    more = SketchedNewtonClassifier(featuresCol="", partitions=2, initialModel=fitted.model).fit(frame)
+    assert more.model.learner.rows_seen == 2400
+
+
+def test_cross_validation(frame: Any) -> None:
+    learner = SketchedNewtonClassifier(partitions=2)
+    validator = CrossValidator(
+        estimator=Pipeline(stages=[assembler(), learner]),
+        estimatorParamMaps=ParamGridBuilder().addGrid(learner.loss, ["squared", "logistic"]).build(),
+        evaluator=MulticlassClassificationEvaluator(metricName="accuracy"),
+        numFolds=2,
+    )
+    best = validator.fit(frame)
+    assert len(best.avgMetrics) == 2
+    assert min(best.avgMetrics) > 0.7
+
+
+def test_regression_with_weights(frame: Any) -> None:
+    from pyspark.sql import functions as F
+
+    data = frame.withColumn("y", 3 * F.col("a") + 0.02 * F.col("b") + 7).withColumn("w", F.lit(2.0))
+    stages = [assembler(), SketchedNewtonRegressor(labelCol="y", weightCol="w", partitions=2, rounds=2)]
+    rows = Pipeline(stages=stages).fit(data).transform(data).collect()
+    error = np.mean([(row["prediction"] - row["y"]) ** 2 for row in rows])
+    assert error < 0.1 * np.var([row["y"] for row in rows])
+
+
+def test_sketches_have_the_certified_error_of_the_whole(frame: Any, tmp_path: Path) -> None:
+    data = frame.selectExpr("a", "b / 100 as b", "c * 100 as c")  # so that rounding is no matter
+    data = assembler().transform(data)
+    A = np.array([row["features"].toArray() for row in data.collect()])
+    found = sketch(data, lambda: FrequentDirections(3))
+    assert found.rows_seen == len(A)
+    error = np.linalg.norm(A.T @ A - found.covariance(), 2)
+    assert error <= found.error_bound * (1 + 1e-12)  # as many columns as rows of the sketch: all but equal
+    fitted = SketchedPCA(k=2).fit(data)
+    centred = A - A.mean(axis=0)
+    np.testing.assert_allclose(fitted.mean, A.mean(axis=0))
+    exact = np.linalg.eigvalsh(centred.T @ centred)[::-1][:2] / (len(A) - 1)
+    assert np.abs(fitted.explained_variance - exact).max() * (
+        len(A) - 1
+    ) <= fitted.error_bound + 1e-6 * exact[0] * len(A)
+    fitted.write().overwrite().save(str(tmp_path / "pca"))
+    again = SketchedPCAModel.load(str(tmp_path / "pca"))
+    rows = again.transform(data).select("features", "pca").collect()
+    expected = (np.array([row["features"].toArray() for row in rows]) - fitted.mean) @ fitted.components.T
+    np.testing.assert_allclose([row["pca"].toArray() for row in rows], expected, atol=1e-9)
+
+
+def test_every_row_of_a_stream_is_learned_once(spark: Any, tmp_path: Path) -> None:
+    """A restart between batches, and a batch that comes twice."""
+    source, model = tmp_path / "source", tmp_path / "model.skn"
+    source.mkdir()
+
+    def write(number: int) -> None:
+        lines = [f"{a},{b},{c},{label}" for a, b, c, _, label in table(100, seed=number)]
+        (source / f"{number}.csv").write_text("\n".join(lines) + "\n")
+
+    def run(learner: StreamingLearner) -> None:
+        stream = spark.readStream.schema("a double, b double, c double, label double").csv(str(source))
+        query = (
+            stream.writeStream.foreachBatch(learner)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    write(0)
+    run(StreamingLearner(model, featuresCol=""))
+    assert Model.load(model).learner.rows_seen == 100
+    write(1)
+    learner = StreamingLearner(model, featuresCol="")  # after a restart
+    assert learner.epoch == 0
+    run(learner)
+    assert Model.load(model).learner.rows_seen == 200
+    again = spark.createDataFrame([(1.0, 2.0, 3.0, 1.0)], ["a", "b", "c", "label"])
+    before = model.read_bytes()
+    StreamingLearner(model, featuresCol="")(again, 1)  # handed over once more
+    assert model.read_bytes() == before
+
+
+def test_what_is_wrong_is_said(frame: Any) -> None:
+    with pytest.raises(ValueError, match="column 'features' is missing"):
+        SketchedNewtonClassifier().fit(frame)
+    with pytest.raises(ValueError, match="is no column of ML vectors"):
+        SketchedNewtonClassifier(featuresCol="a").fit(frame)
+    with pytest.raises(ValueError, match="rounds=0 is invalid"):
+        SketchedNewtonClassifier(featuresCol="", rounds=0).fit(frame)
