@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +29,7 @@ examples:
   skn convert clicks.vw.gz clicks.svm          names become the indices that training would use
   skn convert table.csv --label y table.vw
   skn convert day*.svm - --to jsonl | head
+  skn convert clicks.skn.state seen.jsonl      what skn serve has learned
 
 The format of OUT follows from its name or --to. OUT appears only when it is complete.
 """
@@ -54,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     to = args.to or format_of_name(args.output)
     if to is None:
         raise usage_error(f"{args.output}: the name does not show the format to write: give --to")
+    if len(args.data) == 1 and _is_log(args.data[0]):
+        return _export(args, to)
     data = DataSource(args.data, args)
     data.check()
     check_distinct({"OUT": args.output}, {f"DATA {path}": path for path in data.paths})
@@ -62,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if kind.writes_names and data.names is None and not _numbered(data):
         data.names = Names(exact=True)
     console = Console(args.quiet)
+    _say_labels(data, console)
     start = time.perf_counter()
     rows = 0
     with GracefulStop() as stop, contextlib.suppress(Stopped):
@@ -81,6 +86,54 @@ def run(args: argparse.Namespace) -> int:
         seconds = time.perf_counter() - start
         console.line(f"{counted(rows, 'row')} in {seconds:.2f} s, in {args.output}")
     return stop.exit_code
+
+
+def _say_labels(data: DataSource, console: Console) -> None:
+    """Say what is written for labels that are yes and no, or true and false: rows have numbers."""
+    if data.without_columns or data.identity() is None:
+        return
+    from sketchnewton.cli.train.labels import surveyed
+    from sketchnewton.features.kinds import Misfit, parse_number
+
+    names = [str(name) for name in surveyed(data, everything=False) or ()]
+    try:
+        written = [f"{name} as {parse_number(name.lower().encode()):g}" for name in names]
+    except Misfit:
+        return  # the row that has it is an error
+    if written:
+        console.line(f"labels: {', '.join(written)}")
+
+
+def _is_log(path: str) -> bool:
+    if not os.path.exists(path):
+        return False
+    from sketchnewton.serve.past import is_log
+
+    return is_log(path)
+
+
+def _export(args: argparse.Namespace, to: str) -> int:
+    """The records that a server has learned, as they came."""
+    import json
+
+    from sketchnewton.cli.io.files import check_writable, open_output
+    from sketchnewton.serve.log import LogError
+    from sketchnewton.serve.past import Past
+
+    if to != "jsonl":
+        raise usage_error(f"{args.output}: the log of a server is exported as jsonl, not {to}")
+    check_writable(args.output)
+    rows = 0
+    try:
+        with open_output(args.output) as file:
+            for record in Past(args.data[0]).objects():
+                file.write(json.dumps(record) + "\n")
+                rows += 1
+    except LogError as error:
+        raise CommandError(str(error)) from None
+    if args.output != "-":
+        Console(args.quiet).line(f"{counted(rows, 'row')} in {args.output}")
+    return 0
 
 
 def _numbered(data: DataSource) -> bool:

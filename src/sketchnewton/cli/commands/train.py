@@ -9,6 +9,7 @@ from sketchnewton.cli.options.learner import add_learner_options
 from sketchnewton.cli.options.output import add_scale_options
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_one, at_least_two, label, names
+from sketchnewton.core.names import METRICS
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
@@ -22,6 +23,7 @@ examples:
   skn train big.vw --model m.skn --checkpoint-every 1000000     a crash costs a million rows at most:
   skn train big.vw --model m.skn --resume m.skn                 finishes the run, bit for bit the same
   skn train clicks.vw --passes 5 --holdout 10           five passes, the later ones from a cache
+  skn train clicks.vw --shards 2 --model m.skn          two processes, merged sixteen times
   skn train digits.svm --multiclass 10                  one of ten classes
   skn train digits.svm --positive 7                     class 7 against all others
   skn train prices.csv --label price --loss huber:1000  regression; labels may have any range and outliers
@@ -73,6 +75,19 @@ def add_options(parser: Parser) -> None:
         "when the held-out loss stops improving.",
     )
     rows.add_argument(
+        "--shards",
+        type=at_least_one,
+        metavar="N",
+        help="Learn in N processes, each on its files or its part of a text file, and merge them. The same N "
+        "gives the same model.",
+    )
+    rows.add_argument(
+        "--rounds",
+        type=at_least_one,
+        metavar="N",
+        help="Merge --shards N times, and let them continue from what all have learned (default 16).",
+    )
+    rows.add_argument(
         "--positive",
         type=label,
         metavar="LABEL",
@@ -99,6 +114,12 @@ def add_options(parser: Parser) -> None:
     add_feature_options(parser)
     output = parser.add_argument_group("output")
     output.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
+    output.add_argument(
+        "--metric",
+        choices=tuple(METRICS),
+        help="Show this metric of skn test in the table of progress, too: of all predictions made before their "
+        "rows were learned, which are kept for it (24 bytes per row).",
+    )
     output.add_argument("--quiet", action="store_true", help="Print only errors.")
     output.add_argument("--json", action="store_true", help="Print a machine-readable summary on stdout.")
 
@@ -107,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
     """Train as `args` say; the exit code is 0, or 130 or 143 when a signal ended the run."""
     from sketchnewton.cli.train.prefetch import begin
 
-    args.ahead = begin(args)  # data is read while what learns from it is imported
+    args.ahead = None if args.shards else begin(args)  # data is read while what learns from it is imported
     from sketchnewton.cli.train import training
 
     return training.run(args)

@@ -1,0 +1,480 @@
+"""The owner of the model: predicts, learns in the order of the log, and knows what was promised.
+
+The model is used on the thread of the event loop: a prediction sees it between two steps of learning, and a step
+has at most `STEP` rows. What a request teaches is learned first and written second: an answer goes out when the
+log has it on the disk. If the log cannot be written, all that waits for it is refused and the model is built anew
+from the log: what was not acknowledged is as if it had never been learned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sketchnewton.core.batch import Batch
+from sketchnewton.core.types import Floats, np
+from sketchnewton.model import Model
+from sketchnewton.serve import log as events
+from sketchnewton.serve.answers import Answer, answers, shaped
+from sketchnewton.serve.bodies import Body, records_of, split
+from sketchnewton.serve.errors import ApiError
+from sketchnewton.serve.log import Event, LogError, Operation, Remembered
+from sketchnewton.serve.replaying import REFUSED, Standing, count, model_of_bytes
+from sketchnewton.serve.state import State
+from sketchnewton.serve.window import Window
+
+__all__ = ["Engine", "EngineOptions", "Label", "Note", "no_note", "refused"]
+
+STEP = 256
+"""Rows learned at a time; predictions come between two steps."""
+_SMALL = 1 << 13  # bytes of a body that is learned in one go
+_LARGE = 1 << 16  # bytes of a body that is read beside the event loop
+_OVERDUE_AT_A_TIME = 500
+_NOTED = 32  # records that are kept for the names of their features
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What the operator decides."""
+
+    feedback_ttl: float = 86400.0
+    """Seconds for which a record waits for its label, and for which an answer is kept to be given again."""
+    assume_label: Any = None
+    """The label of records whose label has not come in time; None: they are forgotten."""
+    queue: int = 1000
+    most_rows: int = 10_000
+    most_features: int = 100_000
+
+
+class Label(NamedTuple):
+    """The label of a record that was remembered."""
+
+    id: str
+    label: Any
+    weight: float | None
+
+
+class Engine:
+    """The model, what it has learned so far, and what waits for the disk."""
+
+    def __init__(self, state: State, standing: Standing, options: EngineOptions) -> None:
+        self.state = state
+        self.log = state.log
+        self.options = options
+        self.model = standing.model
+        self.score = standing.score
+        self.seq = standing.seq
+        """Of the last event that the model has learned."""
+        self.problem: LogError | None = None
+        """Why nothing can be learned now."""
+        self.window = Window()
+        self.waiting = 0
+        self.pending = self.log.pending()
+        self.delays: list[float] = []
+        self.rows = 0
+        """Learned since the process began."""
+        self.noted: list[Any] = []
+        """A few records, whose features have names to show."""
+        self.lock = asyncio.Lock()
+        """Held by what learns in several steps, and by what replaces the model."""
+        self._ids: dict[str, Remembered] = {}  # not on the disk yet, as all below
+        self._labels: dict[str, tuple[Answer, asyncio.Future[None]]] = {}
+        self._expiring: set[str] = set()
+        self._keys: dict[str, tuple[bytes, asyncio.Future[Answer]]] = {}
+        self._repairing: asyncio.Task[None] | None = None
+
+    @property
+    def version(self) -> int:
+        """Rows learned by the model."""
+        return self.model.learner.rows_seen
+
+    # -- predicting
+
+    def predict(self, body: Body) -> list[Answer]:
+        """The answers for the records of a body."""
+        return answers(self.model, self._scores(self.model, body))
+
+    async def predict_beside(self, body: Body) -> list[Answer]:
+        """The same for a body that takes long to read: in another thread."""
+        model = self.model
+        return answers(model, await asyncio.to_thread(self._scores, model, body))
+
+    def _scores(self, model: Model, body: Body) -> Floats:
+        try:
+            batches = list(model.rows_of(body.records))
+            self._check(batches)
+            parts = [model.scores(batch) for batch in batches]
+        except REFUSED as error:
+            raise refused(error) from None
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _check(self, batches: Sequence[Batch]) -> None:
+        """Refuse what is too much, or nothing."""
+        if len(batches) == 1 and len(batches[0]) == 1 and len(batches[0].views.indices) < 1000:
+            return
+        rows = sum(map(len, batches))
+        if not rows:
+            raise ApiError(400, "no_records", "the body has no records")
+        if rows > self.options.most_rows:
+            most = self.options.most_rows
+            raise ApiError(413, "too_many_rows", f"there are more than {most} records: send fewer at a time")
+        most = self.options.most_features
+        if any(len(batch.views.indices) > most and np.diff(batch.indptr).max() > most for batch in batches):
+            raise ApiError(413, "too_many_features", f"a record has more than {most} features")
+
+    async def remember(self, body: Body, ids: list[str], made: list[Answer]) -> None:
+        """Keep records until their labels come; returns when that is on the disk."""
+        self.check_writable()
+        parts = split(body, len(made))
+        for id in ids:
+            if id in self._ids or id in self._labels or self.log.remembered(id) is not None:
+                raise ApiError(409, "id_in_use", f"the id {id[:80]!r} is in use: an id is for one record")
+        now = time.time()
+        operations: list[Operation] = []
+        for id, (format, data), answer in zip(ids, parts, made, strict=True):
+            row = Remembered(events.PENDING, now, format, data, json.dumps(answer["prediction"]), None)
+            self._ids[id] = row
+            values = (id, now, events.PENDING, format, data, row.prediction, None)
+            operations.append(("INSERT INTO ids VALUES (?, ?, ?, ?, ?, ?, ?)", values))
+        try:
+            await self.written(operations)
+            self.pending += len(ids)
+        finally:
+            for id in ids:
+                self._ids.pop(id, None)
+
+    # -- learning
+
+    async def learn(self, body: Body, data: bytes, note: Note) -> Answer:
+        """Predict and learn a body; returns when it is on the disk."""
+        self.check_writable()
+        lesson = (body.records, body.labels, body.weights)
+        if len(data) <= _SMALL and not self.lock.locked():
+            with self._all_or_nothing():
+                answer, done = self._learned_event(body, data, self._learned_now(lesson), note)
+        else:
+            async with self.lock:
+                self.check_writable()
+                with self._all_or_nothing():
+                    answer, done = self._learned_event(
+                        body, data, await self._learned(lesson, len(data)), note
+                    )
+        await self.durable(done)
+        return answer
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Should something fail when a part has been learned, the model is built anew from the log."""
+        before = self.version
+        try:
+            yield
+        except BaseException:
+            if self.version != before and self.problem is None:
+                self._build_anew(LogError("a request failed halfway: the model is being built anew"))
+            raise
+
+    def _learned_event(
+        self, body: Body, data: bytes, scores: Floats, note: Note
+    ) -> tuple[Answer, asyncio.Future[None]]:
+        answer = shaped(body, answers(self.model, scores), self.version)
+        event = self._event(events.LEARN, body.format, data, None, None, len(scores))
+        return answer, self.append([event.operation(), *note(answer)])
+
+    def _learned_now(self, lesson: tuple[Any, Any, Any]) -> Floats:
+        """Learn a few records at once."""
+        try:
+            parts = [self._counted(*step) for step in self.model.learning(*lesson, check=self._check)]
+        except REFUSED as error:
+            raise refused(error) from None
+        self._noted(lesson)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    async def _learned(self, lesson: tuple[Any, Any, Any], size: int) -> Floats:
+        """Learn records of so many bytes step by step; returns their scores before. A refusal leaves no trace."""
+        steps = self.model.learning(*lesson, rows=STEP, check=self._check)
+        parts: list[Floats] = []
+        try:
+            if size > _LARGE:
+                steps = _begun(await asyncio.to_thread(next, steps, None), steps)
+            for batch, scores in steps:
+                parts.append(self._counted(batch, scores))
+                if len(batch) == STEP:
+                    await asyncio.sleep(0)
+        except REFUSED as error:
+            raise refused(error) from None
+        self._noted(lesson)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _counted(self, batch: Batch, scores: Floats) -> Floats:
+        count(self.score, batch, scores)
+        self.window.add(batch, scores)
+        self.rows += len(batch)
+        return scores
+
+    def _noted(self, lesson: tuple[Any, Any, Any]) -> None:
+        if len(self.noted) < _NOTED:
+            self.noted.append(lesson[0])
+
+    def _event(
+        self, kind: str, format: str, data: bytes, label: str | None, weight: float | None, rows: int
+    ) -> Event:
+        self.seq += 1
+        return Event(self.seq, time.time(), kind, format, data, label, weight, rows)
+
+    async def load(self, data: bytes) -> Answer:
+        """Put another model in the place of this one, for all requests that come later."""
+        self.check_writable()
+        try:
+            model = await asyncio.to_thread(model_of_bytes, data)
+        except REFUSED as error:
+            raise refused(error, "bad_model") from None
+        async with self.lock:
+            self.check_writable()
+            self.model, self.score, self.window = model, model.new_score(), Window()
+            event = self._event(events.LOAD, "skn", data, None, None, 0)
+            answer: Answer = {"loaded": True, "version": self.version}
+            done = self.append([event.operation()])
+        await self.durable(done)
+        return answer
+
+    # -- late labels
+
+    async def feedback(self, labels: list[Label], single: bool, note: Note) -> Answer:
+        """Learn labels of records that were remembered, each once; returns when all is on the disk."""
+        results: list[Answer] = []
+        waits: list[asyncio.Future[None]] = []
+        operations: list[Operation] = []
+        learned: list[tuple[str, Answer, float]] = []
+        async with self.lock:
+            with self._all_or_nothing():
+                for label in labels:
+                    try:
+                        results.append(self._label(label, waits, operations, learned))
+                    except ApiError as error:
+                        if single:
+                            raise
+                        why = {"code": error.code, "message": error.message}
+                        results.append({"id": label.id, "error": why})
+                answer = results[0] if single else {"results": results, "version": self.version}
+                done = self.append([*operations, *note(answer)]) if operations else None
+            for id, result, _ in learned if done is not None else ():
+                self._labels[id] = (result, done)  # type: ignore[assignment]
+        try:
+            for wait in (*waits, *([] if done is None else [done])):
+                await self.durable(wait)
+            self.pending -= len(learned)
+            now = time.time()
+            self.delays = [*self.delays, *(now - since for _, _, since in learned)][-1000:]
+        finally:
+            for id, _, _ in learned:
+                self._labels.pop(id, None)
+        return answer
+
+    def _label(
+        self,
+        label: Label,
+        waits: list[asyncio.Future[None]],
+        operations: list[Operation],
+        learned: list[tuple[str, Answer, float]],
+    ) -> Answer:
+        id = label.id
+        again = next((answer for known, answer, _ in learned if known == id), None)
+        if again is not None:
+            return again
+        if id in self._labels:
+            answer, wait = self._labels[id]
+            waits.append(wait)
+            return answer
+        found = self._ids.get(id) or self._read(lambda: self.log.remembered(id))
+        if found is None:
+            raise ApiError(404, "unknown_id", f"the id {id[:80]!r} is unknown, or was answered long ago")
+        if found.state == events.EXPIRED or id in self._expiring:
+            raise ApiError(410, "expired_id", f"the id {id[:80]!r} has expired: its label came too late")
+        if found.state == events.LEARNED:
+            before: Answer = json.loads(found.answer or "{}")
+            return before
+        self.check_writable()
+        format, data = found.format or "", found.body or b""
+        self._learned_label(format, data, label.label, label.weight)
+        prediction = json.loads(found.prediction or "null")
+        answer = {"id": id, "prediction": prediction, "learned": True, "version": self.version}
+        event = self._event(events.LABEL, format, data, json.dumps(label.label), label.weight, 1)
+        row = "UPDATE ids SET state = ?, time = ?, format = NULL, body = NULL, answer = ? WHERE id = ?"
+        operations += [event.operation(), (row, (events.LEARNED, time.time(), json.dumps(answer), id))]
+        learned.append((id, answer, found.time))
+        return answer
+
+    def _learned_label(self, format: str, data: bytes, label: Any, weight: float | None) -> None:
+        records = records_of(format, data).records
+        self._learned_now((records, [label], None if weight is None else [weight]))
+
+    async def expire(self) -> int:
+        """Forget records whose label has not come, or learn the label that is assumed then; returns how many."""
+        if self.problem is not None:
+            return 0
+        before = time.time() - self.options.feedback_ttl
+        operations: list[Operation] = []
+        gone: list[str] = []
+        async with self.lock:
+            for id, format, data in self._read(lambda: self.log.overdue(before, _OVERDUE_AT_A_TIME)):
+                if id in self._labels:
+                    continue
+                if self.options.assume_label is not None:
+                    with contextlib.suppress(ApiError):  # another model was loaded, which cannot learn it
+                        label = self.options.assume_label
+                        self._learned_label(format, data, label, None)
+                        event = self._event(events.LABEL, format, data, json.dumps(label), None, 1)
+                        operations.append(event.operation())
+                row = "UPDATE ids SET state = ?, time = ?, format = NULL, body = NULL WHERE id = ? AND state = 0"
+                operations.append((row, (events.EXPIRED, time.time(), id)))
+                gone.append(id)
+            if not gone:
+                return 0
+            done = self.append(operations)
+            self._expiring.update(gone)
+        try:
+            await self.durable(done)
+            self.pending -= len(gone)
+        finally:
+            self._expiring.difference_update(gone)
+        return len(gone)
+
+    # -- requests that may be repeated
+
+    async def once(
+        self, key: str, request: bytes, act: Callable[[Note], Awaitable[Answer]]
+    ) -> tuple[Answer, bool]:
+        """Do something at most once for each key; returns the answer, and whether it is one from before."""
+        digest = hashlib.sha256(request).digest()
+        started = self._keys.get(key)
+        known = None if started is not None else self._read(lambda: self.log.answered(key))
+        if (started or known or (digest,))[0] != digest:
+            raise ApiError(422, "key_reused", "the idempotency key was used for another request")
+        if started is not None:
+            return await asyncio.shield(started[1]), True
+        if known is not None:
+            return json.loads(known[1]), True
+        done: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._keys[key] = (digest, done)
+
+        def note(answer: Answer) -> list[Operation]:
+            values = (key, time.time(), digest, json.dumps(answer))
+            return [("INSERT INTO keys VALUES (?, ?, ?, ?)", values)]
+
+        try:
+            answer = await act(note)
+        except BaseException as error:
+            done.set_exception(error if isinstance(error, ApiError) else _unavailable("it was not finished"))
+            done.exception()  # whether or not somebody else waits for it
+            raise
+        else:
+            done.set_result(answer)
+            return answer, False
+        finally:
+            self._keys.pop(key, None)
+
+    # -- the disk
+
+    def check_writable(self) -> None:
+        """Refuse what cannot be kept now, or has to wait for too long."""
+        if self.problem is not None:
+            raise _storage(self.problem)
+        if self.waiting >= self.options.queue:
+            raise ApiError(429, "busy", "too many requests wait: try again later", (("Retry-After", "1"),))
+
+    async def written(self, operations: Sequence[Operation]) -> None:
+        """Write these and wait for the disk."""
+        await self.durable(self.append(operations))
+
+    def append(self, operations: Sequence[Operation]) -> asyncio.Future[None]:
+        """Give these to the log, in order; the result is there when the disk has them."""
+        done = self.log.append(operations)
+        self.waiting += 1
+        done.add_done_callback(self._written)
+        return done
+
+    def _written(self, done: asyncio.Future[None]) -> None:
+        self.waiting -= 1
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, LogError) and self._repairing is None:
+            self._build_anew(error)
+
+    def _build_anew(self, problem: LogError) -> None:
+        self.problem = problem
+        self._repairing = asyncio.get_running_loop().create_task(self._repair())
+
+    @staticmethod
+    async def durable(done: asyncio.Future[None]) -> None:
+        """Wait for the disk."""
+        try:
+            await asyncio.shield(done)
+        except LogError as error:
+            raise _storage(error) from None
+
+    def _read(self, ask: Callable[[], Any]) -> Any:
+        try:
+            return ask()
+        except LogError as error:
+            raise _storage(error) from None
+
+    async def _repair(self) -> None:
+        """Build the model anew from the log, then try whether there is room again, until there is."""
+        try:
+            async with self.lock:
+                while self.waiting:  # all that hangs on the failure is told of it first
+                    await asyncio.sleep(0.01)
+                standing = await asyncio.to_thread(self.state.rebuild)
+                self.model, self.score, self.seq = standing.model, standing.score, standing.seq
+                self.pending = self.log.pending()
+            while True:  # nothing is learned before there is room: `check_writable`
+                self.log.resume()
+                probe = ("INSERT OR REPLACE INTO facts VALUES ('probe', ?)", (str(time.time()) * 500,))
+                try:
+                    await self.log.append([probe])
+                    break
+                except LogError as error:
+                    self.problem = error
+                    await asyncio.sleep(1.0)
+            self.problem = None
+        finally:
+            self._repairing = None
+
+
+Note = Callable[[Answer], "list[Operation]"]
+"""What else is to be written together with an answer."""
+
+
+def no_note(_: Answer) -> list[Operation]:
+    """Nothing."""
+    return []
+
+
+def _begun(
+    first: tuple[Batch, Floats] | None, steps: Iterator[tuple[Batch, Floats]]
+) -> Iterator[tuple[Batch, Floats]]:
+    if first is not None:
+        yield first
+        yield from steps
+
+
+def refused(error: Exception, code: str = "bad_records") -> ApiError:
+    """What the model says of records that it cannot take is the client's mistake."""
+    return ApiError(400, code, str(error) or type(error).__name__)
+
+
+def _storage(error: LogError) -> ApiError:
+    if error.full:
+        return ApiError(
+            507, "storage_full", "there is no room on the disk: nothing is learned until there is"
+        )
+    return _unavailable("the log cannot be written or read")
+
+
+def _unavailable(why: str) -> ApiError:
+    return ApiError(503, "unavailable", f"{why}: try again later", (("Retry-After", "1"),))

@@ -1,0 +1,325 @@
+"""What was learned, in order, in an SQLite file: on the disk before it is acknowledged.
+
+Many requests share one commit: while the thread of the log waits for the disk, what comes in gathers, and is
+committed together. SQLite runs with a write-ahead log and `synchronous=FULL`, so what `append` has promised
+survives a crash of the process and a loss of power.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Event", "EventLog", "LogError", "Operation", "Remembered", "check_file", "checked_events"]
+
+FORMAT = 1
+
+LEARN, LABEL, LOAD = "learn", "label", "load"
+"""Kinds of events: a body with labels; a record that was remembered, and its label; another model."""
+
+PENDING, LEARNED, EXPIRED = 0, 1, 2
+"""What became of a record that was remembered."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS events (
+  seq INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, format TEXT NOT NULL, body BLOB NOT NULL,
+  label TEXT, weight REAL, rows INTEGER NOT NULL, sum INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS ids (
+  id TEXT PRIMARY KEY, time REAL NOT NULL, state INTEGER NOT NULL, format TEXT, body BLOB, prediction TEXT,
+  answer TEXT) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS ids_by_time ON ids (state, time);
+CREATE TABLE IF NOT EXISTS keys (
+  key TEXT PRIMARY KEY, time REAL NOT NULL, digest BLOB NOT NULL, answer TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS keys_by_time ON keys (time);
+CREATE TABLE IF NOT EXISTS snapshots (
+  seq INTEGER PRIMARY KEY, time REAL NOT NULL, file TEXT NOT NULL, score TEXT NOT NULL);
+"""
+
+Operation = tuple[str, tuple[Any, ...]]
+"""A statement and its values."""
+
+
+class LogError(Exception):
+    """The log cannot be written or read: `full` says whether there is no room on the disk."""
+
+    def __init__(self, message: str, *, full: bool = False) -> None:
+        super().__init__(message)
+        self.full = full
+
+
+class Event(NamedTuple):
+    """Something that changed the model."""
+
+    seq: int
+    time: float
+    kind: str
+    format: str
+    body: bytes
+    label: str | None
+    """Of a record that was remembered, as JSON."""
+    weight: float | None
+    rows: int
+
+    @property
+    def sum(self) -> int:
+        """A checksum of all that learning depends on."""
+        head = f"{self.seq} {self.kind} {self.format} {self.label} {self.weight!r} ".encode()
+        return zlib.crc32(self.body, zlib.crc32(head))
+
+    def operation(self) -> Operation:
+        """What writes it."""
+        return "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*self, self.sum)
+
+
+class Remembered(NamedTuple):
+    """A record whose label is to come, or what became of it."""
+
+    state: int
+    time: float
+    format: str | None
+    body: bytes | None
+    prediction: str | None
+    answer: str | None
+
+
+def checked_events(log: sqlite3.Connection, path: str, after: int) -> Iterator[Event]:
+    """The events behind number `after`, in order; `LogError` where one is damaged or missing."""
+    expected = after + 1
+    try:
+        for *fields, total in log.execute("SELECT * FROM events WHERE seq > ? ORDER BY seq", (after,)):
+            event = Event(*fields)
+            if event.seq != expected:
+                raise LogError(f"{path}: the log is damaged: event {expected} is missing")
+            if not isinstance(event.body, bytes) or event.sum != total:
+                raise LogError(f"{path}: the log is damaged: event {event.seq} was changed")
+            yield event
+            expected += 1
+    except sqlite3.Error as error:
+        raise LogError(f"{path}: the log is damaged after event {expected - 1}: {error}") from None
+
+
+def check_file(path: str) -> None:
+    """Look the whole file over; `LogError` if it is damaged."""
+    try:
+        connection = sqlite3.connect(f"file:{_quoted(path)}?mode=rw", uri=True, isolation_level=None)
+        with contextlib.closing(connection):
+            found = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        raise LogError(f"{path}: the log is damaged: {error}") from None
+    if found is None or found[0] != "ok":
+        raise LogError(f"{path}: the log is damaged: {'' if found is None else ' '.join(found[0].split())}")
+
+
+def _quoted(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(os.path.abspath(path))
+
+
+class EventLog:
+    """The file, a connection that reads on the caller's thread, and a thread that writes."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self._writer = self._connect()
+            self._writer.executescript(_TABLES)
+            self._writer.execute("INSERT OR IGNORE INTO facts VALUES ('format', ?)", (str(FORMAT),))
+            self._reader = self._connect()
+            found = self.fact("format")
+        except sqlite3.Error as error:
+            raise LogError(f"{path}: {error}") from None
+        if found != str(FORMAT):
+            raise LogError(f"{path}: the log has format {found}, and this version reads format {FORMAT}")
+        self._waiting: list[tuple[Sequence[Operation], asyncio.Future[None]]] = []
+        self._wake = threading.Condition()
+        self._broken = False
+        self._stopped = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self.commits = 0
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30.0)
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only a new file takes it
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA journal_size_limit=67108864")
+        connection.execute("PRAGMA cell_size_check=ON")
+        connection.execute("PRAGMA trusted_schema=OFF")
+        return connection
+
+    # -- writing
+
+    def start(self) -> None:
+        """Begin to write, for the event loop that runs now."""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="skn-log")
+        self._thread.start()
+
+    def append(self, operations: Sequence[Operation]) -> asyncio.Future[None]:
+        """Write these together; the result is there when they are on the disk. Order is that of the calls."""
+        loop = self._loop
+        if loop is None:
+            raise RuntimeError("the log has not been started")
+        done: asyncio.Future[None] = loop.create_future()
+        with self._wake:
+            self._waiting.append((operations, done))
+            if len(self._waiting) == 1:
+                self._wake.notify()
+        return done
+
+    def resume(self) -> None:
+        """Write again after a failure, when the model is that of the log again."""
+        with self._wake:
+            self._broken = False
+
+    @property
+    def broken(self) -> bool:
+        """Whether writing has failed and nothing more is written."""
+        return self._broken
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while not self._waiting and not self._stopped:
+                    self._wake.wait()
+                if not self._waiting:
+                    return
+                group, self._waiting = self._waiting, []
+                broken = self._broken
+            error = LogError("the log is being repaired", full=True) if broken else self._commit(group)
+            if error is not None:
+                with self._wake:  # those who came meanwhile stand on what has failed
+                    self._broken = True
+            loop = self._loop
+            if loop is not None:
+                with contextlib.suppress(RuntimeError):  # the loop has been closed
+                    loop.call_soon_threadsafe(_settle, [done for _, done in group], error)
+
+    def _commit(self, group: list[tuple[Sequence[Operation], asyncio.Future[None]]]) -> LogError | None:
+        writer = self._writer
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+            for operations, _ in group:
+                for statement, values in operations:
+                    writer.execute(statement, values).fetchall()  # vacuum takes a step for each page
+            writer.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            with contextlib.suppress(sqlite3.Error):
+                writer.execute("ROLLBACK")
+            full = isinstance(error, sqlite3.OperationalError) and "full" in str(error)
+            return LogError(f"cannot write the log: {error}", full=full)
+        self.commits += 1
+        return None
+
+    def stop(self) -> None:
+        """Write what is waiting, then end the thread and close the file."""
+        with self._wake:
+            self._stopped = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()
+        for connection in (self._reader, self._writer):
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    def write_now(self, operations: Sequence[Operation]) -> None:
+        """Write while nothing else does: before the start."""
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+            for statement, values in operations:
+                self._writer.execute(statement, values)
+            self._writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise LogError(f"cannot write the log: {error}", full="full" in str(error)) from None
+
+    # -- reading
+
+    def _one(self, statement: str, *values: object) -> Any:
+        try:
+            return self._reader.execute(statement, values).fetchone()
+        except sqlite3.Error as error:
+            raise LogError(f"{self.path}: cannot read the log: {error}") from None
+
+    def _all(self, statement: str, *values: object) -> list[Any]:
+        try:
+            return self._reader.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise LogError(f"{self.path}: cannot read the log: {error}") from None
+
+    def fact(self, name: str) -> str | None:
+        """A fact about the log itself."""
+        row = self._one("SELECT value FROM facts WHERE name = ?", name)
+        return None if row is None else str(row[0])
+
+    def last_event(self) -> int:
+        """The number of the last event that was ever written; 0 if there was none."""
+        row = self._one("SELECT max(coalesce((SELECT max(seq) FROM events), 0), coalesce("
+                        "(SELECT CAST(value AS INTEGER) FROM facts WHERE name = 'compacted'), 0))")  # fmt: skip
+        return int(row[0])
+
+    def first_event(self) -> int | None:
+        """The number of the first event that is still there; None if there is none."""
+        found: int | None = self._one("SELECT min(seq) FROM events")[0]
+        return found
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """The events behind number `after`, in order; `LogError` where one is damaged or missing."""
+        return checked_events(self._reader, self.path, after)
+
+    def remembered(self, id: str) -> Remembered | None:
+        """What is known of an id."""
+        row = self._one("SELECT state, time, format, body, prediction, answer FROM ids WHERE id = ?", id)
+        return None if row is None else Remembered(*row)
+
+    def answered(self, key: str) -> tuple[bytes, str] | None:
+        """The digest of the request that had this idempotency key, and its answer."""
+        row = self._one("SELECT digest, answer FROM keys WHERE key = ?", key)
+        return None if row is None else (bytes(row[0]), str(row[1]))
+
+    def overdue(self, before: float, most: int) -> list[tuple[str, str, bytes]]:
+        """Id, format and record of those whose label has not come in time."""
+        return self._all(
+            "SELECT id, format, body FROM ids WHERE state = 0 AND time < ? ORDER BY time LIMIT ?",
+            before,
+            most,
+        )
+
+    def pending(self) -> int:
+        """How many records wait for a label."""
+        return int(self._one("SELECT count(*) FROM ids WHERE state = 0")[0])
+
+    def snapshots(self) -> list[tuple[int, str, str]]:
+        """Event, file and score of each snapshot, the newest first."""
+        return self._all("SELECT seq, file, score FROM snapshots ORDER BY seq DESC")
+
+    def any(self, statement: str, *values: object) -> bool:
+        """Whether a query finds anything."""
+        return self._one(statement, *values) is not None
+
+    def free_pages(self) -> int:
+        """Pages of the file that hold nothing."""
+        return int(self._one("PRAGMA freelist_count")[0])
+
+    def bytes(self) -> int:
+        """The size of the log on the disk."""
+        paths = (self.path + ending for ending in ("", "-wal"))
+        return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
+
+
+def _settle(futures: list[asyncio.Future[None]], error: LogError | None) -> None:
+    for future in futures:
+        if future.done():  # its client has gone
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)

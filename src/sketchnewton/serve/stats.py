@@ -1,0 +1,206 @@
+"""Counts and times of a server: for the page, for `skn top` and for Prometheus."""
+
+from __future__ import annotations
+
+import math
+import time
+from bisect import bisect_left
+from collections import Counter, deque
+from typing import Any
+
+from sketchnewton.core.types import np
+from sketchnewton.serve.answers import names_in
+from sketchnewton.serve.engine import Engine
+from sketchnewton.serve.errors import ApiError
+from sketchnewton.serve.replaying import REFUSED
+
+__all__ = ["Stats"]
+
+_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_TIMES = 2000  # requests whose times make quantiles
+_HISTORY = 1800
+_CURRENT = ("experts", "spectrum", "weights", "calibration", "errors", "metrics")  # only of this moment
+_ERRORS = 20
+_NAMES = 50_000
+_WEIGHTS = 15
+
+
+class _Route:
+    """Requests for one path."""
+
+    def __init__(self) -> None:
+        self.recent: deque[float] = deque(maxlen=_TIMES)
+        self.buckets = [0] * (len(_BOUNDS) + 1)
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.recent.append(seconds)
+        self.buckets[bisect_left(_BOUNDS, seconds)] += 1
+        self.seconds += seconds
+
+    def quantiles(self) -> dict[str, float]:
+        if not self.recent:
+            return {}
+        ordered = sorted(self.recent)
+        last = len(ordered) - 1
+        return {name: 1000.0 * ordered[round(q * last)] for name, q in (("p50", 0.5), ("p99", 0.99))}
+
+
+class Stats:
+    """What has happened since the process began, and how the model does."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.started = time.time()
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.routes: dict[str, _Route] = {}
+        self.errors: deque[dict[str, Any]] = deque(maxlen=_ERRORS)
+        self.history: deque[dict[str, Any]] = deque(maxlen=_HISTORY)
+        self.latest: dict[str, Any] = {}
+        self.total = 0
+        self._before = (time.monotonic(), 0, 0)
+        self._rates = (0.0, 0.0)
+        self._names: dict[int, str] = {}
+        self._weights: dict[str, float] = {}
+
+    def add(self, route: str, status: int, seconds: float, error: ApiError | None) -> None:
+        """Count a request."""
+        self.total += 1
+        self.requests[route, status] += 1
+        found = self.routes.get(route)
+        if found is None:
+            found = self.routes[route] = _Route()
+        found.add(seconds)
+        if error is not None:
+            self.errors.append(
+                {"time": time.time(), "status": status, "code": error.code, "message": error.message[:200]}
+            )
+
+    def tick(self) -> dict[str, Any]:
+        """The figures of this moment, which become the latest."""
+        now, engine = time.monotonic(), self.engine
+        then, rows, total = self._before
+        if now - then > 0.5:
+            self._rates = ((engine.rows - rows) / (now - then), (self.total - total) / (now - then))
+            self._before = (now, engine.rows, self.total)
+        figures = engine.window.figures(engine.model)
+        metrics = figures.get("metrics", {})
+        learner = engine.model.learner
+        self.latest = {
+            "time": time.time(),
+            "version": engine.version,
+            "rows_per_second": self._rates[0],
+            "requests_per_second": self._rates[1],
+            "loss": plain(engine.score.mean_loss),
+            "loss_recent": plain(figures.get("loss", math.nan)),
+            "metric": next(({"name": name, "value": plain(value)} for name, value in metrics.items()), None),
+            "metrics": {name: plain(value) for name, value in metrics.items()},
+            "latency_ms": {
+                name: self.routes[path].quantiles()
+                for name, path in (
+                    ("predict", "/v1/predict"),
+                    ("learn", "/v1/learn"),
+                    ("feedback", "/v1/feedback"),
+                )
+                if path in self.routes
+            },
+            "pending": engine.pending,
+            "label_delay_s": self._delays(),
+            "queue": engine.waiting,
+            "log_bytes": engine.log.bytes(),
+            "experts": experts(engine),
+            "spectrum": np.sort(np.ravel(learner.spectrum))[::-1][:64].tolist(),
+            "weights": self._moving(),
+            "calibration": figures.get("calibration") or None,
+            "errors": list(self.errors),
+            "problem": None if engine.problem is None else str(engine.problem),
+        }
+        self.history.append({name: v for name, v in self.latest.items() if name not in _CURRENT})
+        return self.latest
+
+    def _delays(self) -> dict[str, float]:
+        ordered = sorted(self.engine.delays)
+        last = len(ordered) - 1
+        return {name: ordered[round(q * last)] for name, q in (("p50", 0.5), ("p90", 0.9))} if ordered else {}
+
+    def _moving(self) -> list[dict[str, Any]]:
+        """The largest weights and those that changed most since the last look, with names."""
+        engine = self.engine
+        self.learn_names()
+        features, weights = engine.model.learner.largest_weights(200)
+        if weights.ndim > 1:
+            weights = np.take_along_axis(weights, np.abs(weights).argmax(axis=1)[:, None], axis=1)[:, 0]
+        now = {
+            self.name_of(at): weight for at, weight in zip(features.tolist(), weights.tolist(), strict=True)
+        }
+        changes = {name: weight - self._weights.get(name, 0.0) for name, weight in now.items()}
+        self._weights = now
+        largest = list(now)[:_WEIGHTS]
+        fastest = sorted(changes, key=lambda name: -abs(changes[name]))[:_WEIGHTS]
+        return [
+            {"name": name, "weight": now[name], "change": changes[name]}
+            for name in dict.fromkeys((*largest, *fastest))
+        ]
+
+    def name_of(self, feature: int) -> str:
+        """What a feature is called, as far as it is known."""
+        return self._names.get(feature, str(feature))
+
+    def learn_names(self) -> None:
+        """Find the names of features in some of the records that were learned lately."""
+        engine = self.engine
+        noted, engine.noted = engine.noted, []
+        if engine.model.names is not None:
+            self._names = engine.model.names.readable()
+            return
+        for records in noted:
+            if len(self._names) >= _NAMES:
+                return
+            try:
+                self._names.update(names_in(engine.model, records))
+            except REFUSED:
+                continue  # of a model that has been replaced
+
+    def prometheus(self) -> str:
+        """The figures in Prometheus' text format."""
+        engine = self.engine
+        lines = ["# TYPE skn_requests_total counter"]
+        for (route, status), number in sorted(self.requests.items()):
+            lines.append(f'skn_requests_total{{route="{route}",status="{status}"}} {number}')
+        lines.append("# TYPE skn_request_seconds histogram")
+        for route, found in sorted(self.routes.items()):
+            total = 0
+            for bound, number in zip((*_BOUNDS, math.inf), found.buckets, strict=True):
+                total += number
+                edge = "+Inf" if bound == math.inf else f"{bound:g}"
+                lines.append(f'skn_request_seconds_bucket{{route="{route}",le="{edge}"}} {total}')
+            lines.append(f'skn_request_seconds_sum{{route="{route}"}} {found.seconds:.9g}')
+            lines.append(f'skn_request_seconds_count{{route="{route}"}} {total}')
+        errors = sum(number for (_, status), number in self.requests.items() if status >= 400)
+        loss = engine.score.mean_loss
+        gauges: dict[str, tuple[str, float]] = {
+            "skn_rows_learned_total": ("counter", engine.version),
+            "skn_errors_total": ("counter", errors),
+            "skn_commits_total": ("counter", engine.log.commits),
+            "skn_events_total": ("counter", engine.seq),
+            "skn_loss": ("gauge", loss),
+            "skn_pending_labels": ("gauge", engine.pending),
+            "skn_queue": ("gauge", engine.waiting),
+            "skn_log_bytes": ("gauge", engine.log.bytes()),
+            "skn_uptime_seconds": ("gauge", time.time() - self.started),
+            "skn_ready": ("gauge", float(engine.problem is None)),
+        }
+        for name, (kind, value) in gauges.items():
+            lines += [f"# TYPE {name} {kind}", f"{name} {'NaN' if math.isnan(value) else f'{value:.12g}'}"]
+        return "\n".join(lines) + "\n"
+
+
+def experts(engine: Engine) -> list[dict[str, Any]]:
+    """The weights of a bank's experts, the largest first."""
+    pairs = sorted(engine.model.learner.experts.items(), key=lambda pair: -pair[1])
+    return [{"name": name, "weight": weight} for name, weight in pairs]
+
+
+def plain(value: float) -> float | None:
+    """A number as JSON has it: none of the special ones."""
+    return value if math.isfinite(value) else None
