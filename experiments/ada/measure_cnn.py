@@ -24,7 +24,7 @@ from torch.nn import Conv2d, Dropout, Flatten, Linear, MaxPool2d, Module, Parame
 from torch.nn.functional import conv2d, cross_entropy
 
 from experiments.ada.idx import read_mnist
-from sketchnewton.torch import AdaFD, AdaGP, RadaGrad
+from sketchnewton.torch import AS_PUBLISHED, AdaFD, AdaGP, RadaGrad
 
 SKETCHED = {"ADA-GP": AdaGP, "ADA-FD": AdaFD, "RADAGRAD": RadaGrad}
 CASES = (
@@ -139,6 +139,7 @@ def _optimizer(model: Sequential, setting: _Setting) -> torch.optim.Optimizer:
     if sigma is None:
         return torch.optim.Adagrad(model.parameters(), lr=eta, eps=1e-8)
     options: dict[str, Any] = {
+        **AS_PUBLISHED,
         "lr": eta,
         "sigma": sigma,
         "sketch_size": 20,

@@ -7,17 +7,30 @@ from typing import Any
 
 import torch
 
-from sketchnewton.torch import AdaFD, AdaFull, AdaGP, RadaGrad
+from sketchnewton.torch import AS_PUBLISHED, AdaFD, AdaFull, AdaGP, RadaGrad, SketchyShampoo
 
-# Small sketches, so that they overflow and shrink within a few steps.
+
+def made(optimizer: Callable[..., Any], **usual: Any) -> Callable[..., Any]:
+    """The optimizer with other defaults."""
+    return lambda params, **options: optimizer(params, **{**usual, **options})
+
+
+# Small sketches, so that they overflow and shrink within a few steps; sketches that some steps share.
 OPTIMIZERS: dict[str, Callable[..., Any]] = {
-    "AdaGP": lambda params, **options: AdaGP(params, **{"sketch_size": 3, **options}),
-    "AdaFD": lambda params, **options: AdaFD(params, **{"sketch_size": 3, **options}),
-    "AdaFull": AdaFull,
-    "RadaGrad": lambda params, **options: RadaGrad(params, **{"sketch_size": 3, **options}),
-    "AdaGP per output": lambda params, **options: AdaGP(
-        params, **{"sketch_size": 3, "per_output": True, **options}
+    "AdaGP": made(AdaGP, sketch_size=3, **AS_PUBLISHED),
+    "AdaFD": made(AdaFD, sketch_size=3, **AS_PUBLISHED),
+    "AdaFull": made(AdaFull, **AS_PUBLISHED),
+    "RadaGrad": made(RadaGrad, sketch_size=3, **AS_PUBLISHED),
+    "AdaGP per output": made(AdaGP, sketch_size=3, per_output=True, **AS_PUBLISHED),
+    "AdaGP untuned": made(AdaGP, sketch_size=3, update_every=3),
+    "AdaFD untuned": made(AdaFD, sketch_size=3, update_every=3),
+    "AdaFull untuned": made(AdaFull, update_every=3),
+    "RadaGrad untuned": made(RadaGrad, sketch_size=3, update_every=3, per_output=True),
+    "SketchyShampoo": made(SketchyShampoo, sketch_size=3, update_every=3),
+    "SketchyShampoo in blocks": made(
+        SketchyShampoo, sketch_size=2, update_every=1, block_size=2, graft=None, betas=(0.0, 1.0)
     ),
+    "SketchyShampoo, length of SGD": made(SketchyShampoo, sketch_size=3, graft="sgd", warmup=2),
 }
 
 

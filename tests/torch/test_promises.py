@@ -175,7 +175,8 @@ def test_weight_decay_is_the_gradient_of_a_ridge(make):
 def test_each_group_has_its_options(make):
     model, sketched, diagonal = network(), network(), network()
     optimizer = make(model[0].parameters(), lr=0.03)
-    optimizer.add_param_group({"params": model[2].parameters(), "diagonal": True, "lr": 0.01, "eps": 1e-6})
+    adagrad = {"diagonal": True, "betas": (0.0, 1.0), "lr": 0.01, "eps": 1e-6}
+    optimizer.add_param_group({"params": model[2].parameters(), **adagrad})
     one = make(sketched.parameters(), lr=0.03)
     other = torch.optim.Adagrad(diagonal.parameters(), lr=0.01, eps=1e-6)
     for t in range(4):
@@ -188,6 +189,25 @@ def test_each_group_has_its_options(make):
             each.step()
     assert same_bits(model[0], sketched[0])
     torch.testing.assert_close(model[2].weight, diagonal[2].weight, rtol=0, atol=1e-6)
+
+
+def test_schedulers_that_cycle_momentum(make):
+    model = network()
+    optimizer = make(model.parameters())
+    one_cycle = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=8)
+    seen = []
+    for t in range(8):
+        train(model, optimizer, range(t, t + 1))
+        seen.append(optimizer.param_groups[0]["betas"][0])
+        if t < 7:
+            one_cycle.step()
+    assert seen[0] == pytest.approx(0.95)
+    assert len({round(beta, 3) for beta in seen}) > 4
+    assert all(0.85 <= beta <= 0.95 for beta in seen)
+    cyclic = torch.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.001, max_lr=0.1, step_size_up=2)
+    train(model, optimizer, range(8, 9))
+    cyclic.step()
+    assert all(p.isfinite().all() for p in model.parameters())
 
 
 @pytest.mark.parametrize("number", [float, torch.tensor])

@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from sketchnewton.torch import AdaFD, AdaFull, AdaGP, RadaGrad
+from sketchnewton.torch import AdaFD, AdaFull, AdaGP, RadaGrad, SketchyShampoo
 
 from .optimizers import OPTIMIZERS, backward, groups, network, same_bits, snapshot, train
 
@@ -77,13 +77,15 @@ def test_complex_gradients_are_refused(make, diagonal):
     [
         ("lr", -1.0, "lr=-1.0 is invalid: must be >= 0"),
         ("lr", "fast", "lr='fast' is invalid: must be a number"),
-        ("sigma", 0.0, "sigma=0.0 is invalid: must be > 0"),
-        ("sigma", float("nan"), "sigma=nan is invalid: must be > 0"),
         ("weight_decay", -0.1, "weight_decay=-0.1 is invalid: must be >= 0"),
         ("eps", -1e-8, "eps=-1e-08 is invalid: must be >= 0"),
         ("maximize", 1, "maximize=1 is invalid: must be True or False"),
         ("diagonal", "yes", "diagonal='yes' is invalid: must be True or False"),
-        ("per_output", 2, "per_output=2 is invalid: must be True or False"),
+        ("betas", 0.9, "betas=0.9 is invalid: must be two numbers"),
+        ("betas", (1.0, 0.9), "the first must be below 1, the second at most 1"),
+        ("betas", (0.9, 0.0), r"betas\[1\]=0.0 is invalid: must be > 0"),
+        ("graft", "lamb", "graft='lamb' is invalid: must be 'adam', 'sgd' or None"),
+        ("update_every", 0, "update_every=0 is invalid: must be an integer >= 1"),
     ],
 )
 def test_options_out_of_range(make, option, value, message):
@@ -103,6 +105,12 @@ def test_options_out_of_range(make, option, value, message):
         (AdaGP, "sketch_size", 2.5, "sketch_size=2.5 is invalid"),
         (AdaFD, "sketch_size", 1, "sketch_size=1 is invalid: must be an integer >= 2"),
         (RadaGrad, "sketch_size", True, "sketch_size=True is invalid"),
+        (AdaGP, "sigma", 0.0, "sigma=0.0 is invalid: must be > 0"),
+        (RadaGrad, "sigma", float("nan"), "sigma=nan is invalid: must be > 0"),
+        (AdaFull, "per_output", 2, "per_output=2 is invalid: must be True or False"),
+        (SketchyShampoo, "sketch_size", 1, "sketch_size=1 is invalid: must be an integer >= 2"),
+        (SketchyShampoo, "block_size", 0, "block_size=0 is invalid: must be an integer >= 1"),
+        (SketchyShampoo, "ridge", -1.0, "ridge=-1.0 is invalid: must be >= 0"),
         (RadaGrad, "seed", -1, "seed=-1 is invalid: must be an integer >= 0"),
     ],
 )
@@ -111,7 +119,7 @@ def test_sizes_and_seeds_out_of_range(maker, option, value, message):
         maker([torch.nn.Parameter(torch.ones(3))], **{option: value})
 
 
-MAKERS = [AdaGP, AdaFD, AdaFull, RadaGrad]
+MAKERS = [AdaGP, AdaFD, AdaFull, RadaGrad, SketchyShampoo]
 
 
 @pytest.mark.parametrize("saver", MAKERS)
@@ -140,3 +148,10 @@ def test_the_state_of_other_parameters_is_refused(make):
         make([large]).load_state_dict(saved.state_dict())
     with pytest.raises(ValueError, match="parameter group"):
         make([small, large]).load_state_dict(saved.state_dict())
+
+
+@pytest.mark.parametrize("option", ["fused", "differentiable", "capturable"])
+def test_what_other_optimizers_offer_is_refused_with_a_reason(make, option):
+    w = torch.nn.Parameter(torch.ones(2, 2))
+    with pytest.raises(ValueError, match=f"{option}=True is not supported by"):
+        make([{"params": [w], option: True}])

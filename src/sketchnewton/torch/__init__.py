@@ -1,26 +1,26 @@
-"""AdaGrad with more than a diagonal, for PyTorch: `AdaGP`, `AdaFD`, `AdaFull` and `RadaGrad`.
+"""Optimizers for PyTorch whose metric sees correlated gradients: `SketchyShampoo`, and AdaGrad with sketches.
 
-Every step is w ← w − η H⁻¹g with H = σI + G^½, where G is a small memory of the outer products of the gradients so
-far. The optimizers differ in how they remember: by a random projection, by Frequent Directions, whole, or by a
-randomised range finder. Each parameter tensor has an H of its own, over all its entries; in param groups with
-`per_output=True` the weights of each output of a layer have one. Groups with `diagonal=True` have AdaGrad's
-diagonal H instead, as all but the convolutions of a network have in Wan and Zhang, *Accelerating adaptive online
-learning by matrix approximation*, 2019 ("ADA").
+`SketchyShampoo` preconditions each weight matrix by sketches of its rows' and its columns' covariance: the one to
+try first. `AdaGP`, `AdaFD`, `AdaFull` and `RadaGrad` step along (σI + G^½)⁻¹g, where G is a small memory of the
+outer products of the gradients so far: by a random projection, by Frequent Directions, whole, or by a randomised
+range finder (Wan and Zhang, *Accelerating adaptive online learning by matrix approximation*, 2019, "ADA"). Each
+parameter tensor has an H of its own, over all its entries; in param groups with `per_output=True` the weights of
+each output of a layer have one. Groups with `diagonal=True` have a step size per entry. `auto_groups` chooses by
+shape.
 
 Needs PyTorch: pip install 'sketchnewton[torch]'.
 
 >>> import torch
->>> from sketchnewton.torch import AdaGP
+>>> from sketchnewton.torch import SketchyShampoo
 >>> model = torch.nn.Sequential(torch.nn.Conv2d(1, 8, 3), torch.nn.Flatten(), torch.nn.Linear(8 * 36, 10))
->>> optimizer = AdaGP([
-...     {"params": model[0].parameters()},
-...     {"params": model[2].parameters(), "diagonal": True},
-... ], lr=0.01, sketch_size=20)
+>>> optimizer = SketchyShampoo(model.parameters())
 >>> loss = torch.nn.functional.cross_entropy(model(torch.ones(4, 1, 8, 8)), torch.arange(4))
 >>> loss.backward()
 >>> optimizer.step()
 """
 
-from sketchnewton.torch.optimizers import AdaFD, AdaFull, AdaGP, RadaGrad
+from sketchnewton.torch.adaptive import AS_PUBLISHED, AdaFD, AdaFull, AdaGP, RadaGrad
+from sketchnewton.torch.groups import auto_groups
+from sketchnewton.torch.shampoo import SketchyShampoo
 
-__all__ = ["AdaFD", "AdaFull", "AdaGP", "RadaGrad"]
+__all__ = ["AS_PUBLISHED", "AdaFD", "AdaFull", "AdaGP", "RadaGrad", "SketchyShampoo", "auto_groups"]

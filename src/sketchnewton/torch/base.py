@@ -1,0 +1,267 @@
+"""What the optimizers share: the order of a step, checks before anything changes, options and exact resuming."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from sketchnewton.core.parameters import checked
+
+try:
+    import torch
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        "sketchnewton.torch needs PyTorch: pip install 'sketchnewton[torch]'", name="torch"
+    ) from None
+
+__all__ = [
+    "Group",
+    "Optimizer",
+    "State",
+    "fresh_moments",
+    "grafted",
+    "moments",
+    "options",
+    "torch",  # imported here alone, with the error that names the extra
+    "total_weight",
+    "weight_of_new",
+]
+
+_GRAFTS = ("adam", "sgd", None)
+
+State = dict[str, Any]
+Group = dict[str, Any]
+
+# What torch.optim's optimizers take and these do not: said plainly, instead of an unexpected keyword.
+_REFUSED = {
+    "fused": "there is no fused kernel; foreach work is batched already",
+    "differentiable": "steps are taken without autograd; differentiate through your own update",
+    "capturable": "steps count on the host, so they cannot be captured in a CUDA graph",
+}
+
+
+class Optimizer(torch.optim.Optimizer, ABC):
+    """A step that moves every parameter by −lr times a direction, which the subclass says."""
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add parameters with options of their own; options not given are those of the constructor."""
+        for name, reason in _REFUSED.items():
+            if param_group.get(name):
+                raise ValueError(f"{name}=True is not supported by {type(self).__name__}: {reason}")
+        self._check_options({**self.defaults, **param_group})
+        super().add_param_group(param_group)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], object] | None = None) -> Any:
+        """Move every parameter that has a gradient; return the loss of `closure`, if there is one.
+
+        All gradients are checked before anything changes, so an error leaves parameters and state as they were.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        moving = [(i, p, group) for i, p, group in self._parameters() if p.grad is not None and p.numel()]
+        self._check_gradients([(i, p.grad) for i, p, _ in moving])
+        for position, parameter, group in moving:
+            state = self.state[parameter]
+            if not state:
+                state.update(self._fresh(parameter, group, position, parameter.device))
+            g = _gradient(parameter, group, self._dtype(parameter, group))
+            direction = self._direction(g, parameter, state, group, position)
+            state["step"] += 1
+            # The product is rounded to the parameter's dtype once, also if that is narrower than the direction's.
+            parameter.sub_(direction.view(parameter.shape), alpha=float(group["lr"]))
+        return loss
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue where `state_dict` was taken: bit for bit, if the parameters are also as they were then.
+
+        A state that does not fit the parameters, or is of another optimizer, is refused whole.
+        """
+        saved = state_dict["state"]
+        restored = {}
+        ids = chain.from_iterable(group["params"] for group in state_dict["param_groups"])
+        groups = chain.from_iterable([group] * len(group["params"]) for group in state_dict["param_groups"])
+        # Should there be more of one than of the other, PyTorch's own method says so below.
+        for (position, parameter, _), name, group in zip(self._parameters(), ids, groups, strict=False):
+            if not (state := saved.get(name)):
+                continue
+            if missing := self.defaults.keys() - group.keys():
+                raise ValueError(
+                    f"the saved options of parameter {position} lack {', '.join(sorted(missing))}: "
+                    f"were they saved by {type(self).__name__}?"
+                )
+            self._check_options(group)
+            fresh = self._fresh(parameter, group, position, torch.device("meta"))
+            if _shapes(state) != _shapes(fresh):
+                raise ValueError(
+                    f"the saved state of parameter {position} does not fit: expected {_shapes(fresh)}, "
+                    f"got {_shapes(state)}; was it saved by {type(self).__name__}, for the same parameters?"
+                )
+            # PyTorch would round it to the parameter's dtype, which is narrower for bfloat16, and share memory.
+            restored[parameter] = {
+                key: value.to(parameter.device, fresh[key].dtype, copy=True)
+                if torch.is_tensor(value)
+                else value
+                for key, value in state.items()
+            }
+        super().load_state_dict(state_dict)
+        self.state.update(restored)
+
+    # -- what an optimizer says of itself
+
+    @abstractmethod
+    def _memory(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
+        """What is remembered of a parameter's gradients, before the first of them."""
+
+    @abstractmethod
+    def _direction(
+        self, g: torch.Tensor, parameter: torch.Tensor, state: State, group: Group, position: int
+    ) -> torch.Tensor:
+        """Take g, flat, into the memory and return the direction.
+
+        g may be the parameter's own gradient: it stays as it is.
+        """
+
+    def _dtype(self, parameter: torch.Tensor, group: Group) -> torch.dtype:
+        """What state is kept and computed in: never less than float32, as linear algebra needs."""
+        return torch.promote_types(parameter.dtype, torch.float32)
+
+    _flags: tuple[str, ...] = ("maximize", "diagonal")
+    _integers: tuple[tuple[str, int], ...] = ()  # options that count something, and the least they may be
+
+    def _check_options(self, group: Group) -> None:
+        for name in ("lr", "weight_decay", "eps"):
+            checked(name, group[name])
+        for name in self._flags:
+            if not isinstance(group[name], bool):
+                raise ValueError(f"{name}={group[name]!r} is invalid: must be True or False")
+        for name, least in (*self._integers, ("update_every", 1)):
+            _check_integer(name, group[name], least)
+        _check_betas(group["betas"])
+        if group["graft"] not in _GRAFTS:
+            raise ValueError(f"graft={group['graft']!r} is invalid: must be 'adam', 'sgd' or None")
+
+    # -- what follows from it
+
+    def _parameters(self) -> Iterable[tuple[int, torch.Tensor, Group]]:
+        """All parameters with their group, numbered in the order in which they were given."""
+        pairs = ((parameter, group) for group in self.param_groups for parameter in group["params"])
+        return ((position, parameter, group) for position, (parameter, group) in enumerate(pairs))
+
+    def _fresh(
+        self, parameter: torch.Tensor, group: Group, position: int, device: torch.device
+    ) -> dict[str, Any]:
+        dtype = self._dtype(parameter, group)
+        with torch.device(device):
+            memory = self._memory(parameter, group, position)
+        floating = {name: tensor.to(dtype) for name, tensor in memory.items() if tensor.is_floating_point()}
+        return {"step": 0, **memory, **floating}
+
+    def _check_gradients(self, gradients: list[tuple[int, torch.Tensor]]) -> None:
+        for position, gradient in gradients:
+            where = f"parameter {position} has a"
+            if gradient.layout is not torch.strided:
+                kind = str(gradient.layout).removeprefix("torch.")
+                raise RuntimeError(
+                    f"{where} {kind} gradient: {type(self).__name__} takes dense ones only "
+                    "(sparse=False in the layer)"
+                )
+            if gradient.is_complex():
+                raise RuntimeError(f"{where} complex gradient: {type(self).__name__} takes real ones only")
+        # One answer from each device for all of its tensors.
+        devices: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
+        for position, gradient in gradients:
+            devices.setdefault(gradient.device, []).append((position, gradient))
+        for found in devices.values():
+            if bool(torch.stack([gradient.isfinite().all() for _, gradient in found]).all()):
+                continue
+            bad = next(position for position, gradient in found if not bool(gradient.isfinite().all()))
+            raise ValueError(
+                f"parameter {bad} has a gradient with NaN or infinity: not learned (is lr too large?)"
+            )
+
+
+# -- moments: what the metric is applied to, and whose step length is taken
+
+
+def fresh_moments(shape: tuple[int, ...], group: Group, adam: bool) -> dict[str, torch.Tensor]:
+    """The mean of the gradients, and the mean of their squares, if `adam` or grafting asks for it."""
+    names = ("mean", "squares") if adam or group["graft"] == "adam" else ("mean",)
+    return {name: torch.zeros(shape) for name in names}
+
+
+def moments(g: torch.Tensor, state: State, group: Group) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Take g into the moments. The mean gradient, and the direction of Adam if squares are kept.
+
+    With a second β of 1 squares are summed: with a first one of 0 that is AdaGrad's direction.
+    """
+    (beta1, beta2), count = group["betas"], state["step"] + 1
+    mean = state["mean"].lerp_(g, 1 - beta1) / (1 - beta1**count)
+    if "squares" not in state:
+        return mean, None
+    squares = state["squares"].mul_(beta2).addcmul_(g, g, value=weight_of_new(beta2))
+    return mean, mean / (squares.sqrt() / total_weight(beta2, count) ** 0.5 + group["eps"])
+
+
+def grafted(
+    direction: torch.Tensor, mean: torch.Tensor, adam: torch.Tensor | None, group: Group
+) -> torch.Tensor:
+    """`direction` with the length of another method's step, if the group asks for one."""
+    if group["graft"] is None:
+        return direction
+    length = (mean if adam is None or group["graft"] == "sgd" else adam).norm()
+    return direction * (length / direction.norm().clamp(min=torch.finfo(direction.dtype).tiny))
+
+
+def weight_of_new(beta: float) -> float:
+    """The weight of a new term beside terms that decay by `beta`: of a mean, or with β = 1 of a sum."""
+    return 1 - beta if beta < 1 else 1.0
+
+
+def total_weight(beta: float, count: int) -> float:
+    """What `count` such weights add up to, if their sum is a mean; 1 if it is a sum."""
+    return 1 - beta**count if beta < 1 else 1.0
+
+
+# -- options and state
+
+
+def _check_integer(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name}={value!r} is invalid: must be an integer >= {least}")
+
+
+def _check_betas(betas: object) -> None:
+    if not isinstance(betas, tuple | list) or len(betas) != 2:
+        raise ValueError(f"betas={betas!r} is invalid: must be two numbers")
+    for i, beta in enumerate(betas):
+        checked(f"betas[{i}]", beta, positive=i == 1)
+    if betas[0] >= 1 or betas[1] > 1:
+        raise ValueError(f"betas={betas!r} is invalid: the first must be below 1, the second at most 1")
+
+
+def options(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a constructor that are options of a param group."""
+    return {name: value for name, value in arguments.items() if name not in {"self", "params", "__class__"}}
+
+
+def _gradient(parameter: torch.Tensor, group: Group, dtype: torch.dtype) -> torch.Tensor:
+    """The gradient of what is minimised, as a vector; perhaps the memory of parameter.grad itself."""
+    gradient = parameter.grad.to(dtype)
+    if group["maximize"]:
+        gradient = -gradient
+    if group["weight_decay"]:
+        gradient = gradient.add(parameter.to(dtype), alpha=group["weight_decay"])
+    return gradient.reshape(-1)
+
+
+def _shapes(state: State) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(getattr(value, "shape", ())) for name, value in state.items()}
