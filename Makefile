@@ -10,23 +10,29 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 PARALLEL := -n auto --dist worksteal
 
 NATIVE := $(wildcard native/*/*.hpp native/*/*.cpp) CMakeLists.txt
-SOURCES := $(shell find src -name '*.py' -o -name py.typed 2>/dev/null)
+SOURCES := $(shell find src -name '*.py' -o -name py.typed -o -path '*/static/*' 2>/dev/null)
 FORMATTED := $(wildcard native/*/*.hpp native/*/*.cpp tests/native/*.hpp tests/native/*.cpp)
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed ## install into .venv, train on ill-conditioned and real data, draw the picture
 	$(BIN)/skn demo --output demo.png
 
 test: $(VENV)/.installed ## install into .venv, lint, type-check, fuzz the parser, run all tests
 	$(MAKE) -j2 --output-sync=target check fuzz
-	$(BIN)/python -m pytest $(PARALLEL) --doctest-modules --ignore-glob='*/sketchnewton/torch/*' --pyargs tests sketchnewton
+	$(BIN)/python -m pytest $(PARALLEL) --doctest-modules --ignore-glob='*/sketchnewton/torch/*' --ignore-glob='*/sketchnewton/dask/*' --ignore-glob='*/sketchnewton/spark/*' --pyargs tests sketchnewton
 
 # This very version: wherever its build for processors alone is at hand, others bring gigabytes for graphics cards.
 test-torch: $(VENV)/.installed ## install PyTorch into .venv, run the tests of its optimizers
 	$(PIP) install --no-build-isolation '.[torch]' 'torch==2.13.0'
 	$(BIN)/python -m pytest $(PARALLEL) --doctest-modules --pyargs tests/torch sketchnewton.torch
+
+# One process: two cores are busy with a cluster's workers already.
+test-cluster: $(VENV)/.installed ## install Dask, PySpark and Debian's Java if there is none, test training on both
+	command -v java > /dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends openjdk-17-jre-headless)
+	$(PIP) install --no-build-isolation '.[dask,spark]'
+	$(BIN)/python -m pytest -q --doctest-modules --pyargs tests/cluster sketchnewton.dask sketchnewton.spark
 
 test-report: $(VENV)/.installed docs ## install Debian's chromium if there is none, open the report of experiments and the site in it
 	command -v chromium > /dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends chromium)
@@ -53,8 +59,8 @@ format: $(VENV)/.tools ## rewrite the sources in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(FORMATTED)
 
-fuzz: build/fuzz_svmlight build/fuzz_vw build/fuzz_csv ## parse mutated inputs under AddressSanitizer and UBSan (bounded to a minute each)
-	for parser in svmlight vw csv; do build/fuzz_$$parser --inputs 100000 --seconds 60 || exit 1; done
+fuzz: build/fuzz_svmlight build/fuzz_vw build/fuzz_csv build/fuzz_json ## parse mutated inputs under AddressSanitizer and UBSan (bounded to a minute each)
+	for parser in svmlight vw csv json; do build/fuzz_$$parser --inputs 100000 --seconds 60 || exit 1; done
 
 # Bounds of the two fuzzers below: what is in CI is a part.
 MUTANTS ?= 50000
@@ -65,6 +71,10 @@ fuzz-models: sanitized ## load, learn, predict, merge and save mutated model fil
 
 fuzz-calls: sanitized ## make random calls of all learners, with odd arrays, under the same sanitizers
 	$(SANITIZED) tests.native.call_sequences --count $(SEQUENCES) --seconds $(FUZZ_SECONDS)
+
+SEEDS ?= 300
+properties: $(VENV)/.installed ## judge the papers' learners by exact arithmetic on SEEDS random streams of every kind
+	SKN_SEEDS=$(SEEDS) $(BIN)/python -m pytest $(PARALLEL) tests/oracles/test_newton_properties.py
 
 # A copy of the package with a core of its own, which Python must load after the sanitizer.
 SANITIZED = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
@@ -78,13 +88,33 @@ sanitized: $(VENV)/.tools
 	cp -r src/sketchnewton build/sanitized/package && rm -f build/sanitized/package/sketchnewton/_native*.so
 	cp build/sanitized/_native*.so build/sanitized/package/sketchnewton
 
+portable: $(VENV)/.installed ## compile the kernels with Clang and libc++ for Linux, macOS and Windows (the ziglang package)
+	$(PIP) install --group portable
+	$(BIN)/python -m pytest tests/native/test_portable.py
+
 docs: $(VENV)/.tools ## build the documentation site into build/site; warnings are errors
 	$(PIP) install --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+gallery: $(VENV)/.installed ## run the examples of examples/gallery, keep their output and pictures for the site (needs PyTorch)
+	for example in examples/gallery/*.py; do name=$$(basename $$example .py); \
+	  $(BIN)/python $$example --picture docs/gallery/$$name.png > docs/gallery/$$name.txt || exit 1; done
+
 docs-serve: $(VENV)/.tools ## show the documentation site while you write it
 	$(PIP) install --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+wheel: $(VENV)/.tools ## build wheels into dist/ with each Python at hand: 3.11, and one for all from 3.12 on
+	$(BIN)/python release/wheels.py build
+
+sdist: $(VENV)/.tools ## build the source archive into dist/
+	$(BIN)/python -m build --sdist --no-isolation
+
+check-tag: ## fail unless TAG is the version: what a release begins with
+	@test "$(TAG)" = "v$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/sketchnewton/__init__.py)" || (echo "$(TAG) is not the version"; exit 1)
+
+test-wheel: wheel ## install the wheels into fresh environments without a compiler, oldest and newest NumPy, and try them
+	$(BIN)/python release/wheels.py try
 
 bench: $(VENV)/.installed ## time training against Vowpal Wabbit, the learner alone and later passes; fails if a promise is broken
 	$(PIP) install --no-build-isolation '.[bench]'
@@ -112,4 +142,4 @@ build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 
-.PHONY: help demo test quick test-torch test-report check format fuzz fuzz-models fuzz-calls sanitized docs docs-serve bench long-stream clean
+.PHONY: help demo test quick test-torch test-cluster test-report check format fuzz fuzz-models fuzz-calls properties sanitized portable docs docs-serve gallery wheel sdist check-tag test-wheel bench long-stream clean

@@ -22,7 +22,10 @@ MODULES = {
     "sketchnewton.sklearn": "Estimators with scikit-learn's interface.",
     "sketchnewton.river": "Estimators with River's interface.",
     "sketchnewton.torch": "Optimizers for PyTorch.",
+    "sketchnewton.dask": "Estimators for Dask's collections.",
+    "sketchnewton.spark": "Estimators for Spark's DataFrames.",
     "sketchnewton.eigen": "Online learning of eigenvectors.",
+    "sketchnewton.client": "Predictions and labels over HTTP, of `skn serve`.",
     "sketchnewton.testing": "Contract tests for learners, sketches, losses and readers written elsewhere.",
 }
 """The public modules, and what each is for."""

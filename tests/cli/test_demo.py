@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sketchnewton.cli.commands.demo import METHODS, Method, compare
+from sketchnewton.cli.commands.demo import DEFAULT, METHODS, NEXT, Method, compare
 from sketchnewton.cli.main import main
-from sketchnewton.cli.pictures.demo_data import breast_cancer, ill_conditioned, standardised
+from sketchnewton.cli.pictures.demo_data import breast_cancer, ill_conditioned, real_data, standardised
 
 
 def test_the_streams_have_the_spectrum_and_share_the_labels() -> None:
@@ -55,13 +55,23 @@ def test_second_order_methods_hardly_mind_the_condition_number() -> None:
             errors[name] += [results[10][name].error / 3, results[200][name].error / 3]
         for method in methods:
             for result in results.values():
-                assert method.grid[0] < result[method.name].setting < method.grid[-1]
+                if method.name != DEFAULT:
+                    assert method.grid[0] < result[method.name].setting < method.grid[-1]
     growth = {name: after / before - 1 for name, (before, after) in errors.items()}
     assert growth["online gradient"] > 0.4
     assert growth["AdaGrad"] > 0.4
     assert growth["sketched Newton"] < 0.2
     assert growth["full Newton"] < 0.15
     assert errors["sketched Newton"][1] < 0.75 * errors["AdaGrad"][1]
+    # Untuned, below all tuned ones where the condition number is small, and near the best where it is large.
+    tuned = np.min([error for name, error in errors.items() if name != DEFAULT], axis=0)
+    assert errors[DEFAULT][0] < tuned[0]
+    assert errors[DEFAULT][1] < 1.1 * tuned[1]
+
+
+def test_the_default_is_best_on_the_real_data_untuned() -> None:
+    for name, result in compare(real_data(), intercept=True).items():
+        assert result[DEFAULT].error < min(result[m.name].error for m in METHODS if m.name != DEFAULT), name
 
 
 @pytest.mark.slow
@@ -71,6 +81,7 @@ def test_quick_demo_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixtu
     page = capsys.readouterr().out
     for method in METHODS:
         assert page.count(f"\n{method.name} ") == 2
+    assert page.endswith("\n".join(NEXT) + "\n")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 20_000
 

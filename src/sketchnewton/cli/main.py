@@ -71,6 +71,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("interrupted", _INTERRUPTED)
     except (CommandError, OSError, ValueError, MemoryError) as error:
         return _fail(_message(error), error.code if isinstance(error, CommandError) else _DATA)
+    except ModuleNotFoundError as error:
+        if "pip install" not in str(error):
+            raise
+        return _fail(str(error), _DATA)  # an extra that is not installed
     return code
 
 

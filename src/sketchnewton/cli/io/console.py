@@ -49,7 +49,8 @@ def terminal_width(stream: TextIO | None) -> int:
         if (columns := int(os.environ["COLUMNS"])) > 0:
             return columns
     with contextlib.suppress(AttributeError, ValueError, OSError):
-        return os.get_terminal_size(stream.fileno()).columns or 80  # type: ignore[union-attr]
+        if stream is not None:
+            return os.get_terminal_size(stream.fileno()).columns or 80
     return 80
 
 

@@ -14,15 +14,12 @@ __all__ = ["help_page", "parse", "parser_of"]
 _HELP = """\
 skn: second-order online learning at first-order cost.
 
-commands:
 {commands}
   skn COMMAND --help      all options of a command, with examples
 
 examples:
   skn train clicks.vw.gz --model clicks.skn --test tomorrow.vw.gz
-  zcat more.gz | skn train - --resume clicks.skn --model clicks.skn
   skn predict clicks.skn today.csv > scores.txt
-
 DATA: svmlight, VW, CSV, JSON lines, Parquet, npz; .gz .bz2 .xz .zst; - is stdin
 options: --version, -h, --help
 """

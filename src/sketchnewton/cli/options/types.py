@@ -18,6 +18,7 @@ __all__ = [
     "label",
     "names",
     "oja_rate",
+    "seconds",
 ]
 
 
@@ -38,6 +39,7 @@ finite = _number(float, "a number", math.isfinite)
 at_least_zero = _number(int, "a whole number >= 0", lambda value: value >= 0)
 at_least_one = _number(int, "a whole number >= 1", lambda value: value >= 1)
 at_least_two = _number(int, "a whole number >= 2", lambda value: value >= 2)
+seconds = _number(float, "a number of seconds > 0", lambda value: 0.0 < value < 1e10)
 bits = _number(int, "a whole number from 1 to 30", lambda value: 1 <= value <= 30)
 
 

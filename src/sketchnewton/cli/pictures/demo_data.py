@@ -1,4 +1,4 @@
-"""The data of `skn demo`: streams of growing condition number, and a data set that scikit-learn ships."""
+"""The data of `skn demo`: streams of growing condition number, and data sets that scikit-learn ships."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from sketchnewton.core.types import Floats
 from sketchnewton.evaluation import ProgressiveScore
 from sketchnewton.learners import Learner
 
-__all__ = ["Data", "Floats", "breast_cancer", "ill_conditioned", "progressive_error", "standardised"]
+__all__ = [
+    "Data",
+    "Floats",
+    "breast_cancer",
+    "digits",
+    "ill_conditioned",
+    "progressive_error",
+    "real_data",
+    "standardised",
+]
 
 Data = tuple[Floats, Floats]
 
@@ -43,6 +52,25 @@ def breast_cancer(seed: int = 0) -> Data:
     measurements, benign = load_breast_cancer(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(benign))
     return measurements[order], np.where(benign[order] == 1, 1.0, -1.0)
+
+
+def digits(seed: int = 0) -> Data:
+    """1,797 scanned digits, 64 grey values each, in a shuffled order; +1 is even, −1 odd."""
+    from sklearn.datasets import load_digits
+
+    scans, digit = load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(digit))
+    return scans[order], np.where(digit[order] % 2 == 0, 1.0, -1.0)
+
+
+def real_data() -> dict[str, Data]:
+    """The real data sets by what the demo calls them."""
+    rows, labels = breast_cancer()
+    return {
+        "breast cancer, as measured": (rows, labels),
+        "breast cancer, standardised": (standardised(rows), labels),
+        "digits, even or odd": digits(),
+    }
 
 
 def standardised(rows: Floats) -> Floats:

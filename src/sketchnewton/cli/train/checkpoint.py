@@ -138,7 +138,7 @@ def _stamp(path: str) -> list[int] | None:
 def _marker(path: str) -> Header | None:
     try:
         with open(_place(path), encoding="utf-8") as file:
-            marker = json.load(file)
+            marker: Header = json.load(file)
         if not {"run", "old", "fresh"} <= marker.keys():
             raise ValueError
         checked_run(marker["run"])
@@ -146,4 +146,4 @@ def _marker(path: str) -> Header | None:
         return None
     except (ValueError, AttributeError, TypeError, RecursionError):
         raise CommandError(f"{_place(path)}: not the mark of a run of skn train: delete it") from None
-    return marker  # type: ignore[no-any-return]
+    return marker

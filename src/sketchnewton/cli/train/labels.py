@@ -14,7 +14,7 @@ from sketchnewton.features.kinds import category, encoded, looks_like_number, nu
 from sketchnewton.model import Model
 from sketchnewton.model.class_names import names_of
 
-__all__ = ["check_classes", "class_names", "surveyed"]
+__all__ = ["check_classes", "class_names", "named_classes", "surveyed"]
 
 MOST = 1000
 """Different labels that are taken for classes without being named."""
@@ -33,7 +33,7 @@ def class_names(args: argparse.Namespace) -> list[Hashable] | None:
             raise usage_error("--regression cannot be combined with --classes, --multiclass or --positive")
         return None
     if args.classes is not None and args.classes != [ALL]:
-        return _named(args)
+        return named_classes(args)
     data = DataSource(args.data, args)
     wanted = args.classes is not None
     if not wanted and (isinstance(args.positive, str) or data.without_columns):
@@ -52,7 +52,8 @@ def class_names(args: argparse.Namespace) -> list[Hashable] | None:
     return names
 
 
-def _named(args: argparse.Namespace) -> list[Hashable]:
+def named_classes(args: argparse.Namespace) -> list[Hashable]:
+    """The names that `--classes` gives."""
     texts = [category(encoded(text)) for text in args.classes]
     if len(texts) < 2 or len(set(texts)) < len(texts):
         raise usage_error(
@@ -68,7 +69,7 @@ def check_classes(path: str, model: Model, args: argparse.Namespace) -> None:
         raise usage_error(
             f"--regression does not agree with {path}, which was trained with {held.description}"
         )
-    if args.classes is not None and args.classes != [ALL] and list(held.names or ()) != _named(args):
+    if args.classes is not None and args.classes != [ALL] and list(held.names or ()) != named_classes(args):
         raise usage_error(
             f"--classes {','.join(args.classes)} does not agree with {path}, which was trained with "
             f"{held.description}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from sketchnewton import _native
 from sketchnewton.cli.io.console import Console
@@ -13,6 +13,9 @@ from sketchnewton.core.batch import Batch, View
 from sketchnewton.core.types import ArrayLike, np
 from sketchnewton.evaluation import last_row
 from sketchnewton.model import LabelWatch, Model
+
+if TYPE_CHECKING:
+    from sketchnewton.cli.train.metric import ProgressiveMetric
 
 __all__ = ["ObservedLearner"]
 
@@ -34,6 +37,7 @@ class ObservedLearner:
         self.held_out = model.new_score()
         self.last: tuple[float, ArrayLike] = (0.0, 0.0)  # label and prediction
         self.output: TextIO | None = None
+        self.metric: ProgressiveMetric | None = None
         self.labels = LabelWatch()
         self._console = console
         self._form = form
@@ -75,6 +79,8 @@ class ObservedLearner:
         self.rows += len(batch)
         self.row += len(batch)
         self.last = (batch.views.labels[-1], last_row(predictions))
+        if self.metric is not None:
+            self.metric.add(batch, predictions)
         if self.output is not None:
             self._form.write(self.output, np.asarray(predictions), batch)
 

@@ -34,7 +34,7 @@ def report(training: Training) -> None:
         f"({amount(facts['rows_per_second'])} rows/s), {counted(facts['features'], 'feature')}{alpha}"
     )
     if rows:
-        line(scored("progressive", training.score))
+        line(scored("progressive", training.score) + _measured(training))
         if len(training.scores) > 1:
             line(scored(f"pass {len(training.scores)}", training.scores[-1]))
     if training.tested is not None:
@@ -59,6 +59,7 @@ def summary(training: Training) -> Header:
         "largest_index": learner.dimension - 1 if learner.dimension else None,
         "progressive_loss": _loss(score),
         "error_rate": score.error_rate,
+        "metric": None if training.metric is None else {training.metric.name: training.metric.value()},
         "last_pass_loss": _loss(training.scores[-1]) if len(training.scores) > 1 else None,
         "holdout_rows": None if held is None else held.rows,
         "holdout_loss": None if held is None else _loss(held),
@@ -113,6 +114,12 @@ def scored(name: str, score: ProgressiveScore) -> str:
     """A score as a line."""
     error = "" if score.error_rate is None else f", error {percent(score.error_rate)}"
     return f"{name} loss {number(score.mean_loss)}{error}"
+
+
+def _measured(training: Training) -> str:
+    if training.metric is None or len(training.scores) > 1:
+        return ""
+    return f", {training.metric.name} {training.metric.shown}"
 
 
 def _loss(score: ProgressiveScore) -> float | None:

@@ -37,6 +37,7 @@ from sketchnewton.learners import Learner
 
 if TYPE_CHECKING:
     from sketchnewton.cli.train.checkpoint import Checkpoints, Run
+    from sketchnewton.cli.train.metric import ProgressiveMetric
 
 __all__ = ["Training", "run"]
 
@@ -49,7 +50,12 @@ def run(args: argparse.Namespace) -> int:
         dry_run(training)
         return 0
     with training.stop:
-        training.learn()
+        if args.shards is None:
+            training.learn()
+        else:
+            from sketchnewton.cli.train.shards import learn_in_shards
+
+            learn_in_shards(training)
         training.save()
         training.test()
         report(training)
@@ -59,6 +65,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse at once what would fail only after the work is done."""
+    if args.shards is not None or args.rounds is not None:
+        from sketchnewton.cli.train import shards
+
+        shards.check(args)
     if "-" in args.data and args.test == "-":
         raise usage_error("DATA and --test cannot both be stdin")
     if args.json and args.predictions == "-":
@@ -110,6 +120,11 @@ class Training:
         self.model.learner.threads = max(1, args.threads - 1)
         form = PredictionFormat(self.model, args)
         self.observed = ObservedLearner(self.model, self.console, form, self.holdout)
+        self.metric: ProgressiveMetric | None = None
+        if args.metric is not None:
+            from sketchnewton.cli.train.metric import ProgressiveMetric  # which takes NumPy
+
+            self.metric = self.observed.metric = ProgressiveMetric(self.model, args.metric)
         self.passes = Passes(
             self.data, cache_place(args, self.data, self.pass_count), self.console, self.stop
         )
@@ -259,6 +274,8 @@ class Training:
             self.scores.append(self.model.new_score())
             self.holdout_scores.append(self.model.new_score())
             self.observed.row = 0
+        if self.metric is not None:
+            self.metric.begin()
         score, self.observed.held_out = self.scores[at], self.holdout_scores[at]
         start, before = time.perf_counter(), self.observed.rows
         headed = False
@@ -267,10 +284,11 @@ class Training:
             nonlocal headed
             leading = self.learner.leading_expert
             if not headed:
-                self.console.line(table.header(bank=leading is not None))
+                self.console.line(table.header(bank=leading is not None, metric=self.args.metric))
                 headed = True
             speed = (self.observed.rows - before) / (time.perf_counter() - start)
-            self.console.line(table.row(report, speed, leading))
+            metric = None if self.metric is None else self.metric.shown
+            self.console.line(table.row(report, self.model.target, speed, leading, metric))
 
         full = at == 0 and not self.args.quiet  # of later passes the last line is enough
         progressive(self.observed, self._rows(at), on_report=show if full else None, score=score)

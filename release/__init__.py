@@ -1,0 +1,1 @@
+"""Scripts that build and try what is released."""
