@@ -31,6 +31,7 @@ test-torch: $(VENV)/.installed ## install PyTorch into .venv, run the tests of i
 # One process: two cores are busy with a cluster's workers already.
 test-cluster: $(VENV)/.installed ## install Dask, PySpark and Debian's Java if there is none, test training on both
 	command -v java > /dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends openjdk-17-jre-headless)
+	$(PIP) install setuptools wheel # PySpark comes as source
 	$(PIP) install --no-build-isolation '.[dask,spark]'
 	$(BIN)/python -m pytest -q --doctest-modules --pyargs tests/cluster sketchnewton.dask sketchnewton.spark
 

@@ -6,6 +6,7 @@ the second, `confirming`, was looked at afterwards. Forms of one set (raw, scale
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from scipy.sparse import csr_array, vstack
 from sketchnewton.streams import read_svmlight
 
 LARGEST = 20_000
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA = Path(os.environ.get("SKETCHNEWTON_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 NEWSGROUPS = {"choosing": (1, 5, 9, 13, 17), "confirming": (3, 7, 11, 15, 19)}
 
 

@@ -1,8 +1,8 @@
 """Banks that learned from different rows, as one (docs/merging.md has the rule and where it comes from).
 
 What counts rows adds up: with a base X₀ that all banks began with, X = X₀ + Σ (Xᵢ − X₀). So the scales of features
-are those of all rows together. Weights are compared in these scales: one that the banks hardly know keeps what
-each of them added to it, one that they know well becomes their mean.
+are those of all rows together. Of weights, what each bank added is brought to what one bank would have added: of
+those that the banks hardly know it adds up, of those that they know well it becomes the mean.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ _HEAVY = 0.25  # of a restless expert's constant, as in native/learners/bank.hpp
 _SIGNS = 1  # the kind of labels that are all −1 and +1
 _NO_GAP = 1e-290  # as in native/learners/aggregate.hpp
 _LEAST_SHARE = 1e-300  # so that it has a logarithm
+_NO_LENGTH = 1e-12  # of the largest square, below which a direction of sketches' rows is rounding
 _LEAST_MEAN = 1e-37  # of a feature's size, so that float32 can divide by it
 
 
 class _Side(NamedTuple):
-    """What a bank knows, nothing put off, in the unit of the features; `rows` of its sketch in its own scales."""
+    """What a bank knows, nothing put off; weights and `rows`, those of its sketch, are for scaled features."""
 
     features: Integers
     counts: Floats  # of rows that had the feature
@@ -65,10 +66,11 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
             return dict(State(banks[new[0] if new else 0]._all_arrays()).arrays())
         banks, sides = [banks[i] for i in new], [sides[i] for i in new]
     whole = _counted(sides, start, banks[0]._rule == "squared")
-    sketch, directions = _sketch(sides, start, whole, banks[0]._m)
+    like = max(banks, key=lambda bank: bank._m)
+    sketch, directions = _sketch(sides, start, whole, like._m)
     weights = _weights(sides, start, whole)
     shares = _shares(sides, start, whole)
-    return _arrays(banks[0], whole, sketch, directions, weights, shares)
+    return _arrays(like, whole, sketch, directions, weights, shares)
 
 
 # --- what one bank knows
@@ -93,7 +95,7 @@ def _side(bank: NewtonBank) -> _Side:
         features=features,
         counts=counts,
         means=means,
-        weights=np.empty((0, K)),
+        weights=table[:, :K] + z @ b.T,
         constants=its["constant"][:K] + b @ its["constant"][K:],
         rows=rows,
         shares=its["shares"].copy(),
@@ -104,7 +106,7 @@ def _side(bank: NewtonBank) -> _Side:
         dimension=bank.dimension,
     )
     _add_waiting(bank, side, rank, waiting)
-    return side._replace(weights=(table[:, :K] + z @ b.T) / side.scales[:, None])
+    return side
 
 
 def _add_waiting(bank: NewtonBank, side: _Side, rank: int, waiting: int) -> None:
@@ -196,50 +198,86 @@ def _scalars(sides: Sequence[_Side], base: _Side | None) -> Floats:
 
 def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -> tuple[Floats, Floats]:
     """Eigenvalues and directions of the m largest, less the next; what was taken away joins the ridge."""
-    stack, signs, ridge = [np.zeros((0, len(whole.features) + 1))], [np.zeros(0)], 0.0
-    for sign, side in _signed(sides, base):
-        unit = whole.unit(side)
+    signed = list(_signed(sides, base))
+    stack = np.zeros((sum(len(side.rows) for _, side in signed), len(whole.features) + 1))
+    signs, ridge, at = np.zeros(len(stack)), 0.0, 0
+    for sign, side in signed:
+        unit, end = whole.unit(side), at + len(side.rows)
         places = np.searchsorted(whole.features, side.features)
-        rows = np.zeros((len(side.rows), len(whole.features) + 1))
-        rows[:, places] = side.rows[:, :-1] * (side.scales / whole.scales[places])
-        rows[:, -1] = side.rows[:, -1]
-        stack.append(unit * rows)
-        signs.append(np.full(len(rows), sign))
+        stack[at:end, places] = side.rows[:, :-1] * (unit * side.scales / whole.scales[places])
+        stack[at:end, -1] = unit * side.rows[:, -1]
+        signs[at:end] = sign
         ridge += sign * unit * unit * float(side.scalars[layout._RIDGE])
-    values, vectors = _eigenpairs(np.vstack(stack), np.concatenate(signs))
+        at = end
+    values, vectors = _eigenpairs(stack, signs, m + 1)
     taken = max(float(values[m]), 0.0) if len(values) > m else 0.0
     kept = np.flatnonzero(values[:m] - taken > np.finfo(float).eps * max(values[:1].sum(), 0.0))
     whole.scalars[layout._RIDGE] = max(ridge, 0.0) + taken
     return values[kept] - taken, vectors[kept]
 
 
-def _eigenpairs(rows: Floats, signs: Floats) -> tuple[Floats, Floats]:
-    """Of Σ sign·row·rowᵀ, largest first; the vectors are orthonormal to rounding."""
+def _eigenpairs(rows: Floats, signs: Floats, most: int) -> tuple[Floats, Floats]:
+    """Of Σ sign·row·rowᵀ, the largest first; the vectors are orthonormal to rounding.
+
+    By way of the rows' products: a QR decomposition of the rows takes ten times as long.
+    """
     if not len(rows):
         return np.zeros(0), rows
-    basis, triangle = np.linalg.qr(rows.T)
-    values, vectors = np.linalg.eigh((triangle * signs) @ triangle.T)
-    return values[::-1], (basis @ vectors[:, ::-1]).T
+    squares, turn = np.linalg.eigh(rows @ rows.T)
+    spans = squares > _NO_LENGTH * max(squares[-1], np.finfo(float).tiny)
+    lengths, turn = np.sqrt(squares[spans]), turn[:, spans]  # rows = turn · diag(lengths) · orthonormal rows
+    inside = lengths[:, None] * ((turn.T * signs) @ turn) * lengths
+    values, vectors = np.linalg.eigh(inside)
+    values, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
+    found = (turn @ (vectors / lengths[:, None])).T @ rows
+    factor = np.linalg.cholesky(found @ found.T)  # all but the identity: mends what rounding did
+    return values, np.linalg.solve(factor, found)
 
 
 def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Floats:
-    """Of features, then the constant, for each expert, in the scales of all rows."""
+    """Of features, then the constant, for each expert, for features scaled as all rows have it."""
     views = np.array([view for *_, view in layout.EXPERTS.values()])
-    before, before_counts = _in_scale(base, whole, views), _rows_with(base, whole)
-    added, depth = np.zeros_like(before), np.zeros(len(before))
-    for side in sides:
-        new = np.maximum(_rows_with(side, whole) - before_counts, 0.0)
-        learned = side.learned - (0.0 if base is None else base.learned)
-        known = _KNOWN * np.sqrt(new * max(learned, 0.0)) / side.length
-        added += (1.0 + known)[:, None] * np.where(
-            new[:, None] > 0, _in_scale(side, whole, views) - before, 0.0
-        )
-        depth += known
-    return np.asarray(before + added / (1.0 + depth)[:, None])
+    before, seen = _comparable(base, whole, views), _rows_with(base, whole)
+    new = [np.maximum(_rows_with(side, whole) - seen, 0.0) for side in sides]
+    newton, rare = _newton_parts(sides, base, new), _rare_parts(new, seen)
+    weights = before.copy()
+    for side, rows, part, rare_part in zip(sides, new, newton, rare, strict=True):
+        parts = np.where(views == layout._RARE, rare_part[:, None], part[:, None])
+        weights += np.where(rows[:, None] > 0, parts * (_comparable(side, whole, views) - before), 0.0)
+    return weights
 
 
-def _in_scale(side: _Side | None, whole: _Whole, views: Floats) -> Floats:
-    """A side's weights as they would be in the scales of all rows; zeros for features it does not know."""
+def _newton_parts(sides: Sequence[_Side], base: _Side | None, new: Sequence[Floats]) -> list[Floats]:
+    """How much is kept of what each side added to a weight: all if it is hardly known, a share if well known."""
+    learned = [side.learned - (0.0 if base is None else base.learned) for side in sides]
+    known = [
+        _KNOWN * np.sqrt(rows * max(count, 0.0)) / side.length
+        for side, rows, count in zip(sides, new, learned, strict=True)
+    ]
+    depth = np.sum(known, axis=0)
+    return [(1.0 + own) / (1.0 + depth) for own in known]
+
+
+def _rare_parts(new: Sequence[Floats], seen: Floats) -> list[Floats]:
+    """The same for rare experts, whose step of a feature's row number t is t^(−¾) long.
+
+    One bank would have gone as far as such steps take it in the rows of all sides, in their mean direction.
+    """
+
+    def way(rows: Floats) -> Floats:
+        """The steps of so many rows after those seen, added up; their sum is all but this integral."""
+        return np.asarray((seen + rows + 0.5) ** 0.25 - (seen + 0.5) ** 0.25)
+
+    rows = np.sum(new, axis=0)
+    whole = way(rows) / np.maximum(rows, 1.0)
+    return [whole * own / np.where(own > 0, way(own), 1.0) for own in new]
+
+
+def _comparable(side: _Side | None, whole: _Whole, views: Floats) -> Floats:
+    """A side's weights for the mean sizes of all rows; zeros for features it does not know.
+
+    Scales also count how rare a feature is. A bank's weights stay as they are while that changes, so they do here.
+    """
     weights = np.zeros((len(whole.features) + 1, len(views)))
     if side is None:
         return weights
@@ -249,9 +287,9 @@ def _in_scale(side: _Side | None, whole: _Whole, views: Floats) -> Floats:
         np.sqrt(np.divide(side.length, whole.length)),
         1.0,
     )
+    weights[places] = side.weights * (whole.means[places] / side.means)[:, None] * even
     own, common = _constants(side, views), _constants(whole, views)
-    rare = np.where(views == layout._RARE, own / common, 1.0)
-    weights[places] = side.weights * whole.scales[places][:, None] * even * rare
+    own = np.where(views == layout._RARE, common, own)
     shift = side.scalars[layout._OFFSET] - whole.scalars[layout._OFFSET]
     weights[-1] = (side.constants * own + shift) / common
     return weights
@@ -337,7 +375,7 @@ def _width(scalars: Floats) -> float:
 
 
 def _constants(of: _Side | _Whole, views: Floats) -> Floats:
-    """What experts see as the constant; a rare one sees features as much smaller, too."""
+    """What experts see as the constant."""
     restless = max(1.0, _HEAVY * float(np.sqrt(max(of.length - 1.0, 0.0))))
     return np.where(
         views == layout._RESTLESS, restless, np.where(views == layout._RARE, (of.learned + 1.0) ** -0.25, 1.0)
