@@ -7,7 +7,7 @@ Rows are shuffled; a third is held out, the rest is cut into k shards, which lea
 sixteen times with the merged learner as the next base (eight of them also in 2, 4 and 8 rounds). Squared loss and
 0/1 error on the held-out rows, means of two orders (elevation: squared loss in units of its variance). Beside it:
 one pass over all rows, the mean of the shards alone, four shards of which one has random labels, and Vowpal Wabbit
-with its own merge of the same shards. Sets are in two halves (`untuned_data.py`): the rule was chosen on the first.
+with its own merge of the same shards. Sets are in two halves (`untuned_data.py`); the first chose the rule.
 
 Needs the extra `bench`. The exit code is 1 if a promise is broken: sixteen rounds of eight shards within 3% of one
 pass in squared loss on 90% of the sets of 5,000 rows or more, and within 1% in 0/1 error on average; one round

@@ -113,7 +113,14 @@ def slowed(block: np.ndarray) -> np.ndarray:
     return block
 
 
+def holders(dask_scheduler: Any) -> list[str]:
+    """The workers that keep a model which has learned a block and is not merged yet."""
+    tasks = [task for task in dask_scheduler.tasks.values() if str(task.key).startswith("learn-")]
+    return [worker.address for task in tasks if task.state == "memory" for worker in task.who_has]
+
+
 def test_a_lost_worker_costs_a_retry() -> None:
+    """The worker that is killed has the only copy of what its shard has learned so far."""
     X, y = rows(2000)
     expected = by_hand(X, y, 125, 2, 2)
     blocks, labels = da.from_array(X, (125, 10)).map_blocks(slowed, dtype=float), da.from_array(y, 125)
@@ -121,17 +128,22 @@ def test_a_lost_worker_costs_a_retry() -> None:
         LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
-        victim = next(iter(client.run(os.getpid).values()))
-        killed = threading.Event()
+        processes = client.run(os.getpid)
+        killed: list[int] = []
 
         def kill() -> None:
-            os.kill(victim, signal.SIGKILL)
-            killed.set()
+            while not killed:
+                for address in client.run_on_scheduler(holders)[:1]:
+                    killed.append(processes[address])
+                    os.kill(processes[address], signal.SIGKILL)
+                time.sleep(0.02)
 
-        timer = threading.Timer(1.5, kill)
-        timer.start()
-        found = SketchedNewtonClassifier(rounds=2, shards=2).fit(blocks, labels)
-        assert killed.is_set()
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        found = SketchedNewtonClassifier(rounds=2, shards=2).partial_fit(blocks, labels, classes=[0, 1])
+        assert killed
+        assert set(client.run(os.getpid).values()) != set(processes.values())
+        killer.join()
     assert found.model_.to_bytes() == expected.to_bytes()
 
 

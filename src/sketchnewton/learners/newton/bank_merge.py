@@ -21,7 +21,6 @@ __all__ = ["merged"]
 
 _KNOWN = 4.0  # how soon rows make a weight known; chosen in experiments, not derived
 _HEAVY = 0.25  # of a restless expert's constant, as in native/learners/bank.hpp
-_SIGNS = 1  # the kind of labels that are all −1 and +1
 _NO_GAP = 1e-290  # as in native/learners/aggregate.hpp
 _LEAST_SHARE = 1e-300  # so that it has a logarithm
 _NO_LENGTH = 1e-12  # of the largest square, below which a direction of sketches' rows is rounding
@@ -36,7 +35,9 @@ class _Side(NamedTuple):
     means: Floats  # of its size in them
     weights: Floats  # features × experts
     constants: Floats
-    rows: Floats  # of the sketch: rank × (features + 1), the constant last
+    rows: Floats  # of the sketch: (rank + waiting) × (features + 1), the constant last
+    waiting: int  # the last of them, which wait for the next update
+    until: int  # up to which row the sketch's rows stand for the others
     shares: Floats
     scalars: Floats
     learned: float
@@ -98,6 +99,8 @@ def _side(bank: NewtonBank) -> _Side:
         weights=table[:, :K] + z @ b.T,
         constants=its["constant"][:K] + b @ its["constant"][K:],
         rows=rows,
+        waiting=waiting,
+        until=int(its["bank_counts"][layout._NEXT]) - 1,
         shares=its["shares"].copy(),
         scalars=its["scalars"].copy(),
         learned=float(learned),
@@ -206,6 +209,7 @@ def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -
         places = np.searchsorted(whole.features, side.features)
         stack[at:end, places] = side.rows[:, :-1] * (unit * side.scales / whole.scales[places])
         stack[at:end, -1] = unit * side.rows[:, -1]
+        stack[end - side.waiting : end] *= _standing(side, base)
         signs[at:end] = sign
         ridge += sign * unit * unit * float(side.scalars[layout._RIDGE])
         at = end
@@ -214,6 +218,18 @@ def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -
     kept = np.flatnonzero(values[:m] - taken > np.finfo(float).eps * max(values[:1].sum(), 0.0))
     whole.scalars[layout._RIDGE] = max(ridge, 0.0) + taken
     return values[kept] - taken, vectors[kept]
+
+
+def _standing(side: _Side, base: _Side | None) -> float:
+    """What rows that wait are multiplied by, because the last of them stands for rows that are yet to come.
+
+    That is next to nothing in a long stream, but twice the rows there are in shards of short rounds. If the base
+    has rows waiting itself, those of its shards may be the same, and are left alone.
+    """
+    begun = 0 if base is None else base.rounds
+    if side is base or (base is not None and base.waiting) or side.until <= side.rounds:
+        return 1.0
+    return float(np.sqrt((side.rounds - begun) / (side.until - begun)))
 
 
 def _eigenpairs(rows: Floats, signs: Floats, most: int) -> tuple[Floats, Floats]:
@@ -237,13 +253,14 @@ def _eigenpairs(rows: Floats, signs: Floats, most: int) -> tuple[Floats, Floats]
 def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Floats:
     """Of features, then the constant, for each expert, for features scaled as all rows have it."""
     views = np.array([view for *_, view in layout.EXPERTS.values()])
-    before, seen = _comparable(base, whole, views), _rows_with(base, whole)
+    constants = _constants(whole, views)
+    before, seen = _comparable(base, whole, constants), _rows_with(base, whole)
     new = [np.maximum(_rows_with(side, whole) - seen, 0.0) for side in sides]
     newton, rare = _newton_parts(sides, base, new), _rare_parts(new, seen)
     weights = before.copy()
     for side, rows, part, rare_part in zip(sides, new, newton, rare, strict=True):
         parts = np.where(views == layout._RARE, rare_part[:, None], part[:, None])
-        weights += np.where(rows[:, None] > 0, parts * (_comparable(side, whole, views) - before), 0.0)
+        weights += np.where(rows[:, None] > 0, parts * (_comparable(side, whole, constants) - before), 0.0)
     return weights
 
 
@@ -273,25 +290,19 @@ def _rare_parts(new: Sequence[Floats], seen: Floats) -> list[Floats]:
     return [whole * own / np.where(own > 0, way(own), 1.0) for own in new]
 
 
-def _comparable(side: _Side | None, whole: _Whole, views: Floats) -> Floats:
+def _comparable(side: _Side | None, whole: _Whole, constants: Floats) -> Floats:
     """A side's weights for the mean sizes of all rows; zeros for features it does not know.
 
-    Scales also count how rare a feature is. A bank's weights stay as they are while that changes, so they do here.
+    Scales also tell how rare a feature is, and some experts bring rows to their typical length. While a bank
+    learns, both change and its weights stay as they are; so they do here.
     """
-    weights = np.zeros((len(whole.features) + 1, len(views)))
+    weights = np.zeros((len(whole.features) + 1, len(constants)))
     if side is None:
         return weights
     places = np.searchsorted(whole.features, side.features)
-    even = np.where(
-        np.isin(views, (layout._EVEN, layout._RESTLESS)) & (whole.labels == _SIGNS),
-        np.sqrt(np.divide(side.length, whole.length)),
-        1.0,
-    )
-    weights[places] = side.weights * (whole.means[places] / side.means)[:, None] * even
-    own, common = _constants(side, views), _constants(whole, views)
-    own = np.where(views == layout._RARE, common, own)
+    weights[places] = side.weights * (whole.means[places] / side.means)[:, None]
     shift = side.scalars[layout._OFFSET] - whole.scalars[layout._OFFSET]
-    weights[-1] = (side.constants * own + shift) / common
+    weights[-1] = side.constants + shift / constants
     return weights
 
 
@@ -374,9 +385,8 @@ def _width(scalars: Floats) -> float:
     return float(scalars[layout._HIGH] - scalars[layout._LOW])
 
 
-def _constants(of: _Side | _Whole, views: Floats) -> Floats:
+def _constants(whole: _Whole, views: Floats) -> Floats:
     """What experts see as the constant."""
-    restless = max(1.0, _HEAVY * float(np.sqrt(max(of.length - 1.0, 0.0))))
-    return np.where(
-        views == layout._RESTLESS, restless, np.where(views == layout._RARE, (of.learned + 1.0) ** -0.25, 1.0)
-    )
+    restless = max(1.0, _HEAVY * float(np.sqrt(max(whole.length - 1.0, 0.0))))
+    rare = (whole.learned + 1.0) ** -0.25
+    return np.where(views == layout._RESTLESS, restless, np.where(views == layout._RARE, rare, 1.0))
