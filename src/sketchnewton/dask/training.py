@@ -14,8 +14,6 @@ from sketchnewton.sketches.blocks import row_blocks
 
 __all__ = ["Blocks", "blocks_of", "loaded", "shard_count", "trained"]
 
-_AT_ONCE = 8  # shards in a merge
-
 
 class Blocks(NamedTuple):
     """Records, labels and weights, block by block, as delayed values; None where there are none."""
@@ -88,7 +86,7 @@ def trained(base: Model, blocks: Blocks, wanted: int | None, rounds: int) -> Mod
             states.append(own)
         level = 0
         while len(states) > 1:
-            groups = [states[at : at + _AT_ONCE] for at in range(0, len(states), _AT_ONCE)]
+            groups = [states[at : at + shards.AT_ONCE] for at in range(0, len(states), shards.AT_ONCE)]
             states = [
                 merge(group, state, dask_key_name=f"merge-{run}-{turn}-{level}-{at}")
                 for at, group in enumerate(groups)

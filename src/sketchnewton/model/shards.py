@@ -10,9 +10,9 @@ from sketchnewton.learners import NewtonBank, OneVsAll
 from sketchnewton.model.model import Model
 from sketchnewton.model.target import Classes, Signs
 
-__all__ = ["learned", "merged", "new_model", "part_of_round"]
+__all__ = ["AT_ONCE", "learned", "merged", "new_model", "part_of_round"]
 
-_AT_ONCE = 8  # shards in a merge: more take more memory, and a tree of merges gives nearly the same
+AT_ONCE = 8  # shards in a merge: more take more memory, and a tree of merges gives nearly the same
 
 
 def new_model(
@@ -47,7 +47,7 @@ def merged(shards: Sequence[bytes], base: bytes) -> bytes:
     models = [Model.from_bytes(shard) for shard in shards]
     models = [model for model in models if model.learner.rows_seen > begun.learner.rows_seen]
     while len(models) > 1:
-        groups = [models[at : at + _AT_ONCE] for at in range(0, len(models), _AT_ONCE)]
+        groups = [models[at : at + AT_ONCE] for at in range(0, len(models), AT_ONCE)]
         models = [first.merge(*others, base=begun) for first, *others in groups]
     return models[0].to_bytes() if models else base
 

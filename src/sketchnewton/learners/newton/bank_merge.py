@@ -141,6 +141,7 @@ class _Whole(NamedTuple):
     """Counts of all rows, and the units in which sides are compared."""
 
     features: Integers
+    order: Integers  # the place of each feature among them
     counts: Floats
     means: Floats
     scales: Floats
@@ -155,6 +156,10 @@ class _Whole(NamedTuple):
     def length(self) -> float:
         return float(self.scalars[layout._SQUARES]) / self.learned if self.learned else 1.0
 
+    def places(self, side: _Side) -> Integers:
+        """Where a side's features are."""
+        return np.asarray(self.order[side.features])
+
     def unit(self, side: _Side) -> float:
         """The width of a side's labels as a share of all labels' width: its slopes were measured in its own."""
         width = _width(self.scalars)
@@ -162,16 +167,21 @@ class _Whole(NamedTuple):
 
 
 def _counted(sides: Sequence[_Side], base: _Side | None, squared: bool) -> _Whole:
-    features = np.unique(np.concatenate([side.features for side in sides]))
+    dimension = max(side.dimension for side in sides)
+    seen = np.zeros(dimension, bool)
+    for side in sides:
+        seen[side.features] = True
+    features, order = np.flatnonzero(seen), np.cumsum(seen) - 1
     counts, sizes = np.zeros(len(features)), np.zeros(len(features))
     for sign, side in _signed(sides, base):
-        places = np.searchsorted(features, side.features)
+        places = order[side.features]
         counts[places] += sign * side.counts
         sizes[places] += sign * side.counts * side.means
     means = np.maximum(sizes / np.maximum(counts, 1.0), _LEAST_MEAN)
     learned = sum(sign * side.learned for sign, side in _signed(sides, base))
     return _Whole(
         features=features,
+        order=order,
         counts=counts,
         means=means,
         scales=np.asarray(means * (counts / max(learned, 1.0)) ** 0.25),
@@ -179,7 +189,7 @@ def _counted(sides: Sequence[_Side], base: _Side | None, squared: bool) -> _Whol
         learned=learned,
         rounds=round(sum(sign * side.rounds for sign, side in _signed(sides, base))),
         labels=max(side.labels for side in sides),
-        dimension=max(side.dimension for side in sides),
+        dimension=dimension,
         squared=squared,
     )
 
@@ -206,7 +216,7 @@ def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -
     signs, ridge, at = np.zeros(len(stack)), 0.0, 0
     for sign, side in signed:
         unit, end = whole.unit(side), at + len(side.rows)
-        places = np.searchsorted(whole.features, side.features)
+        places = whole.places(side)
         stack[at:end, places] = side.rows[:, :-1] * (unit * side.scales / whole.scales[places])
         stack[at:end, -1] = unit * side.rows[:, -1]
         stack[end - side.waiting : end] *= _standing(side, base)
@@ -299,7 +309,7 @@ def _comparable(side: _Side | None, whole: _Whole, constants: Floats) -> Floats:
     weights = np.zeros((len(whole.features) + 1, len(constants)))
     if side is None:
         return weights
-    places = np.searchsorted(whole.features, side.features)
+    places = whole.places(side)
     weights[places] = side.weights * (whole.means[places] / side.means)[:, None]
     shift = side.scalars[layout._OFFSET] - whole.scalars[layout._OFFSET]
     weights[-1] = side.constants + shift / constants
@@ -310,7 +320,7 @@ def _rows_with(side: _Side | None, whole: _Whole) -> Floats:
     """In how many rows each feature was; the constant was in all."""
     counts = np.zeros(len(whole.features) + 1)
     if side is not None:
-        counts[np.searchsorted(whole.features, side.features)] = side.counts
+        counts[whole.places(side)] = side.counts
         counts[-1] = side.learned
     return counts
 
