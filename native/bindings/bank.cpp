@@ -24,6 +24,9 @@ class BankKernel : public SketchKernel {
   using SketchKernel::SketchKernel;
   // What each expert would predict.
   virtual void predict_experts(const PyRows& x, Array<double, 2> out) = 0;
+  virtual std::int64_t experts() const = 0;
+  // Places for features that the experts with whole matrices may need to learn these rows.
+  virtual std::int64_t places_for(const PyRows& x) = 0;
 };
 
 template <class T>
@@ -36,6 +39,13 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
             "lengths differ");
     nb::gil_scoped_release release;
     this->kernel_.predict_experts(*x.rows, this->features(), out.data());
+  }
+
+  std::int64_t experts() const override { return this->kernel_.experts(); }
+
+  std::int64_t places_for(const PyRows& x) override {
+    nb::gil_scoped_release release;
+    return this->kernel_.places_for(*x.rows);
   }
 };
 
@@ -55,23 +65,42 @@ MapState<T> maps_view(const State& s, std::int64_t q, std::int64_t width) {
           s.get<T>("suffix", {Maps::kLevels * Maps::kGroup, q, width}), archive, limit};
 }
 
+// The arrays say how many places there is room for.
+BankFullState full_view(const State& s, std::int64_t* counts, bool intercept) {
+  using Full = BankFullState;
+  const std::int64_t room = s.rows("full_features"), places = counts[BankState<double>::kPlaces];
+  require(room <= BankFull::kMost + 1 && places <= room, "there is no room for the places");
+  return {counts + BankState<double>::kPlaces,
+          counts + BankState<double>::kNonZeros,
+          counts + BankState<double>::kWaiting,
+          s.get<std::int64_t>("full_features", {room}),
+          s.get<double>("full_units", {room, Full::kScale}),
+          s.get<double>("full_weights", {room, Full::kMemories}),
+          s.get<double>("full_moments", {Full::packed(room)}),
+          s.get<double>("full_odds", {Full::kMemories, Full::kOdds}),
+          room,
+          intercept};
+}
+
 template <class T>
 BankState<T> bank_view(const State& s, bool intercept, double clip) {
   const std::int64_t n = s.rows("buffer_length"), K = s.rows("experts"), m = s.rows("constant") - K;
   const std::int64_t q = std::max<std::int64_t>(m, 1), room = s.rows("buffer_index");
-  const std::int64_t ld = padded4(q), stride = s.columns("table");
-  require(
-      K > 0 && K <= Aggregate::kMost && m >= 0 && n >= m && stride >= std::max<std::int64_t>(K + m + 3, 8),
-      "the table is too narrow");
+  const std::int64_t ld = padded4(q), stride = s.columns("table"), all = s.rows("shares");
+  require(all == K || all == K + BankFull::kMemories, "there are other experts");
+  require(K > 0 && K + BankFull::kMemories <= Aggregate::kMost && m >= 0 && n >= m &&
+              stride >= std::max<std::int64_t>(K + m + 3, 8),
+          "the table is too narrow");
   static_assert(sizeof(Expert) == 4 * sizeof(double));
+  auto* counts = s.get<std::int64_t>("bank_counts", {BankState<T>::kBankCounts});
   return {m,
           n,
           K,
           reinterpret_cast<const Expert*>(s.get<double>("experts", {K, 4})),
           s.get<std::int64_t>("counts", {3}),
-          s.get<std::int64_t>("bank_counts", {BankState<T>::kBankCounts}),
+          counts,
           s.get<double>("scalars", {BankState<T>::kScalars}),
-          s.get<double>("shares", {K}),
+          s.get<double>("shares", {all}),
           s.get<double>("lambda", {ld}),
           s.get<double>("b", {K, ld}),
           s.get<double>("constant", {K + m}),
@@ -82,6 +111,8 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
           s.get<double>("buffer_c", {n, ld}),
           s.get<double>("buffer_gram", {n, padded4(std::max<std::int64_t>(n, 1))}),
           maps_view<T>(s, q, padded4(K + q)),
+          full_view(s, counts, intercept),
+          all > K,
           intercept,
           clip,
           room};
@@ -106,7 +137,9 @@ void bind_for(nb::module_& m, const std::string& bits) {
 
 void bind_bank(nb::module_& m) {
   nb::class_<BankKernel, SketchKernel>(m, "BankKernel")
-      .def("predict_experts", &BankKernel::predict_experts, "rows"_a, "out"_a);
+      .def("predict_experts", &BankKernel::predict_experts, "rows"_a, "out"_a)
+      .def("places_for", &BankKernel::places_for, "rows"_a)
+      .def_prop_ro("experts", &BankKernel::experts);
   bind_for<float>(m, "32");
   bind_for<double>(m, "64");
 }

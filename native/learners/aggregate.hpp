@@ -75,6 +75,14 @@ struct Aggregate {
     deal(share, v, n);
   }
 
+  // Of `all` experts the first n remain.
+  static void leave(double* v, std::int64_t n, std::int64_t all) {
+    std::fill(v + n, v + all, 0.0);
+    double sum = 0;
+    for (std::int64_t k = 0; k < n; ++k) sum += v[k];
+    for (std::int64_t k = 0; k < n; ++k) v[k] = sum > 0 ? v[k] / sum : 1.0 / static_cast<double>(n);
+  }
+
   static void temper(double power, double* v, std::int64_t n) {  // v ← v^power
     double sum = 0;
     for (std::int64_t k = 0; k < n; ++k) sum += v[k] = std::pow(v[k], power);

@@ -1,7 +1,8 @@
 // A bank of online Newton learners that needs no tuning, in sparse time (docs/untuned.md).
 //
 // The experts share features' scales and one sketch U, λ of the rows (bank_sketch.hpp); each takes its own
-// steps. Their predictions are aggregated (aggregate.hpp) in the range of the labels (bank_labels.hpp).
+// steps. While there are few features, experts with whole matrices join them (bank_full.hpp). Predictions are
+// aggregated (aggregate.hpp) in the range of the labels (bank_labels.hpp).
 //
 // A table row: K weights w̄, m sketch coordinates, padding, then the number of rows that had the feature, the
 // mean of |x| over them and the epoch up to which the row has been brought (−1: no coordinates yet, nothing
@@ -23,6 +24,7 @@
 #include "core/small_matrix.hpp"
 #include "core/table.hpp"
 #include "learners/aggregate.hpp"
+#include "learners/bank_full.hpp"
 #include "learners/bank_labels.hpp"
 #include "learners/bank_loss.hpp"
 #include "learners/bank_sketch.hpp"
@@ -42,13 +44,14 @@ class Bank {
         table_(table),
         labels_(state, loss),
         sketch_(state, table),
+        full_(state.full),
         K_(state.experts),
         ldm_(padded4(std::max<std::int64_t>(state.m, 1))),
         sums_(table.stride),
-        p_(K_),
-        odds_(K_),
-        up_(K_),
-        down_(K_),
+        p_(K_ + BankFull::kMemories),
+        odds_(K_ + BankFull::kMemories),
+        up_(K_ + BankFull::kMemories),
+        down_(K_ + BankFull::kMemories),
         step_(K_),
         rare_step_(K_),
         direction_(ldm_) {
@@ -69,11 +72,13 @@ class Bank {
     RowReader reader(rows);
     for (std::int64_t i = 0; i < rows.count(); ++i) {
       peek(reader[i], features);
-      for (std::int64_t k = 0; k < K_; ++k) out[i * K_ + k] = labels_.middle() + labels_.half() * p_[k];
+      for (std::int64_t k = 0; k < experts(); ++k) *out++ = labels_.middle() + labels_.half() * p_[k];
     }
   }
 
-  std::int64_t experts() const { return K_; }
+  std::int64_t experts() const { return K_ + (whole() ? BankFull::kMemories : 0); }
+  // How many places for features the experts with whole matrices may need to learn these rows.
+  std::int64_t places_for(const Rows& rows) { return whole() ? full_.needs(rows) : 0; }
   std::int64_t active() const { return s_.counts[State::kActive]; }
   std::int64_t settled_width() const { return table_.stride; }
 
@@ -98,6 +103,7 @@ class Bank {
 
   double learn_row(const Row& row, double label, double h) {
     if (h == 0) return peek(row, std::numeric_limits<std::int64_t>::max());
+    if (whole()) full_.look(row);
     const double played = look(table_, row.index(), row.value(), row.size());
     const double prediction = score(played);
     if (labels_.none()) labels_.meet(label);
@@ -113,7 +119,7 @@ class Bank {
     }
     if (const double shrink = labels_.widen(label, h); shrink != 1.0 && loss_.squared()) {
       sketch_.shrink(shrink);
-      Aggregate::temper(shrink * shrink, s_.shares, K_);
+      Aggregate::temper(shrink * shrink, s_.shares, experts());
     }
     return prediction;
   }
@@ -130,6 +136,7 @@ class Bank {
       places_[i] = i;
       std::copy_n(table_.row(row.index()[i]), table_.stride, table.row(i));
     }
+    if (whole()) full_.look(Row(row.index(), row.value(), n));
     return score(look(table, places_.data(), row.value(), n));
   }
 
@@ -158,7 +165,25 @@ class Bank {
         p_[k] = labels_.within(score);
       }
     }
-    return aggregate_.mix(p_.data(), s_.shares, K_, up_.data(), down_.data());
+    if (whole()) look_whole();
+    return aggregate_.mix(p_.data(), s_.shares, experts(), up_.data(), down_.data());
+  }
+
+  bool whole() const { return s_.has_full && full_.alive(); }
+
+  // The predictions of the experts with whole matrices.
+  void look_whole() {
+    for (std::int64_t g = 0; g < BankFull::kMemories; ++g) {
+      double& p = p_[K_ + g];
+      if (!labels_.classes()) {
+        p = labels_.within(s_.scalars[State::kOffset] + full_.score(g));
+      } else if (loss_.logistic()) {
+        p = labels_.within(full_.odds(g));
+      } else {
+        const double likely = labels_.of_odds(labels_.within_odds(full_.odds(g)));
+        p = loss_.squared() ? likely : labels_.within(likely);
+      }
+    }
   }
 
   // Brings features up to date and reads their scales. Which need it is found out without a branch, so that
@@ -254,7 +279,7 @@ class Bank {
   // -- learning
 
   void charge(double y, double h, double clock) {
-    aggregate_.charge(p_.data(), y, h, 1.0 / (clock + 1.0), s_.shares, K_, up_.data(), down_.data(),
+    aggregate_.charge(p_.data(), y, h, 1.0 / (clock + 1.0), s_.shares, experts(), up_.data(), down_.data(),
                       {s_.scalars[State::kRate], s_.scalars[State::kGaps]});
   }
 
@@ -314,6 +339,15 @@ class Bank {
       step_[k] = step / a * seen.features;
     }
     scatter(row);
+    if (whole()) improve_whole(row, y, h);
+  }
+
+  void improve_whole(const Row& row, double y, double h) {
+    const bool classes = labels_.classes();
+    const double target = classes ? y : labels_.middle() + labels_.half() * y - s_.scalars[State::kOffset];
+    const std::int64_t all = experts();
+    if (full_.learn(row, mean_.data(), target, h, s_.bank_counts[State::kLearned], classes)) return;
+    Aggregate::leave(s_.shares, K_, all);
   }
 
   // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T.
@@ -383,6 +417,7 @@ class Bank {
   Table<T> table_;
   BankLabels<T> labels_;
   BankSketch<T> sketch_;
+  BankFull full_;
   std::int64_t K_, ldm_;
   std::array<Seen, kViews> seen_;
   std::vector<double> sums_, p_, odds_, up_, down_, step_, rare_step_, direction_;

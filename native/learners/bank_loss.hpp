@@ -20,6 +20,7 @@ struct BankLoss {
   enum Kind { kSquared, kLogistic, kStraight, kHuber, kPoisson };
 
   static constexpr double kLargestLogit = 20;
+  static constexpr double kLogisticPace = 8;  // steps in logits that match those of the squared loss
 
   explicit BankLoss(const Loss& of) : loss(of), kind(kind_of(of.code)) {}
 
@@ -93,9 +94,8 @@ struct BankLoss {
   }
 
  private:
-  static constexpr double kLogisticPace = 8;  // steps in logits that match those of the squared loss
-  static constexpr double kSlope = 4;         // and slopes: of all losses but counts they lie in [−4, 4]
-  static constexpr double kSteepest = 1e12;   // what float32 and small matrices in float64 can tell apart
+  static constexpr double kSlope = 4;        // and slopes: of all losses but counts they lie in [−4, 4]
+  static constexpr double kSteepest = 1e12;  // what float32 and small matrices in float64 can tell apart
   static constexpr double kCountPace =
       4;  // with kSlope the steady expert of step ½ takes the steps of Newton
 

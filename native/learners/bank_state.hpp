@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "curvature/delayed_maps.hpp"
+#include "learners/bank_full.hpp"
 
 namespace skn {
 
@@ -45,8 +46,21 @@ struct BankState {
   };
 
   // Rows learned from, rank of U, rows in the buffer, its entries, kind of labels, the row that is taken into
-  // the sketch next, non-zeros since the last sweep.
-  enum { kLearned, kRank, kFilled, kEntries, kLabels, kNext, kTouched, kBankCounts };
+  // the sketch next, non-zeros since the last sweep; places of the experts with whole matrices, non-zeros of
+  // all rows that they have met, and rows since their weights were computed.
+  enum {
+    kLearned,
+    kRank,
+    kFilled,
+    kEntries,
+    kLabels,
+    kNext,
+    kTouched,
+    kPlaces,
+    kNonZeros,
+    kWaiting,
+    kBankCounts
+  };
 
   enum { kCount, kMean, kEpoch, kTail };  // the last columns of a table row
 
@@ -55,7 +69,7 @@ struct BankState {
   std::int64_t* counts;       // rounds, active features, dimension
   std::int64_t* bank_counts;  // kLearned …
   double* scalars;            // kClock …
-  double* shares;             // v: one per expert
+  double* shares;             // v: one per expert, those with whole matrices last
   double* lambda;             // ldm
   double* b;                  // experts × ldm
   double* constant;           // of the feature that is always 1: experts + m numbers; not used without it
@@ -66,6 +80,8 @@ struct BankState {
   double* buffer_c;            // n × ldm: U times the buffer's values
   double* buffer_gram;         // n × ldn: products of the buffer's values
   MapState<T> epochs;
+  BankFullState full;
+  bool has_full;  // are there experts with whole matrices for this loss?
   bool intercept;
   double clip;        // bound on predictions
   std::int64_t room;  // entries that the buffer has room for

@@ -287,6 +287,9 @@ def projection_newton64(
 
 class BankKernel(SketchKernel):
     def predict_experts(self, rows: Rows, out: _Floats) -> None: ...
+    def places_for(self, rows: Rows) -> int: ...
+    @property
+    def experts(self) -> int: ...
 
 def newton_bank32(
     loss: int, parameter: float, intercept: bool, clip: float, arrays: _Arrays

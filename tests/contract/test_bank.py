@@ -9,13 +9,16 @@ import pytest
 from scipy.sparse import csr_array
 
 from sketchnewton import NewtonBank
+from sketchnewton.cli.pictures.demo_data import ill_conditioned
 from sketchnewton.learners.newton.bank import EXPERTS
+from sketchnewton.learners.newton.bank_full import FULL
 from tests.contract.bank_streams import ALL_LOSSES, adversaries, count_stream, regression_stream, stream_for
 from tests.contract.learners import sparse_stream
 from tests.oracles.bank import bank
 
 ROUNDS = 5000
 K = len(EXPERTS)
+ALL = K + len(FULL)
 
 
 def compare(X: Any, y: Any, tolerance: dict[str, float], **options: Any) -> NewtonBank:
@@ -31,11 +34,16 @@ def compare(X: Any, y: Any, tolerance: dict[str, float], **options: Any) -> Newt
         learned = learner.learn(csr_array(X), y, importance)
         np.testing.assert_allclose(learned, trace.played, rtol=0, atol=close * unit)
         np.testing.assert_allclose(learner.expert_shares, trace.shares[-1], rtol=0, atol=10 * close)
-        scaled = np.vstack([learner.expert_weights.T * learner.scales[:, None], learner.expert_intercepts])
+        scaled = np.vstack([learner.expert_weights.T * learner.scales[:, None], learner.expert_intercepts]).T
         if options.get("intercept", True):
             largest = max(1.0, float(abs(trace.W).max()))
-            scaled[-1] -= trace.offset
-            np.testing.assert_allclose(scaled.T, trace.W, rtol=0, atol=10 * close * largest)
+            scaled[:, -1] -= trace.offset
+            np.testing.assert_allclose(scaled[:K], trace.W, rtol=0, atol=10 * close * largest)
+            assert len(scaled) - K == len(trace.full)
+            if len(trace.full):
+                full = trace.full * np.append(learner.scales, 1.0)
+                full[:, -1] += trace.full_shifts
+                np.testing.assert_allclose(scaled[K:], full, rtol=0, atol=10 * close * abs(full).max())
         # Sums of squares in float32 lose a few digits over thousands of rows.
         rounding = 1e-9 if dtype == "float64" else 2e-4
         np.testing.assert_allclose(learner.scales, trace.scales[: X.shape[1]], rtol=rounding)
@@ -130,13 +138,13 @@ def test_regret_to_the_best_expert(part: int) -> None:
         X, y = adversaries(rng)
         for loss, factor in (("squared", 2.0), ("logistic", 1.0)):
             learner = NewtonBank(loss=loss, dtype="float64")
-            played, experts = np.empty(len(y)), np.empty((len(y), K))
+            played, experts = np.empty(len(y)), np.empty((len(y), ALL))
             for i in range(len(y)):
                 experts[i] = learner.predict_experts(X[i : i + 1])[0]
                 played[i] = learner.learn(X[i : i + 1], y[i : i + 1])[0]
             losses = learner.loss.value(experts, y[:, None]).sum(axis=0)
             regret = learner.loss.value(played, y).sum() - losses.min()
-            assert regret <= factor * (np.log(K) + np.log(len(y) + 1)) + 1e-9
+            assert regret <= factor * (np.log(ALL) + np.log(len(y) + 1)) + 1e-9
 
 
 def test_played_is_the_aggregate_of_the_experts() -> None:
@@ -145,7 +153,7 @@ def test_played_is_the_aggregate_of_the_experts() -> None:
     learner.learn(X, y)
     mixture = learner.loss.link(learner.predict_experts(X)) @ learner.expert_shares
     np.testing.assert_allclose(learner.loss.link(learner.predict(X)), mixture, rtol=0, atol=1e-9)
-    assert learner.leading_expert == tuple(EXPERTS)[int(learner.expert_shares.argmax())]
+    assert learner.leading_expert == learner.expert_names[int(learner.expert_shares.argmax())]
     assert learner.expert_shares.sum() == pytest.approx(1)
 
 
@@ -266,11 +274,49 @@ def test_words_that_are_rare() -> None:
     others, wrong = np.zeros(K), 0
     for i in range(0, len(y), 100):
         part = slice(i, i + 100)
-        others += ((learner.predict_experts(X[part]) >= 0) != (y[part, None] > 0)).sum(axis=0)
+        others += ((learner.predict_experts(X[part])[:, :K] >= 0) != (y[part, None] > 0)).sum(axis=0)
         wrong += ((learner.learn(X[part], y[part]) >= 0) != (y[part] > 0)).sum()
     assert learner.leading_expert == learner.linear_expert == "rare"
     rare = [name == "rare" for name in EXPERTS]
     assert wrong <= 0.8 * others[np.logical_not(rare)].min()
+
+
+def test_experts_with_whole_matrices_leave_when_features_become_many() -> None:
+    """At the row that has the 129th feature, whatever the batches; what they knew is no longer kept."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((400, 140)), rng.choice([-1.0, 1.0], 400)
+    X[:200, 100:] = 0.0
+    X[:300, 120:] = 0.0
+    one, many = NewtonBank(dtype="float64"), NewtonBank(dtype="float64")
+    played = [one.learn(X[i : i + 1], y[i : i + 1])[0] for i in range(400)]
+    before = many.learn(X[:300], y[:300])
+    assert many.expert_names[K:] == tuple(FULL)
+    assert many.leading_expert in many.expert_names
+    np.testing.assert_array_equal(np.concatenate([before, many.learn(X[300:], y[300:])]), played)
+    assert many.expert_names == one.expert_names == tuple(EXPERTS)
+    assert many.expert_shares.sum() == pytest.approx(1)
+    assert not len(many._state["full_moments"])
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_few_features_are_learned_as_by_ridge_regression(loss: str) -> None:
+    """Where the condition number is large and the sketch is small, too: SON, section 5.1."""
+    wrong = []
+    for condition_number in (10, 200):
+        X, y = ill_conditioned((condition_number,), seed=7)[condition_number]
+        wrong.append(np.mean(np.sign(NewtonBank(loss=loss).learn(X, y)) != y))
+    assert max(wrong) < 0.06
+
+
+def test_rules_that_drift() -> None:
+    """Weights that turn: experts that forget follow them."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((12_000, 10))
+    angle = np.arange(12_000) / 1500
+    y = np.sign(X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle)) * np.where(rng.random(12_000) < 0.1, -1, 1)
+    learner = NewtonBank()
+    assert np.mean(np.sign(learner.learn(X, y)) != y) < 0.18  # a tenth of all labels are wrong
+    assert learner.leading_expert == "full 100"
 
 
 def test_labels_that_flip() -> None:
@@ -299,7 +345,7 @@ def test_a_row_of_huge_weight_leaves_a_bank_that_can_be_loaded() -> None:
     bank = NewtonBank(sketch_size=3)
     X, y = sparse_stream(4, d=12, non_zeros=5)
     bank.learn(X, [0.5, 1.0, 0.75, 0.5], [1.0, 1.0, 1e30, 1.0])
-    bank._state["shares"][:] = [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]  # as after more such rows
+    bank._state["shares"][:] = np.arange(ALL) == 2  # as after more such rows
     again = NewtonBank.from_bytes(bank.to_bytes())
     np.testing.assert_array_equal(again.predict(X), bank.predict(X))
     other = NewtonBank(sketch_size=3)

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, wrightomega
+from scipy.special import expit
 
+from .bank_full import FullExperts
+from .bank_paths import travel
 from .common import Vector
 
 Matrix = NDArray[np.float64]
@@ -36,6 +38,8 @@ class Trace:
     experts: list[Vector] = field(default_factory=list)
     shares: list[Vector] = field(default_factory=list)
     W: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
+    full: Matrix = field(default_factory=lambda: np.zeros((0, 0)))  # of the experts with whole matrices
+    full_shifts: Vector = field(default_factory=lambda: np.zeros(0))  # of their log odds
     offset: float = 0.0  # of all scores
     scales: Vector = field(default_factory=lambda: np.zeros(0))
     eigenvalues: Vector = field(default_factory=lambda: np.zeros(0))
@@ -106,33 +110,6 @@ def slope(loss: str, parameter: float, p: float, y: float, miss: float) -> float
         return float(np.clip(2 * np.clip(p - y, -parameter, parameter) / min(parameter, miss), -4, 4))
     tau = parameter if loss == "quantile" else 0.5
     return -4 * tau if p < y else 4 * (1 - tau)
-
-
-def travel(loss: str, parameter: float, p: float, y: float, rate: float, miss: float) -> float:
-    """How far the score moves towards the label in a step that is `rate` long, taken in infinitely many parts."""
-    distance = y - p
-    if loss == "squared":
-        return float((p - y) * np.expm1(-2 * rate))
-    if loss == "logistic":
-        start = y * p
-        z = 8 * rate + start + np.exp(start)
-        m = float(z - wrightomega(z))  # m + exp(m) = z
-        return y * (m - start)
-    if loss == "poisson":  # dp/du = 4 (y - exp(p)) / dispersion
-        u, mu = 4 * rate / miss, np.exp(p)
-        return float(-np.log1p(mu * u) if y == 0 else -np.log(mu / y + (1 - mu / y) * np.exp(-y * u)))
-    if loss == "huber":  # at a constant speed while the residual is beyond delta, then ever more slowly
-        speed = 2 * max(parameter, miss)
-        straight = max(0.0, abs(distance) - parameter) / speed  # how long that takes
-        if rate <= straight:
-            return float(np.sign(distance) * speed * rate)
-        rest = min(abs(distance), parameter)
-        return float(
-            np.sign(distance) * (abs(distance) - rest * np.exp(-speed / parameter * (rate - straight)))
-        )
-    tau = parameter if loss == "quantile" else 0.5
-    speed = 4 * miss * (tau if distance > 0 else 1 - tau)
-    return float(np.sign(distance) * min(abs(distance), speed * rate))
 
 
 @dataclass
@@ -260,6 +237,8 @@ def bank(
     shares, labels = Shares(np.full(K, 1 / K), mixable), Labels(loss, clip)
     missed, expected, miss = 0.0, 0.0, 1.0
     following, trace = 0, Trace()
+    full = FullExperts(loss, d, intercept)
+    shares.v = np.full(K + len(full), 1 / (K + len(full)))
     for t, (x, label, h) in enumerate(zip(X, y, h_all, strict=True), 1):
         if t == 1:
             labels.first(label)
@@ -279,6 +258,7 @@ def bank(
         odds = [loss == "squared" and labels.signs and schedule == "rare" for schedule, _ in experts]
         scores = np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
         p = np.where(odds, 2 * expit(scores) - 1, p)
+        p = np.concatenate([p, full.predictions(x, labels, middle, half)])
         P = mix(loss, p, shares.v)
         trace.played.append(0.0 if t == 1 and not labels.signs else middle + half * P)
         trace.experts.append(middle + half * p)
@@ -324,6 +304,8 @@ def bank(
                 stopped = loss != "squared" and (clip < np.inf or poisson)
                 way = min(max(way, low - p[k]), high - p[k]) if stopped else way
                 W[k] += unit * way / q * steepest
+            full.learn(x, Y if labels.signs else middle + half * Y - labels.offset, h, labels, T, N, M1)
+            shares.v = shares.v[: K + len(full)] / shares.v[: K + len(full)].sum()
 
         shrink = labels.grow(label, h, t)
         if loss == "squared" and shrink != 1:
@@ -332,6 +314,7 @@ def bank(
         trace.shares.append(shares.v.copy())
     factors = [(T + 1) ** -0.25 if schedule == "rare" else 1.0 for schedule, _ in experts]
     trace.W, trace.eigenvalues = W * np.array(factors)[:, None], lam
+    trace.full, trace.full_shifts = full.weights(signs=labels.signs)
     trace.offset = labels.offset
     trace.scales = M1 / np.maximum(N, 1) * (N / max(T, 1)) ** 0.25
     return trace

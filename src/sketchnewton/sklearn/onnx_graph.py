@@ -82,6 +82,8 @@ class Graph:
             )
             sums = self.node("Mul", sums, self.node("Add", factors, self.constant(1.0)))
         scores = self.node("Add", sums, self.constant(bank.constants + bank.offset))
+        if bank.full_weights.size:
+            scores = self.node("Concat", scores, self._whole(bank, X), axis=1)
         within = self._clip(scores, *bank.bounds)
         if bank.half == 0.0:  # all labels were the same
             return self.total(self.node("Mul", within, self.constant(bank.shares)))
@@ -91,11 +93,24 @@ class Graph:
         if bank.odds.any():
             chances = self.node("Sigmoid", self._clip(scores, -BANK_LOGIT, BANK_LOGIT))
             likely = self.node("Sub", self.node("Add", chances, chances), self.constant(1.0))
+            if bank.loss != "squared":
+                likely = self._clip(likely, *bank.bounds)
             units = self.node("Where", self.constant(bank.odds > 0), likely, units)
         played = self._aggregate(bank, units)
         return self.node(
             "Add", self.node("Mul", played, self.constant(bank.half)), self.constant(bank.middle)
         )
+
+    def _whole(self, bank: FrozenBank, X: str) -> str:
+        """The scores of the experts with whole matrices."""
+        sums = self.node(
+            "MatMul", self.node("Sub", X, self.constant(bank.centre)), self.constant(bank.full_weights)
+        )
+        scores = self.node("Add", sums, self.constant(bank.full_constants))
+        if bank.slopes is None:
+            return scores
+        sure = self.node("Mul", self._clip(scores, -1.0, 1.0), self.constant(bank.slopes))
+        return self.node("Add", sure, self.constant(bank.shifts))
 
     def _scaled(self, bank: FrozenBank, X: str) -> str:
         counts, means = bank.counts + 1.0, self.constant(bank.means)

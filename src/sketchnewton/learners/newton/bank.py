@@ -14,6 +14,8 @@ from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
+from sketchnewton.learners.newton import bank_full
+from sketchnewton.learners.newton.bank_full import FULL
 from sketchnewton.learners.rows import checked_scan
 from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
@@ -35,7 +37,7 @@ BUFFER = 4  # times m rows wait for an update of the sketch
 
 _CLOCK, _SQUARES, _RIDGE, _OFFSET, _LOW, _HIGH, _SEEN_LOW, _SEEN_HIGH = range(8)
 _RATE, _GAPS, _MISSED, _EXPECTED, _TOTAL = range(8, 13)
-_LEARNED, _RANK, _FILLED, _ENTRIES, _LABELS, _NEXT, _TOUCHED = range(7)
+_LEARNED, _RANK, _FILLED, _ENTRIES, _LABELS, _NEXT, _TOUCHED, _PLACES, _NON_ZEROS, _WAITING = range(10)
 _SIGNS = 1  # _LABELS while all labels are -1 or +1
 
 
@@ -43,7 +45,9 @@ class NewtonBank(TableLearner):
     """A bank of online Newton learners that needs no tuning: the default.
 
     Experts that differ in the size of their steps share one Robust Frequent Directions sketch of the rows and
-    the features' scales. Each row moves every expert by a step that never passes the label, however large.
+    the features' scales. Each row moves every expert by a step that never passes the label, however large. While
+    there are few features (at most 128, and rows that are not too sparse), three experts solve least squares with
+    the whole matrix, two of them forgetting old rows, for streams that drift.
     Vovk's aggregating rule weighs their predictions, so that the bank's total loss is hardly more than that of
     its best expert: at most 2 ln K + 2 ln(T + 1) for the squared loss of labels -1 and +1, half of that for the
     logistic loss. Losses that are not mixable are weighed by AdaHedge, which is second-order (docs/untuned.md).
@@ -65,8 +69,8 @@ class NewtonBank(TableLearner):
     A row of weight h is learned like h rows: steps are h times as long, along a path that does not pass the
     label.
 
-    Cost per row with s non-zeros: O(ms), plus O(m³) once in a while; memory: one cache line per feature up to
-    m = 6 in float32.
+    Cost per row with s non-zeros: O(ms), plus O(m³) once in a while, and O(s²) with O(d³) once in d/4 rows while
+    there are few features d; memory: one cache line per feature up to m = 6 in float32, and 12 d² bytes.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -75,7 +79,7 @@ class NewtonBank(TableLearner):
     >>> learner = NewtonBank()
     >>> error = np.mean(np.sign(learner.learn(X, y)[500:]) != y[500:])
     >>> print(f"{error:.2f}")
-    0.05
+    0.04
     >>> learner.leading_expert in learner.expert_names
     True
 
@@ -84,7 +88,7 @@ class NewtonBank(TableLearner):
 
     _kernel: _native.BankKernel
     _scale_column: ClassVar[int] = -3
-    _lists_of_features: ClassVar[tuple[str, ...]] = ("features", "buffer_index")
+    _lists_of_features: ClassVar[tuple[str, ...]] = ("features", "buffer_index", "full_features")
 
     def __init__(
         self,
@@ -111,6 +115,7 @@ class NewtonBank(TableLearner):
         )
         self._clip = checked_clip(clip)
         self._m, self._K = m, K
+        all_experts = K + (len(FULL) if self.loss.name in bank_full.LOSSES else 0)
         n = BUFFER * m
         self._experts = _experts()
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
@@ -120,9 +125,10 @@ class NewtonBank(TableLearner):
         scalars[_LOW] = -scalars[_HIGH]
         self._state.update(
             {
-                "bank_counts": zeros(7, "int64"),
+                "bank_counts": zeros(10, "int64"),
                 "scalars": scalars,
-                "shares": filled([1 / K] * K),
+                "shares": filled([1 / all_experts] * all_experts),
+                **bank_full.fresh(),
                 "lambda": zeros(padded4(q)),
                 "b": zeros((K, padded4(q))),
                 "constant": zeros(K + m),
@@ -146,14 +152,17 @@ class NewtonBank(TableLearner):
 
     @property
     def expert_names(self) -> tuple[str, ...]:
-        """How curvature counts (the same for ever, or falling like 1/√t), and the length of the steps."""
-        return tuple(EXPERTS)
+        """How curvature counts (the same for ever, or falling like 1/√t), and the length of the steps.
+
+        Those with whole matrices are named after the rows they remember; they leave when features become many.
+        """
+        return (*EXPERTS, *FULL)[: self._kernel.experts]
 
     @property
     def expert_shares(self) -> Floats:
         """The weight of each expert; they sum to one."""
         with self._lock:
-            return self._state["shares"].copy()
+            return self._state["shares"][: self._kernel.experts].copy()
 
     @property
     def experts(self) -> dict[str, float]:
@@ -165,15 +174,18 @@ class NewtonBank(TableLearner):
         """The name of the expert with the largest share."""
         with self._lock:
             shares = self._state.view("shares")
-            return self.expert_names[max(range(self._K), key=shares.__getitem__)]
+            return self.expert_names[max(range(self._kernel.experts), key=shares.__getitem__)]
 
     @property
     def expert_weights(self) -> Floats:
         """The weights of each expert, one row per expert, for features as they come."""
         with self._lock:
-            values, features = self._settled_weights(), self._seen.copy()
-            weights = np.zeros((self._K, self.dimension))
-        weights[:, features] = values.T
+            weights = np.zeros((self._kernel.experts, self.dimension))
+            weights[: self._K, self._seen] = self._settled_weights().T
+            if self._whole:
+                weights[self._K :, self._state["full_features"][1 : self._places]] = self._full_weights()[
+                    :, 1:
+                ]
         return weights
 
     @property
@@ -182,7 +194,8 @@ class NewtonBank(TableLearner):
         with self._lock:
             its, constant = self._state, self._state["constant"]
             own = constant[: self._K] + its["b"][:, : self._m] @ constant[self._K :]
-            return np.asarray(its["scalars"][_OFFSET] + self._factors() * own)
+            own = its["scalars"][_OFFSET] + self._factors() * own
+            return np.concatenate([own, self._full_intercepts()]) if self._whole else np.asarray(own)
 
     @property
     def linear_expert(self) -> str:
@@ -255,12 +268,40 @@ class NewtonBank(TableLearner):
         """What each expert predicts for each row: an array of rows × experts."""
         rows = self._rows(X)
         checked_scan(rows)
-        predictions = np.empty((len(rows), self._K))
         with self._lock:
+            predictions = np.empty((len(rows), self._kernel.experts))
             self._kernel.predict_experts(rows, predictions)
         return predictions
 
     # -- for learners
+
+    @property
+    def _places(self) -> int:
+        """How many features, and the constant, experts with whole matrices know; -1: they are gone."""
+        return int(self._state.view("bank_counts")[_PLACES])
+
+    @property
+    def _whole(self) -> bool:
+        return self._kernel.experts > self._K
+
+    @property
+    def _signs(self) -> bool:
+        return bool(self._state.view("bank_counts")[_LABELS] == _SIGNS)
+
+    def _full_weights(self) -> Floats:
+        """Of the experts with whole matrices: experts × places. If labels are classes, scores are log odds."""
+        its, places = self._state, max(self._places, 0)
+        weights = its["full_weights"][:places] / its["full_units"][:places, bank_full.UNIT, None]
+        if self._signs:
+            weights = weights * its["full_odds"][:, bank_full.SLOPE]
+        return np.asarray(weights.T)
+
+    def _full_intercepts(self) -> Floats:
+        own = self._full_weights()[:, 0] if self._places > 0 else np.zeros(len(FULL))
+        shift = (
+            self._state["full_odds"][:, bank_full.SHIFT] if self._signs else self._state["scalars"][_OFFSET]
+        )
+        return np.asarray(own + shift)
 
     @property
     def _rule(self) -> str:
@@ -287,13 +328,18 @@ class NewtonBank(TableLearner):
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
-            return self._seen.copy(), self._settled_weights()[:, self._best_linear()]
+            best = self._best_linear()
+            if best >= self._K:
+                return self._state["full_features"][1 : self._places].copy(), self._full_weights()[
+                    best - self._K, 1:
+                ]
+            return self._seen.copy(), self._settled_weights()[:, best]
 
     def _best_linear(self) -> int:
         # Shares fall with the loss, so the largest is that of the least.
-        classes = self._state.view("bank_counts")[_LABELS] == _SIGNS
-        views = {_PLAIN, _RARE} if classes else {_PLAIN, _EVEN, _RARE}
+        views = {_PLAIN, _RARE} if self._signs else {_PLAIN, _EVEN, _RARE}
         linear = [k for k, (*_, view) in enumerate(EXPERTS.values()) if view in views]
+        linear += range(self._K, self._kernel.experts)
         return max(linear, key=self._state.view("shares").__getitem__)
 
     def _bind(self) -> _native.BankKernel:
@@ -303,11 +349,20 @@ class NewtonBank(TableLearner):
 
     def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
         self._reserve_epochs(len(rows))
+        self._reserve_places(rows)
         self._kernel.learn(rows, labels, weights, out)
+        self._reserve_places()
 
     def _learn_one(self, row: _native.Rows, label: float) -> float:
         self._reserve_epochs(1)
+        self._reserve_places(row)
         return self._kernel.learn_one(row, label)
+
+    def _reserve_places(self, rows: _native.Rows | None = None) -> None:
+        """Make room for the experts with whole matrices to learn these rows; none if they are gone."""
+        needed = 0 if rows is None else self._kernel.places_for(rows)
+        if bank_full.reserve(self._state, needed, self._places):
+            self._kernel = self._bind()
 
     def _reserve_epochs(self, rows: int) -> None:
         """Make room for the updates of the sketch that so many rows may bring."""
@@ -315,7 +370,8 @@ class NewtonBank(TableLearner):
         if t + rows <= self._room_until:
             return
         ahead = max(rows, int(t) + 64)  # as many rows again as there have been
-        _, _, waiting, _, _, following, _ = self._state.view("bank_counts").tolist()
+        counts = self._state.view("bank_counts")
+        waiting, following = int(counts[_FILLED]), int(counts[_NEXT])
         epochs = most_epochs(self._m, BUFFER * self._m, int(t), following, waiting, ahead)
         if self._epochs.reserve(self._state, epochs + 1):  # one that a sweep adds
             self._kernel = self._bind()
@@ -351,12 +407,14 @@ class NewtonBank(TableLearner):
     def _all_arrays(self) -> Buffers:
         used = int(self._state.view("bank_counts")[_ENTRIES])
         buffer = {name: self._state.head(name, used) for name in ("buffer_index", "buffer_value")}
-        return {**super()._all_arrays(), **self._epochs.saved(self._state), **buffer}
+        full = bank_full.saved(self._state, self._places)
+        return {**super()._all_arrays(), **self._epochs.saved(self._state), **buffer, **full}
 
     def _restore(self, arrays: Arrays) -> None:
         if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
             raise ValueError("its counters contradict its arrays")
         self._epochs.restore(self._state, arrays)
+        bank_full.restore(self._state, arrays)
         self._room_until = 0
         for name in ("buffer_index", "buffer_value"):
             self._state.resize(name, len(arrays[name]), 0)
@@ -364,7 +422,9 @@ class NewtonBank(TableLearner):
 
     def _counters_fit(self) -> bool:
         its, m = self._state, self._m
-        learned, rank, waiting, entries, labels, following, touched = its["bank_counts"].tolist()
+        learned, rank, waiting, entries, labels, following, touched, places, non_zeros, unlearned = its[
+            "bank_counts"
+        ].tolist()
         start, epochs = its["buffer_start"], self._table.rows[self._seen, -1]
         return bool(
             (self._table.rows[self._seen, self._scale_column] >= 1).all()  # rows that had the feature
@@ -373,7 +433,8 @@ class NewtonBank(TableLearner):
             and 0 <= waiting < max(BUFFER * m, 1)
             and entries == len(its["buffer_index"]) == len(its["buffer_value"])
             and 0 <= labels <= 2
-            and min(following, touched) >= 0
+            and min(following, touched, non_zeros, unlearned) >= 0
+            and bank_full.fits(its, places, self._seen)
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))
             and (np.diff(start[: waiting + 1]) >= 0).all()
             and np.isin(its["buffer_index"], self._seen).all()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.state import State
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners.newton import bank as layout
+from sketchnewton.learners.newton.full_merge import Moments, moments_of
+from sketchnewton.learners.newton.full_merge import merged as merged_moments
 
 if TYPE_CHECKING:
     from sketchnewton.learners.newton.bank import NewtonBank
@@ -44,6 +46,7 @@ class _Side(NamedTuple):
     rounds: int
     labels: int
     dimension: int
+    full: Moments | None  # of the experts with whole matrices
 
     @property
     def length(self) -> float:
@@ -70,8 +73,11 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     like = max(banks, key=lambda bank: bank._m)
     sketch, directions = _sketch(sides, start, whole, like._m)
     weights = _weights(sides, start, whole)
-    shares = _shares(sides, start, whole)
-    return _arrays(like, whole, sketch, directions, weights, shares)
+    full = _full(sides, start, whole)
+    shares = _shares(sides, start, whole, remain=full is not None)
+    gaps, experts = whole.scalars[layout._GAPS], np.count_nonzero(shares)
+    whole.scalars[layout._RATE] = np.log(experts) / gaps if gaps > _NO_GAP else 0.0
+    return _arrays(like, whole, sketch, directions, weights, shares, full)
 
 
 # --- what one bank knows
@@ -107,6 +113,7 @@ def _side(bank: NewtonBank) -> _Side:
         rounds=bank.rows_seen,
         labels=int(its["bank_counts"][layout._LABELS]),
         dimension=bank.dimension,
+        full=moments_of(bank),
     )
     _add_waiting(bank, side, rank, waiting)
     return side
@@ -204,8 +211,6 @@ def _scalars(sides: Sequence[_Side], base: _Side | None) -> Floats:
     rows = np.array([side.rounds for side in sides], np.float64)
     offsets = np.array([side.scalars[layout._OFFSET] for side in sides])
     scalars[layout._OFFSET] = rows @ offsets / rows.sum() if base is None else base.scalars[layout._OFFSET]
-    gaps = scalars[layout._GAPS]
-    scalars[layout._RATE] = np.log(len(layout.EXPERTS)) / gaps if gaps > _NO_GAP else 0.0
     return scalars
 
 
@@ -325,22 +330,41 @@ def _rows_with(side: _Side | None, whole: _Whole) -> Floats:
     return counts
 
 
-def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Floats:
-    """The geometric mean, weighted by new rows, with as much of equal shares as after any row."""
+def _full(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Arrays | None:
+    start = None if base is None else base.full
+    learned = [0.0 if base is None else base.learned, *(side.learned for side in sides)]
+    offset = float(whole.scalars[layout._OFFSET])
+    return merged_moments([side.full for side in sides], start, learned, whole.features, whole.means, offset)
+
+
+def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole, *, remain: bool) -> Floats:
+    """The geometric mean, weighted by new rows, with as much of equal shares as after any row.
+
+    If the experts with whole matrices do not remain, they have none.
+    """
     new = np.array([side.rounds - (0 if base is None else base.rounds) for side in sides], np.float64)
     if not new.any():
         new[:] = 1.0
-    logs = np.tensordot(new / new.sum(), np.log(np.maximum([side.shares for side in sides], _LEAST_SHARE)), 1)
+    each = np.array([side.shares for side in sides])
+    count = each.shape[1] if remain else len(layout.EXPERTS)
+    logs = np.tensordot(new / new.sum(), np.log(np.maximum(each[:, :count], _LEAST_SHARE)), 1)
     shares = np.exp(logs - logs.max())
     mixed = 1.0 / (whole.scalars[layout._CLOCK] + 1.0)
-    return np.asarray((1.0 - mixed) * shares / shares.sum() + mixed / len(shares))
+    dealt = np.asarray((1.0 - mixed) * shares / shares.sum() + mixed / len(shares))
+    return np.concatenate([dealt, np.zeros(each.shape[1] - count)])
 
 
 # --- and as a bank
 
 
 def _arrays(
-    like: NewtonBank, whole: _Whole, values: Floats, directions: Floats, weights: Floats, shares: Floats
+    like: NewtonBank,
+    whole: _Whole,
+    values: Floats,
+    directions: Floats,
+    weights: Floats,
+    shares: Floats,
+    full: Arrays | None,
 ) -> Arrays:
     K, m, rank = like._K, like._m, len(values)
     fresh = type(like)(**like._params)
@@ -360,8 +384,11 @@ def _arrays(
         whole.labels,
     )
     counts[layout._NEXT] = whole.rounds + 1
+    counts[layout._PLACES] = -1 if full is None else len(full["full_features"])
+    counts[layout._NON_ZEROS] = round(whole.counts.sum())
     return {
         **arrays,
+        **(full or {}),
         "bank_counts": counts,
         "constant": constant,
         "counts": np.array([whole.rounds, len(whole.features), whole.dimension], np.int64),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton import bank as banks
+from sketchnewton.learners.newton import bank_full
 from sketchnewton.learners.newton.bank import EXPERTS, NewtonBank
 
 LARGEST_LOGIT = 20.0  # of an expert: native/learners/bank_loss.hpp
@@ -21,9 +22,10 @@ class FrozenBank(NamedTuple):
     1. Scale: count = counts + 1, mean = means + (|x| − means)/count, x ← x/mean · (rows/count)^¼.
     2. Its length: the factor of the features is 1, for experts in `evened` √(typical/(one + Σ x²)), the sum being
        over the features in `seen`.
-    3. Each expert's score: offset + factor · x·weights + constants.
+    3. Each expert's score: offset + factor · x·weights + constants. Then those with whole matrices, for x as it
+       came: (x − centre)·full_weights + full_constants; with `slopes`, within ±1, times slopes, plus shifts.
     4. The experts' predictions: scores within `bounds`, then (score − middle)/half; of experts in `odds`
-       tanh(score/2), with scores within ±LARGEST_LOGIT.
+       tanh(score/2), with scores within ±LARGEST_LOGIT, held within `bounds`.
     5. The prediction: theirs, aggregated with their `shares` by the rule of the loss, times half, plus middle.
     """
 
@@ -44,6 +46,11 @@ class FrozenBank(NamedTuple):
     half: float
     shares: Floats
     least_mean: float
+    centre: Floats  # of features: differences from it are small, and so is their rounding
+    full_weights: Floats  # features × experts with whole matrices
+    full_constants: Floats
+    slopes: Floats | None
+    shifts: Floats | None
 
 
 def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
@@ -65,6 +72,10 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
         if bank.loss.link_kind == "logistic":
             low, high = max(low, -LARGEST_LOGIT), min(high, LARGEST_LOGIT)
         scaled = bank._rule == "squared"
+        centre, full_weights, full_constants = _whole(bank, dimension)
+        odds = (views == banks._RARE) & bool(signs and scaled)
+        of_full = np.full(full_weights.shape[1], bool(signs and bank._rule != "logistic"))
+        calibrated = bool(signs and full_weights.shape[1])
         return FrozenBank(
             loss=bank._rule,
             counts=counts,
@@ -72,12 +83,13 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
             rows=learned + 1.0,
             seen=(counts > 0).astype(np.float64),
             weights=weights,
-            constants=(bank.expert_intercepts - offset) * np.where(views == banks._RESTLESS, heavy, 1.0),
+            constants=(bank.expert_intercepts[: len(EXPERTS)] - offset)
+            * np.where(views == banks._RESTLESS, heavy, 1.0),
             offset=offset,
             evened=(np.isin(views, (banks._EVEN, banks._RESTLESS)) & bool(signs and learned)).astype(
                 np.float64
             ),
-            odds=((views == banks._RARE) & bool(signs and scaled)).astype(np.float64),
+            odds=np.concatenate([odds, of_full]).astype(np.float64),
             one=float(bank._params["intercept"]),
             typical=typical,
             bounds=(low, high),
@@ -85,4 +97,26 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
             half=0.5 * high - 0.5 * low if scaled else 1.0,
             shares=bank.expert_shares,
             least_mean=float(np.finfo(bank._table.dtype).tiny),
+            centre=centre,
+            full_weights=full_weights,
+            full_constants=full_constants,
+            slopes=state["full_odds"][:, bank_full.SLOPE] if calibrated else None,
+            shifts=state["full_odds"][:, bank_full.SHIFT] if calibrated else None,
         )
+
+
+def _whole(bank: NewtonBank, dimension: int) -> tuple[Floats, Floats, Floats]:
+    """Of the experts with whole matrices: the mean row, weights around it, and scores there."""
+    state, places = bank._state, max(bank._places, 0) if bank._whole else 0
+    experts = len(bank_full.FULL) if bank._whole else 0
+    centre, weights = np.zeros(dimension), np.zeros((dimension, experts))
+    offset = 0.0 if bank._signs else float(state["scalars"][banks._OFFSET])
+    if not places:
+        return centre, weights, np.full(experts, offset)
+    units, features = state["full_units"][:places, bank_full.UNIT], state["full_features"][1:places]
+    own = state["full_weights"][:places] / units[:, None]
+    A, _ = bank_full.moments(state, places)
+    if A[0, 0, 0] > 0:
+        centre[features] = A[0, 0, 1:] / A[0, 0, 0] * units[1:]
+    weights[features] = own[1:]
+    return centre, weights, np.asarray(own[0] + centre @ weights + offset)

@@ -1,0 +1,311 @@
+// Experts of a bank (bank.hpp) that keep whole matrices, while there are few features: least squares.
+//
+// Each of them has the moments A = Σ γ^age h xxᵀ and b = Σ γ^age h y x of the rows, with 1/(1 − γ) rows of
+// memory, and weights w = (A + diag(s²))⁻¹ b for features of mean size s: the ridge is as much as one row
+// that has the feature. A row costs as many products as it has pairs of features. Weights are computed anew
+// once in a while, often at first.
+//
+// Where labels are classes, the score wᵀx is brought to log odds by a logistic regression of its own: least
+// squares tell classes apart well, but how sure they are of it has to be learned, and changes while they
+// learn: it remembers about half of the rows so far.
+//
+// Place 0 is the constant, other places have features. The columns of A are packed, those of all experts for
+// one place together, so that a place more leaves the others where they are.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "core/rows.hpp"
+#include "core/small_matrix.hpp"
+#include "learners/bank_loss.hpp"
+
+namespace skn {
+
+struct BankFullState {
+  static constexpr std::int64_t kMemories = 3;
+  enum { kUnit, kSize, kScale };  // of a place: a power of two near its first value, its mean size
+  enum { kSlope, kShift, kPss, kPsc, kPcc, kLift, kOdds };  // log odds, their covariance; γ^−rows
+
+  std::int64_t* places;     // in use; −1: there are too many features
+  std::int64_t* non_zeros;  // of all rows so far
+  std::int64_t* waiting;    // rows since weights were computed
+  std::int64_t* features;   // room
+  double* units;            // room × kScale
+  double* weights;          // room × kMemories
+  double* moments;          // packed(room)
+  double* odds;             // kMemories × kOdds
+  std::int64_t room;        // places that there is memory for
+  bool intercept;
+
+  // Place j has A_0j … A_jj and b_j of each expert.
+  static std::int64_t packed(std::int64_t places) { return kMemories * (places * (places + 3) / 2); }
+};
+
+class BankFull {
+  using State = BankFullState;
+
+ public:
+  static constexpr std::int64_t kMemories = State::kMemories;
+  static constexpr std::array<double, kMemories> kForget = {1.0, 0.999, 0.99};  // γ
+  static constexpr std::int64_t kMost = 128;                                    // features
+
+  explicit BankFull(const BankFullState& state) : s_(state) {
+    for (std::int64_t i = 1; i < places(); ++i) known_.emplace_back(s_.features[i], i);
+    std::sort(known_.begin(), known_.end());
+  }
+
+  bool alive() const { return places() >= 0; }
+  double score(std::int64_t g) const { return score_[static_cast<std::size_t>(g)]; }
+  double odds(std::int64_t g) const {
+    const double* its = s_.odds + g * State::kOdds;
+    return its[State::kSlope] * held(g) + its[State::kShift];
+  }
+
+  // The scores of a row.
+  void look(const Row& row) {
+    score_.fill(0.0);
+    if (places() <= 0) return;
+    find(row);
+    for (const auto& [place, value] : found_)
+      for (std::int64_t g = 0; g < kMemories; ++g)
+        score_[static_cast<std::size_t>(g)] += value * s_.weights[place * kMemories + g];
+  }
+
+  // How many places rows may need: those in use, and new features up to as many as there may be.
+  std::int64_t needs(const Rows& rows) const {
+    std::vector<std::int64_t> fresh;
+    RowReader reader(rows);
+    for (std::int64_t i = 0; i < rows.count(); ++i) {
+      const Row row = reader[i];
+      for (std::int64_t k = 0; k < row.size(); ++k) {
+        const std::int64_t feature = row.index()[k];
+        if (place_of(feature) > 0) continue;
+        const auto at = std::lower_bound(fresh.begin(), fresh.end(), feature);
+        if (at != fresh.end() && *at == feature) continue;
+        fresh.insert(at, feature);
+        if (static_cast<std::int64_t>(known_.size() + fresh.size()) > kMost) return kMost + 1;
+      }
+    }
+    return 1 + static_cast<std::int64_t>(known_.size() + fresh.size());
+  }
+
+  // Learns the row that was looked at, as number `rows`; `sizes` are the mean sizes of its features so far.
+  // Returns false if there are too many features now: then these experts are no more.
+  template <class T>
+  bool learn(const Row& row, const T* sizes, double y, double h, std::int64_t rows, bool classes) {
+    *s_.non_zeros += row.size();
+    if (!all_known(row)) {
+      if (!enter(row, rows)) {
+        *s_.places = -1;
+        return false;
+      }
+      find(row);
+    }
+    const std::size_t first = s_.intercept ? 1 : 0;
+    for (std::size_t i = 0; i + first < found_.size(); ++i)
+      s_.units[found_[i + first].first * State::kScale + State::kSize] = static_cast<double>(sizes[i]);
+    for (std::int64_t g = 0; g < kMemories && classes; ++g) calibrate(g, y, h, static_cast<double>(rows));
+    add(y, h);
+    if (++*s_.waiting < std::min(1 + rows / kOften, std::max(kBlock, places() / 4))) return true;
+    *s_.waiting = 0;
+    for (std::int64_t g = 0; g < kMemories; ++g) solve(g);
+    return true;
+  }
+
+ private:
+  static constexpr std::int64_t kFew = 64, kDense = 8;  // features that are few; features for each non-zero
+  // Weights are computed for every row at first, for every second from here on, … at most so many apart.
+  static constexpr std::int64_t kOften = 32, kBlock = 8;
+  static constexpr double kLeast = 1e-100;   // size of values
+  static constexpr double kLargest = 1e100;  // of γ^−rows, before it starts again
+  static constexpr double kHuge = 1e150;     // of weights
+  static constexpr double kLongest = 1e4;    // weight of a row, for what is forgotten
+  static constexpr double kLost = 1e-13;     // share of a pivot that is rounding
+  static constexpr double kFirstSlope = 2.0, kLeastCurvature = 1e-4;
+  static constexpr double kUnsure = 20;  // rows in which the first guess of how sure scores are counts
+
+  std::int64_t places() const { return *s_.places; }
+  double held(std::int64_t g) const { return std::clamp(score(g), -1.0, 1.0); }
+
+  double* column(std::int64_t g, std::int64_t j) const {  // A_0j … A_jj, b_j
+    return s_.moments + State::packed(j) + g * (j + 2);
+  }
+
+  std::int64_t place_of(std::int64_t feature) const {
+    const auto at = std::lower_bound(known_.begin(), known_.end(), std::pair(feature, std::int64_t{0}));
+    return at != known_.end() && at->first == feature ? at->second : -1;
+  }
+
+  // The places of the row's features that have one, and their values in the units of the places.
+  void find(const Row& row) {
+    found_.clear();
+    if (s_.intercept) found_.emplace_back(0, 1.0);
+    auto at = known_.begin();
+    for (std::int64_t k = 0; k < row.size(); ++k) {
+      const std::int64_t feature = row.index()[k];
+      if (at == known_.end() || at->first != feature)
+        at = std::lower_bound(at, known_.end(), std::pair(feature, std::int64_t{0}));
+      if (at == known_.end()) break;
+      if (at->first != feature) continue;
+      found_.emplace_back(at->second, row.value()[k] / s_.units[at->second * State::kScale + State::kUnit]);
+      ++at;
+    }
+  }
+
+  // Had all features of the row that was looked at a place?
+  bool all_known(const Row& row) const {
+    return places() > 0 && static_cast<std::int64_t>(found_.size()) == row.size() + (s_.intercept ? 1 : 0);
+  }
+
+  // Places for features that are met for the first time, as long as they are few, or few for rows this dense.
+  bool enter(const Row& row, std::int64_t rows) {
+    if (places() == 0 && !open(0, 1.0)) return false;
+    const std::size_t before = known_.size();
+    for (std::int64_t k = 0; k < row.size(); ++k)
+      if (place_of(row.index()[k]) < 0 && !open(row.index()[k], row.value()[k])) return false;
+    const auto now = static_cast<std::int64_t>(known_.size());
+    return known_.size() == before || now <= kFew || now * rows <= kDense * *s_.non_zeros;
+  }
+
+  bool open(std::int64_t feature, double value) {
+    const std::int64_t place = places();
+    if (place >= s_.room || place > kMost) return false;
+    const double size = std::max(std::abs(value), kLeast);
+    s_.features[place] = feature;
+    s_.units[place * State::kScale + State::kUnit] = std::exp2(std::round(std::log2(size)));
+    s_.units[place * State::kScale + State::kSize] = size;
+    std::fill_n(s_.weights + place * kMemories, kMemories, 0.0);
+    std::fill_n(column(0, place), kMemories * (place + 2), 0.0);
+    if (place == 0) {
+      start();
+    } else {
+      const std::pair entry(feature, place);
+      known_.insert(std::lower_bound(known_.begin(), known_.end(), entry), entry);
+    }
+    ++*s_.places;
+    return true;
+  }
+
+  void start() {
+    *s_.waiting = 0;
+    for (std::int64_t g = 0; g < kMemories; ++g) {
+      double* its = s_.odds + g * State::kOdds;
+      std::fill_n(its, State::kOdds, 0.0);
+      its[State::kSlope] = kFirstSlope;
+      its[State::kPss] = its[State::kLift] = 1.0;
+      its[State::kPcc] = s_.intercept ? 1.0 : 0.0;
+    }
+  }
+
+  // The moments take in the row that was found.
+  void add(double y, double h) {
+    const std::int64_t n = places();
+    const bool dense = 2 * static_cast<std::int64_t>(found_.size()) > n;
+    if (dense) {
+      x_.assign(static_cast<std::size_t>(n), 0.0);
+      for (const auto& [place, value] : found_) x_[static_cast<std::size_t>(place)] = value;
+    }
+    for (std::int64_t g = 0; g < kMemories; ++g) {
+      double& lift = s_.odds[g * State::kOdds + State::kLift];
+      lift *= std::pow(kForget[static_cast<std::size_t>(g)], -std::min(h, kLongest));
+      if (lift > kLargest) lower(g, lift);
+      for (const auto& [j, xj] : found_) {
+        double* const A = column(g, j);
+        const double scaled = h * lift * xj;
+        if (dense) {
+          axpy(scaled, x_.data(), A, j + 1);
+        } else {
+          for (const auto& [i, xi] : found_)
+            if (i <= j) A[i] += scaled * xi;
+        }
+        A[j + 1] += scaled * y;
+      }
+    }
+  }
+
+  // The moments in a smaller unit.
+  void lower(std::int64_t g, double& lift) {
+    for (std::int64_t j = 0; j < places(); ++j)
+      for (std::int64_t i = 0; i < j + 2; ++i) column(g, j)[i] /= lift;
+    lift = 1.0;
+  }
+
+  // w = (A + ridge)⁻¹b by RᵀR = A + ridge. A pivot that rounding has eaten belongs to a feature that depends
+  // on those before it: its weight is 0.
+  void solve(std::int64_t g) {
+    const std::int64_t n = places(), ld = padded4(n);
+    R_.resize(static_cast<std::size_t>(n * ld));
+    x_.assign(static_cast<std::size_t>(ld), 0.0);
+    const double per = 1.0 / s_.odds[g * State::kOdds + State::kLift];
+    const Small R{R_.data(), ld};
+    double* const b = x_.data();
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double* const A = column(g, j);
+      for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = per * A[i];
+      for (std::int64_t i = n; i < ld; ++i) R.at(j, i) = 0.0;
+      for (std::int64_t i = j / 4 * 4; i < j; ++i) R.at(j, i) = 0.0;
+      b[j] = per * A[j + 1];
+      const double* its = s_.units + j * State::kScale;
+      const double size = its[State::kSize] / its[State::kUnit];
+      R.at(j, j) += size * size;
+    }
+    for (std::int64_t k = 0; k < n; ++k) {
+      double* const pivots = R.row(k);
+      const double whole = per * column(g, k)[k];
+      if (!(pivots[k] > kLost * whole)) {
+        std::fill_n(pivots + k / 4 * 4, ld - k / 4 * 4, 0.0);
+        continue;
+      }
+      const double root = 1.0 / std::sqrt(pivots[k]);
+      for (std::int64_t i = k; i < n; ++i) pivots[i] *= root;
+      for (std::int64_t i = k + 1; i < n; ++i) {  // whole fours: what is left of the diagonal is never read
+        const std::int64_t from = i / 4 * 4;
+        if (pivots[i] != 0) axpy(-pivots[i], pivots + from, R.row(i) + from, ld - from);
+      }
+      b[k] *= root;
+      axpy(-b[k], pivots + k + 1, b + k + 1, n - k - 1);
+    }
+    for (std::int64_t k = n - 1; k >= 0; --k) {
+      const double* const row = R.row(k);
+      double sum = row[k] > 0 ? b[k] : 0.0;
+      for (std::int64_t i = k + 1; i < n; ++i) sum -= row[i] * b[i];
+      b[k] = row[k] > 0 ? sum / row[k] : 0.0;
+    }
+    if (!std::all_of(b, b + n, [](double w) { return std::abs(w) < kHuge; })) return;  // nothing was learned
+    for (std::int64_t i = 0; i < n; ++i) s_.weights[i * kMemories + g] = b[i];
+  }
+
+  // A step of logistic regression, along a path that does not overshoot.
+  void calibrate(std::int64_t g, double y, double h, double rows) {
+    double* its = s_.odds + g * State::kOdds;
+    const double s = held(g), now = odds(g);
+    const double us = its[State::kPss] * s + its[State::kPsc], uc = its[State::kPsc] * s + its[State::kPcc];
+    const double q = s * us + uc;
+    if (!(q > 0)) return;
+    const double way = BankLoss::travel_odds(now, y, h * q / BankLoss::kLogisticPace);
+    its[State::kSlope] += way / q * us;
+    its[State::kShift] += way / q * uc;
+    const double p = sigmoid(now), c = h * std::max(p * (1.0 - p), kLeastCurvature);
+    const double share = c / (1.0 + c * q);
+    its[State::kPss] -= share * us * us;
+    its[State::kPsc] -= share * us * uc;
+    its[State::kPcc] -= share * uc * uc;
+    const double most = std::max({its[State::kPss], its[State::kPcc], std::numeric_limits<double>::min()});
+    const double grow = std::max(1.0, std::min(1.0 + 2.0 * h / (rows + kUnsure), 1.0 / most));
+    for (int entry : {State::kPss, State::kPsc, State::kPcc}) its[entry] *= grow;
+  }
+
+  BankFullState s_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> known_;  // features and their places, sorted
+  std::vector<std::pair<std::int64_t, double>> found_;
+  std::array<double, kMemories> score_{};
+  std::vector<double> x_, R_;
+};
+
+}  // namespace skn

@@ -1,0 +1,97 @@
+"""The arrays of a bank's experts with whole matrices (native/learners/bank_full.hpp): least squares."""
+
+from __future__ import annotations
+
+from sketchnewton.core.state import State, View, zeros
+from sketchnewton.core.types import Arrays, Floats, Integers, np
+
+__all__ = ["FULL", "LOSSES", "fits", "fresh", "moments", "packed", "reserve", "restore", "saved"]
+
+FULL = {"full": 1.0, "full 1000": 0.999, "full 100": 0.99}
+"""Names, and γ: how much of a row remains after the next."""
+LOSSES = ("squared", "logistic", "hinge", "squared_hinge")
+"""Losses whose banks have these experts."""
+MOST = 129  # places for features and the constant: `kMost` of the kernel
+UNIT, SIZE = range(2)  # columns of `full_units`
+SLOPE, SHIFT, LIFT, ODDS = 0, 1, 5, 6  # of `full_odds`; between them the covariance of the first two
+_AHEAD = 8  # places at a time
+_BY_PLACE = ("full_features", "full_units", "full_weights")
+
+
+def _packed(places: int) -> int:
+    """Numbers of so many columns of moments: place j has j + 2 for each expert."""
+    return len(FULL) * (places * (places + 3) // 2)
+
+
+def fresh() -> dict[str, View]:
+    """No places yet."""
+    return {
+        "full_features": zeros(0, "int64"),
+        "full_units": zeros((0, 2)),
+        "full_weights": zeros((0, len(FULL))),
+        "full_moments": zeros(0),
+        "full_odds": zeros((len(FULL), ODDS)),
+    }
+
+
+def _resize(state: State, places: int, used: int) -> None:
+    for name in _BY_PLACE:
+        state.resize(name, places, used)
+    state.resize("full_moments", _packed(places), _packed(used))
+
+
+def reserve(state: State, needed: int, used: int) -> bool:
+    """Make room for so many places; none if the experts are gone. Returns whether arrays were replaced."""
+    room = len(state.view("full_features"))
+    if used < 0 and room:
+        _resize(state, 0, 0)
+        return True
+    if needed <= room:
+        return False
+    _resize(state, min(-(-needed // _AHEAD) * _AHEAD, MOST), used)
+    return True
+
+
+def saved(state: State, used: int) -> dict[str, View]:
+    """The places in use."""
+    used = max(used, 0)
+    heads = {name: state.head(name, used) for name in _BY_PLACE}
+    return {**heads, "full_moments": state.head("full_moments", _packed(used))}
+
+
+def restore(state: State, arrays: Arrays) -> None:
+    """Make room for the arrays of a file."""
+    places = len(arrays["full_features"])
+    if places > MOST:
+        raise ValueError("its counters contradict its arrays")
+    _resize(state, places, 0)
+
+
+def fits(state: State, used: int, features: Integers) -> bool:
+    """Kernels trust these numbers."""
+    places = state["full_features"]
+    if used <= 0:
+        return bool(used >= -1 and len(places) == 0)
+    return bool(
+        used == len(places)
+        and np.array_equal(np.sort(places[1:]), np.sort(features))
+        and (state["full_units"] > 0).all()
+        and (state["full_odds"][:, LIFT] >= 1).all()
+    )
+
+
+def moments(state: State, places: int) -> tuple[Floats, Floats]:
+    """A and b of each expert, in the units of the places: experts × places × places, experts × places."""
+    flat, K = state["full_moments"], len(FULL)
+    A, b = np.zeros((K, places, places)), np.zeros((K, places))
+    for j in range(places):
+        column = flat[_packed(j) : _packed(j + 1)].reshape(K, j + 2) / state["full_odds"][:, LIFT, None]
+        A[:, : j + 1, j] = A[:, j, : j + 1] = column[:, :-1]
+        b[:, j] = column[:, -1]
+    return A, b
+
+
+def packed(A: Floats, b: Floats) -> Floats:
+    """The same as one array, with nothing lifted."""
+    columns = [np.hstack([A[:, : j + 1, j], b[:, j, None]]).ravel() for j in range(b.shape[1])]
+    return np.concatenate([np.zeros(0), *columns])

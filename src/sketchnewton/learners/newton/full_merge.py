@@ -1,0 +1,128 @@
+"""The experts with whole matrices of several banks as one: their moments add up (docs/merging.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sketchnewton.core.types import Arrays, Floats, Integers, np
+from sketchnewton.learners.newton import bank as layout
+from sketchnewton.learners.newton import bank_full
+
+if TYPE_CHECKING:
+    from sketchnewton.learners.newton.bank import NewtonBank
+
+__all__ = ["Moments", "merged", "moments_of"]
+
+
+class Moments(NamedTuple):
+    """What the experts with whole matrices of one bank know; place 0 is the constant."""
+
+    features: Integers
+    units: Floats
+    A: Floats
+    b: Floats
+    odds: Floats
+    offset: float  # from which the targets in b are counted
+
+    def counted_from(self, offset: float) -> Floats:
+        """b of targets that are counted from another number."""
+        return np.asarray(self.b + (self.offset - offset) * self.A[:, :, 0])
+
+
+def moments_of(bank: NewtonBank) -> Moments | None:
+    """None if they are gone."""
+    its, places = bank._state, bank._places
+    if not bank._whole:
+        return None
+    A, b = bank_full.moments(its, places)
+    return Moments(
+        features=its["full_features"][1 : max(places, 1)].copy(),
+        units=its["full_units"][:places, bank_full.UNIT].copy(),
+        A=A,
+        b=b,
+        odds=its["full_odds"].copy(),
+        offset=float(its["scalars"][layout._OFFSET]),
+    )
+
+
+def merged(
+    sides: Sequence[Moments | None],
+    base: Moments | None,
+    learned: Sequence[float],
+    features: Integers,
+    means: Floats,
+    offset: float,
+) -> Arrays | None:
+    """Arrays of experts that know the rows of all sides, which began with `base`; None if they are gone.
+
+    `learned` are the rows of the base and of each side, `features` those of all sides, sorted, and `means` their
+    mean sizes.
+    """
+    known = [side for side in sides if side is not None]
+    if len(known) < len(sides) or len(features) >= bank_full.MOST:
+        return None
+    places = 1 + len(features)
+    units = np.ones(places)
+    for side in known:
+        units[_places(side, features)] = side.units
+    A, b = np.zeros((len(bank_full.FULL), places, places)), np.zeros((len(bank_full.FULL), places))
+    signed = [(1.0, side) for side in known] + ([(1.0 - len(known), base)] if base is not None else [])
+    for sign, side in signed:
+        at = _places(side, features)
+        ratio = side.units / units[at]
+        A[:, at[:, None], at] += sign * side.A * np.outer(ratio, ratio)
+        b[:, at] += sign * side.counted_from(offset) * ratio
+    sizes = np.concatenate([[1.0], means])
+    ridge = np.diag((sizes / units) ** 2)
+    return {
+        "full_features": np.concatenate([[0], features]).astype(np.int64),
+        "full_units": np.column_stack([units, sizes]),
+        "full_weights": np.linalg.solve(A + ridge, b[:, :, None])[:, :, 0].T.copy(),
+        "full_moments": bank_full.packed(A, b),
+        "full_odds": _odds(known, base, learned),
+    }
+
+
+def _places(side: Moments, features: Integers) -> Integers:
+    if not len(side.units):
+        return np.zeros(0, np.int64)
+    return np.concatenate([[0], 1 + np.searchsorted(features, side.features)]).astype(np.int64)
+
+
+_FIRST = np.array([2.0, 0.0])  # slope and shift of a bank that knows nothing, with a covariance of 1
+_UNSURE = 20.0  # rows in which that counts: `kUnsure` of the kernel
+
+
+def _odds(sides: Sequence[Moments], base: Moments | None, learned: Sequence[float]) -> Floats:
+    """How sure scores are: what each side has learned of it since the base adds up.
+
+    A regression that remembers half of the rows so far keeps ((T₀ + 20)/(T + 20))² of what it knew at row T₀.
+    """
+    odds = sides[0].odds.copy()
+    begun, *ended = learned
+    whole = begun + sum(end - begun for end in ended)
+    for g, its in enumerate(odds):
+        start, before = (_FIRST, np.eye(2)) if base is None else _known(base.odds[g])
+        kept = [((begun + _UNSURE) / (end + _UNSURE)) ** 2 for end in (whole, *ended)]
+        total, pull = kept[0] * before, kept[0] * before @ start
+        for side, share in zip(sides, kept[1:], strict=True):
+            theta, known = _known(side.odds[g])
+            total = total + known - share * before
+            pull = pull + known @ theta - share * before @ start
+        values, vectors = np.linalg.eigh(total)
+        covariance = (vectors / np.maximum(values, 1.0)) @ vectors.T
+        its[[bank_full.SLOPE, bank_full.SHIFT]] = covariance @ pull
+        its[[2, 3, 4]] = covariance[[0, 0, 1], [0, 1, 1]]
+        if sides[0].odds[g][4] == 0.0:  # without a constant there is no shift
+            its[[bank_full.SHIFT, 3, 4]] = 0.0
+        its[bank_full.LIFT] = 1.0
+    return odds
+
+
+def _known(odds: Floats) -> tuple[Floats, Floats]:
+    """Slope and shift, and the inverse of their covariance; without a constant the shift is none."""
+    ss, sc, cc = odds[2:5]
+    if cc == 0.0:
+        return odds[:2], np.diag([1.0 / max(ss, 1e-300), 0.0])
+    return odds[:2], np.linalg.inv([[ss, sc], [sc, cc]])

@@ -1,0 +1,124 @@
+"""The bank's experts with whole matrices, dense: ridge regression, and how sure it is of classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from .bank_paths import travel
+from .common import Vector
+
+Matrix = NDArray[np.float64]
+FORGET = (1.0, 0.999, 0.99)  # γ
+LOSSES = ("squared", "logistic", "hinge")
+
+
+class Range(Protocol):
+    """The labels so far."""
+
+    signs: bool
+    offset: float
+
+    def bounds(self) -> tuple[float, float]:
+        """Of predictions."""
+
+
+@dataclass
+class Odds:
+    """Log odds of a class, given a score within [-1, 1]: logistic regression that remembers half of the rows."""
+
+    P: Matrix
+    theta: Vector = field(default_factory=lambda: np.array([2.0, 0.0]))
+
+    def of(self, score: float) -> float:
+        return float(self.theta @ [np.clip(score, -1, 1), 1.0])
+
+    def learn(self, score: float, y: float, h: float, T: int) -> None:
+        z = np.array([np.clip(score, -1, 1), 1.0])
+        now, u = self.of(score), self.P @ z
+        q = float(z @ u)
+        if q == 0:
+            return
+        self.theta = self.theta + travel("logistic", 0.0, now, y, h * q / 8, 1.0) / q * u
+        c = h * max(expit(now) * expit(-now), 1e-4)
+        self.P = self.P - c / (1 + c * q) * np.outer(u, u)
+        self.P *= max(1.0, min(1 + 2 * h / (T + 20), 1 / self.P.diagonal().max()))
+
+
+@dataclass
+class Full:
+    """Ridge regression on all rows, a row's weight falling by γ with every row after it."""
+
+    forget: float
+    d: int
+    intercept: bool
+
+    def __post_init__(self) -> None:
+        self.A, self.b = np.zeros((self.d, self.d)), np.zeros(self.d)
+        self.w = np.zeros(self.d)
+        self.odds = Odds(np.diag([1.0, float(self.intercept)]))
+
+    def learn(self, x: Vector, y: float, h: float) -> None:
+        self.A = self.A * self.forget**h + h * np.outer(x, x)
+        self.b = self.b * self.forget**h + h * y * x
+
+    def solve(self, sizes: Vector, seen: NDArray[np.bool_]) -> None:
+        # In units in which all sizes are one; the pseudo-inverse where features depend on each other.
+        unit = np.where(seen, sizes, 1.0)
+        A = self.A[np.ix_(seen, seen)] / np.outer(unit[seen], unit[seen]) + np.eye(seen.sum())
+        self.w = np.zeros(self.d)
+        self.w[seen] = np.linalg.solve(A, self.b[seen] / unit[seen]) / unit[seen]
+
+
+class FullExperts:
+    """All of them; none when features have become many, or if the loss has none."""
+
+    def __init__(self, loss: str, d: int, intercept: bool) -> None:
+        self.loss, self.features = loss, d - intercept
+        self.experts = [Full(forget, d, intercept) for forget in FORGET] if loss in LOSSES else []
+        self.non_zeros, self.waiting = 0, 0
+        self.scores: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self.experts)
+
+    def predictions(self, x: Vector, labels: Range, middle: float, half: float) -> Vector:
+        low, high = labels.bounds()
+        self.scores = [float(expert.w @ x) for expert in self.experts]
+        if not labels.signs:
+            held = np.clip(np.array(self.scores) + labels.offset, low, high)
+            return (held - middle) / half if half > 0 else np.zeros(len(held))
+        odds = np.array([expert.odds.of(s) for expert, s in zip(self.experts, self.scores, strict=True)])
+        if self.loss == "logistic":
+            return np.clip(odds, low, high)
+        likely = 2 * expit(np.clip(odds, -20, 20)) - 1
+        return np.clip(likely, low, high) if self.loss == "hinge" else likely
+
+    def learn(self, x: Vector, y: float, h: float, labels: Range, T: int, N: Vector, M1: Vector) -> None:
+        """N and M1: in how many rows each feature was, this one included, and the sum of its sizes."""
+        present = x[: self.features] != 0
+        self.non_zeros += np.count_nonzero(present)
+        known = np.count_nonzero(N[: self.features])
+        new = (present & (N[: self.features] == 1)).any()
+        if new and (known > 128 or (known > 64 and known * T > 8 * self.non_zeros)):
+            self.experts = []
+        self.waiting += 1
+        due = self.waiting >= min(1 + T // 32, max(8, (known + 1) // 4))
+        self.waiting = 0 if due else self.waiting
+        for expert, score in zip(self.experts, self.scores, strict=False):
+            if labels.signs:
+                expert.odds.learn(score, y, h, T)
+            expert.learn(x, y, h)
+            if due:
+                expert.solve(M1 / np.maximum(N, 1), N > 0)
+
+    def weights(self, *, signs: bool) -> tuple[Matrix, Vector]:
+        """Of each expert, and what is added to its scores; log odds if labels are classes."""
+        w, theta = np.array([e.w for e in self.experts]), np.array([e.odds.theta for e in self.experts])
+        if not signs or not self.experts:
+            return w, np.zeros(len(w))
+        return w * theta[:, :1], theta[:, 1]
