@@ -135,6 +135,7 @@ def fit_on_dask(workers: int, count: int, repeat: int) -> dict[str, float]:
 
 def fit_on_spark(workers: int, count: int, repeat: int) -> dict[str, float]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # workers make rows, too
     from pyspark.ml.linalg import Vectors, VectorUDT
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DoubleType, StructField, StructType
