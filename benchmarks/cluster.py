@@ -6,8 +6,8 @@ Needs the extras `dask` and `spark`, two idle cores and a gigabyte of disk space
 `zipf.py`. Three parts:
 
 * `skn train --threads 1` on a file of `--rows` with 1,000 features and on one with 50,000: alone, with one shard
-  and with two in sixteen rounds. These take turns, and the best of all turns counts. Beside wall time: processor
-  time of all processes together.
+  and with two in sixteen rounds. These take turns, and the best of all turns counts. Beside wall time:
+  processor time of all processes, and of the longest chain, which is what wall time would be on idle cores.
 * Dask and Spark fit `--engine-rows` that are in memory already, in one round and in sixteen. Beside it: what
   learning these rows costs without an engine, and hence the engine's overhead.
 * Processor time of learning a row, of merging and of a model's way through bytes. Fitted to it, a model of costs
@@ -27,7 +27,6 @@ import math
 import os
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 from pathlib import Path
@@ -41,6 +40,18 @@ from sketchnewton import NewtonBank
 from sketchnewton.model.shards import AT_ONCE
 
 SHARDS_LIMIT = 0.65
+
+# Runs a command of `skn`, and says how much processor time it and its children took.
+LAUNCHER = """
+import json, os, resource, sys
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as `skn` does
+from sketchnewton.cli.main import main
+code = main(sys.argv[1:])
+used = [resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+print(json.dumps([time.ru_utime + time.ru_stime for time in used]))
+sys.exit(code)
+"""
+
 FEATURES, FEW, NONZEROS, ROUNDS = 50_000, 1_000, 20, 16
 BLOCK = 20_000  # rows of one block or of the text that is repeated
 WIRE = 1.25e9  # bytes per second between machines: ten gigabit
@@ -55,8 +66,7 @@ def rows_in_memory(count: int, nonzeros: int = NONZEROS, features: int = FEATURE
 
 
 def measure_shards(rows: int, features: int, repeat: int) -> dict[str, dict[str, float]]:
-    """Wall and processor seconds of each command, the best of `repeat` turns."""
-    skn = str(Path(sysconfig.get_path("scripts")) / "skn")
+    """Seconds of each command, the best of `repeat` turns."""
     with tempfile.TemporaryDirectory() as folder:
         part, unused, path = (Path(folder) / name for name in ("part.svm", "part.vw", "rows.svm"))
         zipf.write_text(zipf.zipf_rows(BLOCK * 5, features, NONZEROS), part, unused)
@@ -64,29 +74,22 @@ def measure_shards(rows: int, features: int, repeat: int) -> dict[str, dict[str,
         with path.open("wb") as file:
             for _ in range(max(1, rows // (BLOCK * 5))):
                 file.write(text)
-        plain = [skn, "train", str(path), "--threads", "1", "--quiet", "--model", str(Path(folder) / "m.skn")]
-        commands = {
-            "one process": plain,
-            "1 shard": [*plain, "--shards", "1"],
-            "2 shards": [*plain, "--shards", "2"],
-        }
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+        plain = ["train", str(path), "--threads", "1", "--quiet", "--model", str(Path(folder) / "m.skn")]
+        shards = {"one process": 0, "1 shard": 1, "2 shards": 2}
+        turns: dict[str, list[dict[str, float]]] = {name: [] for name in shards}
         for _ in range(repeat):
-            for name, command in commands.items():
-                found[name].append(_timed(command))
-    return {
-        name: {"seconds": min(wall for wall, _ in turns), "processor": min(cpu for _, cpu in turns)}
-        for name, turns in found.items()
-    }
+            for name, count in shards.items():
+                turns[name].append(_timed([*plain, *(["--shards", str(count)] if count else [])], count))
+    return {name: {what: min(turn[what] for turn in its) for what in its[0]} for name, its in turns.items()}
 
 
-def _timed(command: list[str]) -> tuple[float, float]:
-    """Wall seconds, and processor seconds of the process and all its children."""
+def _timed(arguments: list[str], shards: int) -> dict[str, float]:
     start = time.perf_counter()
-    _, status, used = os.wait4(os.posix_spawn(command[0], command, os.environ), 0)
-    if os.waitstatus_to_exitcode(status):
-        raise SystemExit(f"{' '.join(command)} failed")
-    return time.perf_counter() - start, used.ru_utime + used.ru_stime
+    command = [sys.executable, "-c", LAUNCHER, *arguments]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    wall = time.perf_counter() - start
+    own, children = json.loads(done.stdout.splitlines()[-1])
+    return {"wall": wall, "all": own + children, "chain": own + children / max(shards, 1)}
 
 
 # --- engines
@@ -132,6 +135,7 @@ def fit_on_dask(workers: int, count: int, repeat: int) -> dict[str, float]:
 
 def fit_on_spark(workers: int, count: int, repeat: int) -> dict[str, float]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # workers make rows, too
     from pyspark.ml.linalg import Vectors, VectorUDT
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DoubleType, StructField, StructType
@@ -338,19 +342,15 @@ def show_engine(name: str, found: dict[int, dict[str, float]], rows: int, costs:
 
 
 def show_shards(found: dict[str, dict[str, float]], rows: int, features: int) -> float:
-    """Prints a table; returns the time of two shards over that of one process."""
-    print(
-        f"\nskn train --threads 1, {rows:,} rows, {features:,} features: best wall time, processor time of all"
-    )
+    """Prints a table; returns the wall time of two shards over that of one process."""
+    print(f"\nskn train --threads 1, {rows:,} rows, {features:,} features: seconds")
+    print(f"{'':<14}{'wall':>8}{'all processes':>16}{'longest chain':>16}{'rows/s':>12}")
     for name, its in found.items():
-        speed = rows / its["seconds"]
-        print(f"{name:<20}{its['seconds']:>8.2f} s{its['processor']:>8.2f} s{speed:>12,.0f} rows/s")
-    alone, two = found["one process"], found["2 shards"]
-    ratio = two["seconds"] / alone["seconds"]
-    print(
-        f"two shards: {ratio:.2f} of one process's time, {two['processor'] / alone['processor']:.2f} of its work"
-    )
-    return ratio
+        line = f"{name:<14}{its['wall']:>8.2f}{its['all']:>16.2f}{its['chain']:>16.2f}"
+        print(f"{line}{rows / its['wall']:>12,.0f}")
+    ratios = {what: found["2 shards"][what] / found["one process"][what] for what in ("wall", "chain")}
+    print(f"two shards ÷ one process: {ratios['wall']:.2f} in wall time, {ratios['chain']:.2f} on idle cores")
+    return ratios["wall"]
 
 
 def predict(name: str, overhead: float, costs: Costs) -> None:
