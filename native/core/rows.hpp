@@ -61,29 +61,26 @@ class Block {
     start(begin, n);
     copy(index + first, index_.data(), n);
     const double* values = value_.data();
-    constexpr bool kSame = std::is_same_v<Value, double>;
-    if constexpr (kSame) {
-      if (clean) {
-        values = value + first;
-        for (std::int64_t k = 0; k < n; k += 8) {  // the next rows', too, as a rule
-          __builtin_prefetch(values + k);
-          __builtin_prefetch(index + first + n + k);
-        }
+    if constexpr (std::is_same_v<Value, double>) {
+      values = value + first;
+      for (std::int64_t k = 0; k < n; k += 8) {  // those of rows to come, too, as a rule
+        __builtin_prefetch(values + k);
+        __builtin_prefetch(index + first + 2 * n + k);
       }
+    } else {
+      copy(value + first, value_.data(), n);
     }
-    if (!kSame || !clean) copy(value + first, value_.data(), n);
     barrier();
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t at = ends[r] - first;
       rows_.emplace_back(index_.data() + at, values + at, ends[r + 1] - ends[r]);
     }
     if (clean && increase(n, largest)) return;
-    if (values != value_.data()) {
-      copy(values, value_.data(), n);
-      barrier();
-    }
     for (Row& row : rows_) {
+      if (tidy(row, largest)) continue;
       const std::int64_t at = row.index() - index_.data();
+      if (values != value_.data()) copy(values + at, value_.data() + at, row.size());
+      barrier();
       row = tidied(index_.data() + at, value_.data() + at, row.size(), largest);
     }
   }
@@ -139,6 +136,18 @@ class Block {
         descents -= row.index()[-1] >= row.index()[0];  // between rows there may be some
     }
     return inside && descents == 0;
+  }
+
+  // Is there nothing to be done for this row? As a rule not, whatever others of the batch have.
+  static bool tidy(const Row& row, std::int64_t largest) {
+    const std::int64_t n = row.size();
+    const std::int64_t* const index = row.index();
+    if (n == 0) return true;
+    std::int64_t odd = (index[0] < 0) | (index[n - 1] > largest);  // counted, so that there are vectors
+    for (std::int64_t k = 1; k < n; ++k) odd += index[k - 1] >= index[k];
+    for (std::int64_t k = 0; k < n; ++k)
+      odd += (row.value()[k] == 0.0) | !within(row.value()[k], kLargestValue);
+    return odd == 0;
   }
 
   // The row without zeros, sorted, duplicates summed, so that one feature is one coordinate whatever the

@@ -133,7 +133,7 @@ class FewFeatures : private FrequentCounts {
     double* const row = R(rank() + s_.counts[kFilled]++);
     for (std::int64_t j = 0; j < ld_; ++j) row[j] = y_[j] = r * xhat_[j];
     rotate(s_.U, y_.data());
-    *s_.lost += kLost * r * r * xx_;
+    *s_.lost += r * r * (kLost * xx_ + 2 * std::sqrt(xx_) * left_out_);
     solved_ = false;
     return 0.0;
   }
@@ -216,8 +216,8 @@ class FewFeatures : private FrequentCounts {
   // within the span by 1/ε, also for features that are smaller than others by as much.
   static constexpr double kShort = 1e-8;
   static constexpr int kMore = 3;
-  // Rounding of a gradient in SᵀS, of which what `kNothing` leaves out is the largest part: ‖ĝĝᵀ − ĝ'ĝ'ᵀ‖ is
-  // at most 2‖ĝ‖‖ĝ − ĝ'‖. The same share of λ₁ bounds that of a shrink.
+  // Rounding of a gradient in SᵀS, beside what is left out of it: ‖ĝĝᵀ − ĝ'ĝ'ᵀ‖ is at most 2‖ĝ‖‖ĝ − ĝ'‖. The
+  // same share of λ₁ bounds that of a shrink.
   static constexpr double kLost = 4 * kNothing;
   // The Gram matrix does where its rounding, about n units of λ₁, is little of all that A has left.
   static constexpr double kGraded = 1e-5;
@@ -249,7 +249,7 @@ class FewFeatures : private FrequentCounts {
     for (std::int64_t k = 0; k < n_; ++k) d_ = std::max(d_, index_[k] + 1);
     std::fill_n(h_.begin(), d_, 0.0);
     for (std::int64_t k = 0; k < n_; ++k) h_[index_[k]] = x_[k];
-    rest_ = 0;
+    rest_ = left_out_ = 0;
     if (size() < d_) separate();
     if (asks(rest_, xx_, *alpha_, s_.small_alpha)) *s_.asked = 2.0;
   }
@@ -264,7 +264,10 @@ class FewFeatures : private FrequentCounts {
       for (std::int64_t j = 0; j < size(); ++j) xhat_[j] += z_[j];
       solved_ = false;
     }
-    if (rest_ < kShort * xx_ && !(rest_ > noise())) rest_ = 0;
+    if (rest_ < kShort * xx_ && !(rest_ > noise())) {
+      left_out_ = std::sqrt(rest_);
+      rest_ = 0;
+    }
   }
 
   // ‖h‖² below which h is rounding: that of feature i is a share of the terms of h_i, and what of it lies
@@ -451,6 +454,7 @@ class FewFeatures : private FrequentCounts {
   JacobiSvd svd_;
   std::vector<double> xhat_, y_, z_, inverse_, h_, gram_, map_, sum_;
   double xx_ = 0, rest_ = 0, quadratic_ = 0;
+  double left_out_ = 0;  // of x, as rounding: its length
   bool split_ = false, solved_ = false, leaves_ = false;
 };
 

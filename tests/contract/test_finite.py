@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
-from sketchnewton import AdaGrad, Learner, SketchedAdaGrad
+from sketchnewton import AdaGrad, Learner, NewtonBank, SketchedAdaGrad
+from sketchnewton.core.checks import DivergedError
 from sketchnewton.learners.rows import as_rows
 
 
@@ -37,3 +40,28 @@ def test_labels_as_large_as_are_taken(label: float) -> None:
         learner = AdaGrad(loss=loss, eta=0.5)
         assert np.isfinite(learner.learn(X, np.full(300, label))).all()
         assert np.isfinite(type(learner).from_bytes(learner.to_bytes()).predict(X)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("loss", ["squared", "absolute", "huber", "quantile:0.3", "poisson"])
+def test_a_bank_of_labels_as_large_as_are_taken(loss: str, dtype: str) -> None:
+    """Finite, and its file is read again; with weights of 10⁻³⁰ to 10³⁰, finite or refused."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((40, 6)) * (rng.random((40, 6)) < 0.7)
+        if seed % 2:
+            X *= 10.0 ** rng.uniform(-25, 25, X.shape)
+        y = 1e30 * rng.choice([-1.0, 1.0, 0.5, 1e-10, 0.0], 40)
+        y = np.round(np.abs(y)) if loss == "poisson" else y
+        bank = NewtonBank(loss=loss, dtype=dtype, intercept=bool(rng.random() < 0.5))
+        assert np.isfinite(bank.learn(X, y)).all()
+        assert np.isfinite(NewtonBank.from_bytes(bank.to_bytes()).predict(X)).all()
+        weighted = NewtonBank(loss=loss, dtype=dtype)
+        with suppress(DivergedError):
+            assert np.isfinite(weighted.learn(X, y, 10.0 ** rng.uniform(-30, 30, 40))).all()
+            assert np.isfinite(weighted.predict(X)).all()
+        file = None
+        with suppress(ValueError):
+            file = weighted.to_bytes()
+        if file is not None:
+            assert np.isfinite(NewtonBank.from_bytes(file).predict(X)).all()

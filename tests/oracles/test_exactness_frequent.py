@@ -14,7 +14,7 @@ import pytest
 from sketchnewton import SketchedNewton
 from sketchnewton.core.types import Floats
 from tests.oracles.exact.newton import NewtonRun, fd_newton, pfd_newton, rfd_newton
-from tests.oracles.exact.streams import STREAMS, Stream, perturbed
+from tests.oracles.exact.streams import STREAMS, Stream, near_copies, perturbed
 from tests.oracles.frequent import frequent_son
 
 KINDS = ("fd", "rfd", "pfd")
@@ -120,6 +120,17 @@ def test_the_certificate_holds(name: str, kind: str, dtype: str) -> None:
         total = total + curvature(other, more)
         if kind == "rfd":  # α of others is shared out by rows
             assert_certified(made.merge(other), total, 0.0)
+
+
+@pytest.mark.parametrize("size", [3e-12, 1e-11, 1e-10, 1e-9])
+def test_what_counts_as_rounding_is_in_the_certificate(size: float) -> None:
+    """Near copies with α = 0: what a row has outside of the span is left out where it may be rounding."""
+    for seed in range(8):
+        made = learner("rfd", 10, loss="absolute", dtype="float64")
+        rows = near_copies(seed, n=24, size=size)
+        slopes = np.sign(made.learn(*rows) - rows.y)
+        G = (slopes / np.sqrt(np.sqrt(np.arange(1, 25))))[:, None] * rows.X  # σ = 0, η = 1/√t
+        assert_certified(made, G.T @ G, 0.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
