@@ -1,6 +1,6 @@
 // Rows of a table in the making: cells of columns become features, by the rules of `features/kinds.py`.
 //
-// Numbers, categories, ASCII texts and plain dates are done here. Of any other cell this asks, by answering
+// Numbers, booleans, categories, ASCII texts and plain dates are done here. Of any other cell this asks, by answering
 // `unknown`, and remembers what it is told: each different one is asked for once.
 #pragma once
 
@@ -252,6 +252,9 @@ class Rows {
       if (double value; number_of(text, end, value)) return add_number(column, value), true;
     }
     if (is_missing(text)) return add_missing(column), true;
+    if (column.kind == Kind::boolean) {
+      if (bool value; cells::plain_truth(text, value)) return add_number(column, value), true;
+    }
     if (column.kind == Kind::category) {
       if (std::string_view name; cells::category(text, category_, name))
         return add_member(column, name), true;

@@ -15,15 +15,23 @@ from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER
 from sketchnewton.features.kinds import number_text
 from sketchnewton.features.names import Names
-from sketchnewton.features.table_rows import Cells, Fault, Faults, Numbers, Report, Texts
 from sketchnewton.streams.advice import advice
 from sketchnewton.streams.arrow_limits import CheckedMessages, check_parquet, cuts
+from sketchnewton.streams.column_rows import (
+    Cells,
+    ColumnRows,
+    Fault,
+    Faults,
+    Numbers,
+    Report,
+    Texts,
+    column_batches,
+)
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.lines import explain
 from sketchnewton.streams.reader import Parse, ReadOptions
 from sketchnewton.streams.seekable import SourceFile, seekable
 from sketchnewton.streams.source import Source
-from sketchnewton.streams.table_batches import row_maker, table_batches
 from sketchnewton.streams.writer import BatchWriter
 
 if TYPE_CHECKING:
@@ -133,17 +141,29 @@ def _damaged(source: Source, kind: str, error: Exception) -> Exception:
     return ParseError(source.name, None, None, f"expected {kind} data: {reason}")
 
 
-def text_column(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[bytes]]:
-    """Each cell's number among the distinct ones, −1 where there is none; and those, as texts."""
+def text_cells(column: pa.Array, *, encode: bool = True) -> Texts:
+    """A column's cells as texts; each different one is there once, or need not be if it is one already."""
+    arrow = import_arrow()
     if str(column.type) == "null":
-        return np.full(len(column), -1), []
+        return Texts(np.full(len(column), -1), np.zeros(1, np.int64), np.zeros(0, np.uint8))
     if str(column.type).startswith("dictionary"):
-        return _entries_in_use(column)
-    encoded = _without_views(column).dictionary_encode()
-    if hasattr(encoded, "num_chunks"):
-        encoded = encoded.combine_chunks()
-    codes = _places(encoded.indices)
-    return codes, _as_texts(encoded.dictionary)
+        codes, values = _entries_in_use(column)
+    elif encode or not _is_quickly_text(column.type):
+        column = _without_views(column).dictionary_encode()
+        codes, values = _places(column.indices), column.dictionary
+    else:
+        codes, values = np.arange(len(column)), _without_views(column)
+    if values.null_count:
+        known = np.append(values.is_valid().to_numpy(zero_copy_only=False), False)
+        codes = np.where(known[codes], codes, -1)
+    texts = _as_texts(values).cast(arrow.large_binary())
+    _, offsets, data = texts.buffers()
+    some = slice(texts.offset, texts.offset + len(texts) + 1)
+    return Texts(
+        codes,
+        np.frombuffer(offsets, np.int64)[some] if len(texts) else np.zeros(1, np.int64),
+        np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8),
+    )
 
 
 def _without_views(column: Any) -> Any:
@@ -156,15 +176,15 @@ def _without_views(column: Any) -> Any:
     )
 
 
-def _entries_in_use(column: pa.DictionaryArray) -> tuple[npt.NDArray[np.int64], list[bytes]]:
-    """The same for a column that is numbers in a dictionary, of which only a part may be in use."""
-    numbers = _places(column.indices)
-    used, codes = np.unique(numbers, return_inverse=True)
-    entries = _without_views(column.dictionary).take(import_arrow().array(used[used >= 0]))
-    known = entries.is_valid().to_numpy(zero_copy_only=False)
-    places = np.full(len(used), -1, np.int64)
-    places[used >= 0] = np.where(known, np.cumsum(known) - 1, -1)
-    return places[codes], _as_texts(entries.drop_null())
+def _entries_in_use(column: pa.DictionaryArray) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """The number of each cell among the entries that are in use, −1 where there is none; and these."""
+    codes, entries = _places(column.indices), _without_views(column.dictionary)
+    used = np.zeros(len(entries) + 1, bool)
+    used[codes] = True
+    used[-1] = False  # a cell without an entry
+    places = np.cumsum(used) - 1
+    places[-1] = -1
+    return places[codes], entries.take(import_arrow().array(np.flatnonzero(used)))
 
 
 def _places(indices: Any) -> npt.NDArray[np.int64]:
@@ -175,23 +195,32 @@ def _places(indices: Any) -> npt.NDArray[np.int64]:
     return places
 
 
-def _as_texts(values: pa.Array) -> list[bytes]:
+def _is_quickly_text(kind: pa.DataType) -> bool:
+    """Texts, and what pyarrow writes as we do."""
+    return str(kind) in _TEXTS or str(kind).startswith(("timestamp", "date", "int", "uint"))
+
+
+def _as_texts(values: pa.Array) -> pa.Array:
     """Values in the one form in which all formats have them; texts need not be UTF-8."""
     kind = str(values.type)
     if kind in _TEXTS:
-        return cast("list[bytes]", values.cast("large_binary").to_pylist())
-    if kind == "bool":
-        return [b"true" if value else b"false" for value in values.to_pylist()]
+        return values
     if kind.startswith("timestamp"):
-        zone = b"" if values.type.tz is None else b"Z"
-        plain = values.cast(kind.partition(",")[0].removesuffix("]") + "]") if zone else values
-        return [text.encode() + zone for text in plain.cast("string").to_pylist()]
-    if kind.startswith(("date", "time")):
+        if values.type.tz is None:
+            return values.cast("string")
+        plain = values.cast(kind.partition(",")[0].removesuffix("]") + "]").cast("string")
+        return import_arrow("compute").compute.binary_join_element_wise(plain, "Z", "")
+    if kind.startswith(("date", "int", "uint", "bool")):
+        return values.cast("string")
+    if kind.startswith("time"):
         texts = values.cast("string").to_pylist()
-        return [text.rstrip("0").rstrip(".").encode() if "." in text else text.encode() for text in texts]
+        return import_arrow().array(
+            [text.rstrip("0").rstrip(".") if text and "." in text else text for text in texts], "string"
+        )
     if kind.startswith("decimal"):
         values = values.cast("float64")
-    return [number_text(value) for value in values.to_pylist()]
+    numbers = [None if value is None else number_text(value) for value in values.to_pylist()]
+    return import_arrow().array(numbers, "large_binary")
 
 
 class Frame:
@@ -202,8 +231,7 @@ class Frame:
     ) -> None:
         self._path = path
         self._arrow = import_arrow("compute")
-        self._maker = row_maker(options)
-        self._maker.in_memory = path is None
+        self._maker = ColumnRows(options, in_memory=path is None)
         self._policy = policy
         self._row = 0  # before the next batch
         self._schema = schema
@@ -259,7 +287,7 @@ class Frame:
                 for begin, end in cuts(self._path or "table", self._text_columns(some), some.num_rows):
                     part = some.slice(begin, end - begin)
                     make = partial(self._sparse_rows if self._sparse else self._rows, part)
-                    yield from table_batches(make, part.num_rows, self._policy, self._located)
+                    yield from column_batches(make, part.num_rows, self._policy, self._located)
                     self._row += part.num_rows
 
     def _text_columns(self, piece: pa.RecordBatch) -> list[pa.Array]:
@@ -273,7 +301,7 @@ class Frame:
         for name in self._roles.features:
             schema_kind = self._schema_kinds.get(name)
             kind = kinds.get(name) or schema_kind
-            cells = self._cells(piece, name, numbers=kind in (NUMBER, BOOLEAN))
+            cells = self._cells(piece, name, numbers=kind in (NUMBER, BOOLEAN), encode=False)
             if name not in kinds and schema_kind is not None and self._maker.has_values(cells):
                 kinds[name] = schema_kind
             features[name] = cells
@@ -284,16 +312,18 @@ class Frame:
         roles = self._roles
         label = roles.label and (
             roles.label,
-            self._cells(piece, roles.label, self._maker.label_codes is None),
+            self._cells(piece, roles.label, self._maker.options.label_codes is None),
         )
         weight = roles.weight and (roles.weight, self._cells(piece, roles.weight, numbers=True))
         tags = None
         if roles.tag is not None:
-            texts = self._texts(piece.column(roles.tag))
+            texts = text_cells(piece.column(roles.tag))
             tags = [texts.distinct[code] if code >= 0 else b"" for code in texts.codes.tolist()]
         return Cells(features, label or None, weight or None, tags, piece.num_rows)
 
-    def _cells(self, piece: pa.RecordBatch, name: str, numbers: bool) -> Numbers | Texts:
+    def _cells(
+        self, piece: pa.RecordBatch, name: str, numbers: bool, *, encode: bool = True
+    ) -> Numbers | Texts:
         """A column's cells: as numbers, if these are wanted and it has some, else as texts."""
         column = piece.column(name)
         column = column if _is_text(column.type) else _decoded(column)
@@ -302,11 +332,7 @@ class Frame:
             return Numbers(floats.fill_null(np.nan).to_numpy(zero_copy_only=False))
         if self._kind(column.type) == "":
             raise self._wrong(f"expected numbers or texts in column '{name}', got {column.type}")
-        return self._texts(column)
-
-    def _texts(self, column: pa.Array) -> Texts:
-        """Each cell's number among the distinct ones, −1 where there is none; and those, as texts."""
-        return Texts(*text_column(column))
+        return text_cells(column, encode=encode)
 
     def _sparse_rows(self, piece: pa.RecordBatch, report: Report) -> Batch:
         cells = self._around(piece, {})
@@ -333,7 +359,8 @@ class Frame:
             None if weights is None else weights[kept],
             tags=tags if any(tags) else None,
         )
-        return self._maker.features.indexed(batch, self._maker.names)
+        options = self._maker.options
+        return options.features.indexed(batch, options.names)
 
     def _lists(self, piece: pa.RecordBatch, name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         column = piece.column(name).fill_null([])
