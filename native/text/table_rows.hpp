@@ -1,7 +1,7 @@
 // Rows of a table in the making: cells of columns become features, by the rules of `features/kinds.py`.
 //
-// Numbers, booleans, categories, ASCII texts and plain dates are done here. Of any other cell this asks, by answering
-// `unknown`, and remembers what it is told: each different one is asked for once.
+// Numbers, booleans, categories, ASCII texts and plain dates are done here. Of any other cell this asks, by
+// answering `unknown`, and remembers what it is told: each different one is asked for once.
 #pragma once
 
 #include <algorithm>

@@ -554,6 +554,10 @@ def test_labels_tell_what_they_are(tmp_path: Path) -> None:
         assert command.predict(rows).tolist() == given.predict(rows).tolist()
         assert command.target.to_dict() == given.target.to_dict()
         assert len(set(saved.values())) == 1, kind
+    with pytest.raises(ValueError, match="labels are both texts and numbers, such as 'ham' and 1"):
+        Model().learn(rows[:2], [1, "ham"])
+    with pytest.raises(ValueError, match=r"row 1 has no label, but needs one \(labels=…, or columns=Columns"):
+        Model().learn(rows)
     with pytest.raises(ValueError, match="all labels are 'spam': give the model its classes"):
         Model().learn(rows[0], "spam")
     model = Model()

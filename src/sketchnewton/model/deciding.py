@@ -44,8 +44,14 @@ def _texts_of(labels: Any) -> list[bytes]:
     known = [
         label for label in listed if not (label is None or (isinstance(label, float) and math.isnan(label)))
     ]
-    if not any(isinstance(label, str | bool) for label in known):
+    words = [label for label in known if isinstance(label, str | bool)]
+    if not words:
         return []
+    if len(words) < len(known):
+        number = next(label for label in known if not isinstance(label, str | bool))
+        raise ValueError(
+            f"labels are both texts and numbers, such as {words[0]!r} and {number!r}: make them one"
+        )
     return list(dict.fromkeys(map(label_text, known)))
 
 

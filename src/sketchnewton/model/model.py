@@ -21,7 +21,7 @@ from sketchnewton.learners import Learner
 from sketchnewton.model.fitting import LARGEST_VALUE, fit
 from sketchnewton.model.joint_names import renumbered
 from sketchnewton.model.run_note import checked_run
-from sketchnewton.model.target import Target, target_of
+from sketchnewton.model.target import NO_LABEL, Target, target_of
 
 if TYPE_CHECKING:
     from sketchnewton.evaluation.metrics import Answers
@@ -572,7 +572,8 @@ def _listed(labels: Any) -> Any:
 
 
 def _raise(row: int, why: str) -> None:
-    raise ValueError(f"row {row} {why}")
+    advice = " (labels=…, or columns=Columns(label=…) in a table)" if why == NO_LABEL else ""
+    raise ValueError(f"row {row} {why}{advice}")
 
 
 def _checked_notes(notes: object) -> dict[str, int | str]:

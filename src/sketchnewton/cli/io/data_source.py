@@ -22,7 +22,7 @@ from sketchnewton.model.target import NO_LABEL
 from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, expand_paths, open_stream
 from sketchnewton.streams.opening import format_of_file
 
-__all__ = ["DataSource", "expand_data", "shown_paths", "watched"]
+__all__ = ["DataSource", "check_order", "expand_data", "shown_paths", "watched"]
 
 _OURS = re.compile(r"\.skn(-cache|\.run)?$")
 
@@ -224,21 +224,23 @@ class DataSource:
         return fit(batches, None if target is None else target.as_read, self._refuse)
 
     def _refuse(self, row: int, why: str) -> None:
-        if row == 1 and why == NO_LABEL and self.kinds and self.columns.label is None:
-            why = self._name_the_label()
+        if why == NO_LABEL and self.columns.label is None:
+            why += self._name_the_label(at_once=row == 1)
         message = f"{self.name}: row {row} {why}"
         if self.on_error == "stop":
             raise CommandError(message)
         self.unlearnable += 1
         self.first_error = self.first_error or message
 
-    def _name_the_label(self) -> str:
+    def _name_the_label(self, *, at_once: bool) -> str:
         """What to do about a table none of whose columns has the usual name of a label."""
-        known = list(self.kinds)
+        known = list(self.kinds) if at_once else []
+        if not known:
+            return " (in a table, --label names its column)"
         listed = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
         values = self.header and any(looks_like_number(encoded(name)) for name in known)
         hint = " (--no-header if the first line has no names)" if values else ""
-        return f"has no label, but needs one: --label names its column, one of {listed}{hint}"
+        return f": --label names its column, one of {listed}{hint}"
 
     def _typed_columns(self) -> Columns:
         return self.columns.with_kinds(self.kinds) if self.kinds else self.columns
@@ -250,6 +252,12 @@ class DataSource:
         if self.misfits:
             taken = f"{counted(self.misfits, 'cell')} taken as missing"
             console.line(f"skn: warning: {taken}; the first: {self.first_misfit}")
+
+
+def check_order(args: argparse.Namespace) -> None:
+    """Refuse a model that stands where the data should, if only that is wrong."""
+    if not _OURS.search(args.model) and any(map(_OURS.search, args.data)):
+        raise usage_error(f"MODEL comes before DATA: skn {args.command} {args.data[0]} {args.model}")
 
 
 def _spelled(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -13,10 +12,10 @@ import numpy.typing as npt
 
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER
-from sketchnewton.features.kinds import number_text
 from sketchnewton.features.names import Names
 from sketchnewton.streams.advice import advice
 from sketchnewton.streams.arrow_limits import CheckedMessages, check_parquet, cuts
+from sketchnewton.streams.arrow_texts import TEXTS, import_arrow, is_text, text_cells
 from sketchnewton.streams.column_rows import (
     Cells,
     ColumnRows,
@@ -42,23 +41,6 @@ ROWS = 8192
 SPARSE = ("indices", "values")
 """Two columns of lists: a row's features by number, as ``open_writer`` writes them."""
 
-_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
-
-
-def import_arrow(*modules: str) -> ModuleType:
-    """The package ``pyarrow``, with some of its modules; says what to install where it is missing."""
-    try:
-        import pyarrow  # optional, and slow to import
-
-        for module in modules:
-            __import__(f"pyarrow.{module}")
-    except ImportError:
-        raise ModuleNotFoundError(
-            "Parquet, Arrow and data frames need the package pyarrow: pip install 'sketchnewton[arrow]'"
-        ) from None
-    found: ModuleType = pyarrow
-    return found
-
 
 def parquet_parser(options: ReadOptions) -> Parse:
     """The format, for a ``BatchReader``."""
@@ -70,7 +52,7 @@ def parquet_parser(options: ReadOptions) -> Parse:
                 table = arrow.parquet.ParquetFile(file)
                 rows = check_parquet(source.name, table.metadata)
                 # A text that comes in many rows is there once.
-                texts = [field.name for field in table.schema_arrow if str(field.type) in _TEXTS]
+                texts = [field.name for field in table.schema_arrow if str(field.type) in TEXTS]
                 table = arrow.parquet.ParquetFile(file, metadata=table.metadata, read_dictionary=texts)
                 frame = Frame(source.name, table.schema_arrow, options, policy)
                 wanted = frame.wanted if options.only_labels else None
@@ -141,88 +123,6 @@ def _damaged(source: Source, kind: str, error: Exception) -> Exception:
     return ParseError(source.name, None, None, f"expected {kind} data: {reason}")
 
 
-def text_cells(column: pa.Array, *, encode: bool = True) -> Texts:
-    """A column's cells as texts; each different one is there once, or need not be if it is one already."""
-    arrow = import_arrow()
-    if str(column.type) == "null":
-        return Texts(np.full(len(column), -1), np.zeros(1, np.int64), np.zeros(0, np.uint8))
-    if str(column.type).startswith("dictionary"):
-        codes, values = _entries_in_use(column)
-    elif encode or not _is_quickly_text(column.type):
-        column = _without_views(column).dictionary_encode()
-        codes, values = _places(column.indices), column.dictionary
-    else:
-        codes, values = np.arange(len(column)), _without_views(column)
-    if values.null_count:
-        known = np.append(values.is_valid().to_numpy(zero_copy_only=False), False)
-        codes = np.where(known[codes], codes, -1)
-    texts = _as_texts(values).cast(arrow.large_binary())
-    _, offsets, data = texts.buffers()
-    some = slice(texts.offset, texts.offset + len(texts) + 1)
-    return Texts(
-        codes,
-        np.frombuffer(offsets, np.int64)[some] if len(texts) else np.zeros(1, np.int64),
-        np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8),
-    )
-
-
-def _without_views(column: Any) -> Any:
-    """The same texts in a layout that pyarrow's functions know."""
-    kind = str(column.type)
-    return (
-        column.cast("large_binary" if "binary" in kind else "large_string")
-        if kind.endswith("_view")
-        else column
-    )
-
-
-def _entries_in_use(column: pa.DictionaryArray) -> tuple[npt.NDArray[np.int64], pa.Array]:
-    """The number of each cell among the entries that are in use, −1 where there is none; and these."""
-    codes, entries = _places(column.indices), _without_views(column.dictionary)
-    used = np.zeros(len(entries) + 1, bool)
-    used[codes] = True
-    used[-1] = False  # a cell without an entry
-    places = np.cumsum(used) - 1
-    places[-1] = -1
-    return places[codes], entries.take(import_arrow().array(np.flatnonzero(used)))
-
-
-def _places(indices: Any) -> npt.NDArray[np.int64]:
-    """Which entry of its dictionary each cell is; −1 for none. Polars counts without a sign."""
-    places: npt.NDArray[np.int64] = (
-        indices.cast(import_arrow().int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    )
-    return places
-
-
-def _is_quickly_text(kind: pa.DataType) -> bool:
-    """Texts, and what pyarrow writes as we do."""
-    return str(kind) in _TEXTS or str(kind).startswith(("timestamp", "date", "int", "uint"))
-
-
-def _as_texts(values: pa.Array) -> pa.Array:
-    """Values in the one form in which all formats have them; texts need not be UTF-8."""
-    kind = str(values.type)
-    if kind in _TEXTS:
-        return values
-    if kind.startswith("timestamp"):
-        if values.type.tz is None:
-            return values.cast("string")
-        plain = values.cast(kind.partition(",")[0].removesuffix("]") + "]").cast("string")
-        return import_arrow("compute").compute.binary_join_element_wise(plain, "Z", "")
-    if kind.startswith(("date", "int", "uint", "bool")):
-        return values.cast("string")
-    if kind.startswith("time"):
-        texts = values.cast("string").to_pylist()
-        return import_arrow().array(
-            [text.rstrip("0").rstrip(".") if text and "." in text else text for text in texts], "string"
-        )
-    if kind.startswith("decimal"):
-        values = values.cast("float64")
-    numbers = [None if value is None else number_text(value) for value in values.to_pylist()]
-    return import_arrow().array(numbers, "large_binary")
-
-
 class Frame:
     """One table: what its columns are, then its rows. A table in memory has no path; its rows are records."""
 
@@ -276,7 +176,7 @@ class Frame:
             return BOOLEAN
         if test.is_integer(of) or test.is_floating(of) or test.is_decimal(of):
             return NUMBER
-        known = str(of) in _TEXTS or test.is_date(of) or test.is_timestamp(of) or test.is_time(of)
+        known = str(of) in TEXTS or test.is_date(of) or test.is_timestamp(of) or test.is_time(of)
         return CATEGORY if known else ""
 
     def batches(self, pieces: Iterable[pa.RecordBatch]) -> Iterator[Batch]:
@@ -293,7 +193,7 @@ class Frame:
     def _text_columns(self, piece: pa.RecordBatch) -> list[pa.Array]:
         roles = self._roles
         names = [name for name in (roles.label, roles.tag, *roles.features) if name in piece.schema.names]
-        return [piece.column(name) for name in names if _is_text(piece.column(name).type)]
+        return [piece.column(name) for name in names if is_text(piece.column(name).type)]
 
     def _rows(self, piece: pa.RecordBatch, report: Report) -> Batch:
         kinds = self._maker.kinds
@@ -326,7 +226,8 @@ class Frame:
     ) -> Numbers | Texts:
         """A column's cells: as numbers, if these are wanted and it has some, else as texts."""
         column = piece.column(name)
-        column = column if _is_text(column.type) else _decoded(column)
+        if str(column.type).startswith("dictionary") and not is_text(column.type):
+            column = column.dictionary_decode()
         if numbers and self._kind(column.type) in (NUMBER, BOOLEAN):
             floats = column.cast(self._arrow.float64(), safe=False)
             return Numbers(floats.fill_null(np.nan).to_numpy(zero_copy_only=False))
@@ -397,21 +298,6 @@ def _unequal(
         for row in np.unique(np.searchsorted(offsets, np.flatnonzero(wrong), side="right") - 1):
             bad[row] = True
     return bad
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    """Texts, or a dictionary of texts: these are not written out, since a long one may be in every row."""
-    return str(kind.value_type if str(kind).startswith("dictionary") else kind) in _TEXTS
-
-
-def _decoded(column: pa.Array) -> pa.Array:
-    if not str(column.type).startswith("dictionary"):
-        return column
-    values = column.dictionary
-    if str(values.type).endswith("_view"):  # which pyarrow does not decode
-        values = values.cast("large_binary" if "binary" in str(values.type) else "large_string")
-        column = type(column).from_arrays(column.indices, values)
-    return column.dictionary_decode()
 
 
 class ParquetWriter(BatchWriter):
