@@ -240,6 +240,7 @@ struct TableColumns {
     const nb::gil_scoped_release release;
     std::unique_lock<ForkSafeMutex> lock;
     if (rows.options().names != nullptr) lock = std::unique_lock(rows.options().names->mutex());
+    rows.reserve(count * columns.size());
     for (std::size_t row = 0; row < count; ++row) {
       if (kept && !kept->data()[row]) continue;
       require(columns.add_row(rows, row), "a cell that nothing is known of");

@@ -64,6 +64,8 @@ class Columns {
     return true;
   }
 
+  std::size_t size() const { return parts_.size(); }
+
   // Whether all columns have so many rows.
   bool have(std::size_t rows) const {
     for (const Part& part : parts_)

@@ -154,6 +154,12 @@ class Rows {
 
   // --- a row
 
+  // Room for so many more features, so that they are not moved while rows are added.
+  void reserve(std::size_t features) {
+    indices.reserve(indices.size() + features);
+    data.reserve(data.size() + features);
+  }
+
   void commit(double label, double weight, std::string_view tag) {
     if (options_.names != nullptr) enter_names();
     misfits += std::exchange(row_misfits_, 0);
