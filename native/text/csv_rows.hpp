@@ -144,6 +144,7 @@ class Parser {
     const char* p = begin + at;
     while (p < end) {
       out.at = static_cast<std::size_t>(p - begin);
+      rows.expect(out.at, static_cast<std::size_t>(end - begin));
       const char* const next = record_.read(p, end);
       if (next == nullptr) return out.why = Stop::open, out;
       out.next = static_cast<std::size_t>(next - begin);

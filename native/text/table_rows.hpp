@@ -160,6 +160,14 @@ class Rows {
     data.reserve(data.size() + features);
   }
 
+  // Called before each row, with how much of a text is read: once some rows tell, there is room for the rest.
+  // Rows that were taken before are not counted: then there is less room than could be, never more.
+  void expect(std::size_t read, std::size_t size) {
+    if (labels.size() != kTelling || read == 0) return;
+    const double features = static_cast<double>(indices.size()) / static_cast<double>(read);
+    reserve(static_cast<std::size_t>(1.1 * features * static_cast<double>(size - read)));
+  }
+
   void commit(double label, double weight, std::string_view tag) {
     if (options_.names != nullptr) enter_names();
     misfits += std::exchange(row_misfits_, 0);
@@ -367,6 +375,7 @@ class Rows {
     named_.clear();
   }
 
+  static constexpr std::size_t kTelling = 256;                          // rows
   static constexpr std::size_t kMostRemembered = std::size_t{1} << 24;  // bytes
 
   Options options_;
