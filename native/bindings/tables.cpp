@@ -1,5 +1,6 @@
 // Parsers of tables as Python objects: they stop where something is to be asked, and go on from there.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -16,6 +17,7 @@
 #include "bindings/module.hpp"
 #include "bindings/text_arrays.hpp"
 #include "memory/buffer_pool.hpp"
+#include "text/column_rows.hpp"
 #include "text/csv_rows.hpp"
 #include "text/json_rows.hpp"
 #include "text/table_rows.hpp"
@@ -197,6 +199,57 @@ struct CsvParser {
   }
 };
 
+// The columns of some rows of a table. Numbers and the bytes of texts are read where they are.
+struct TableColumns {
+  table::Columns columns;
+  nb::list owners;
+
+  explicit TableColumns(Rows& rows) { rows.forget_if_many(0); }
+
+  void add_numbers(Rows& rows, std::size_t column, const Numbers<double>& values) {
+    column_at(rows, column);
+    columns.add_numbers(column, view(values));
+    owners.append(nb::cast(values));
+  }
+
+  std::vector<std::int64_t> add_texts(Rows& rows, std::size_t column, const Numbers<std::int64_t>& codes,
+                                      const Numbers<std::int64_t>& offsets, const Text& data) {
+    column_at(rows, column);
+    const std::span<const std::int64_t> each = view(codes), ends = view(offsets);
+    table::PackedTexts texts{{each.begin(), each.end()},
+                             {ends.begin(), ends.end()},
+                             {reinterpret_cast<const char*>(data.data()), data.size()}};
+    require(texts.valid(), "a text beyond the data");
+    owners.append(nb::cast(data));
+    const nb::gil_scoped_release release;
+    return columns.add_texts(rows, column, std::move(texts));
+  }
+
+  void leave_out(std::size_t code) {
+    if (!columns.leave_out(code)) throw nb::index_error("no such text");
+  }
+
+  // Adds the rows, of which some are kept.
+  void add_rows(Rows& rows, const Numbers<double>& labels, const std::optional<Numbers<double>>& weights,
+                const std::optional<nb::list>& tags, const std::optional<Numbers<bool>>& kept) {
+    const std::size_t count = labels.size();
+    require(columns.have(count) && (!weights || weights->size() == count) &&
+                (!tags || tags->size() == count) && (!kept || kept->size() == count),
+            "columns of different lengths");
+    const std::vector<std::string> texts = tags ? texts_of(*tags) : std::vector<std::string>();
+    const nb::gil_scoped_release release;
+    std::unique_lock<ForkSafeMutex> lock;
+    if (rows.options().names != nullptr) lock = std::unique_lock(rows.options().names->mutex());
+    rows.reserve(count * columns.size());
+    for (std::size_t row = 0; row < count; ++row) {
+      if (kept && !kept->data()[row]) continue;
+      require(columns.add_row(rows, row), "a cell that nothing is known of");
+      rows.commit(labels.data()[row], weights ? weights->data()[row] : 1.0,
+                  tags ? std::string_view(texts[row]) : std::string_view());
+    }
+  }
+};
+
 void make_json_parser(json::Parser* parser, const nb::list& labels, const nb::bytes& weight,
                       const nb::bytes& tag, bool weight_wanted, const nb::list& drop, bool only_labels,
                       const nb::dict& column_numbers) {
@@ -273,6 +326,16 @@ void bind_tables(nb::module_& m) {
            "Add records until one needs an answer: (why, at, next, lines, own, first, fields, field, cell).")
       .def("look", &CsvParser::look, nb::arg("rows"), nb::arg("text"), nb::arg("at"), nb::arg("wanted"),
            nb::arg("records"), nb::arg("all"), "The different cells of some fields in the first records.");
+  nb::class_<TableColumns>(m, "TableColumns", "The columns of some rows of a table.")
+      .def(nb::init<Rows&>(), nb::arg("rows"))
+      .def("add_numbers", &TableColumns::add_numbers, nb::arg("rows"), nb::arg("column"), nb::arg("values"),
+           "NaN is a missing one.")
+      .def("add_texts", &TableColumns::add_texts, nb::arg("rows"), nb::arg("column"), nb::arg("codes"),
+           nb::arg("offsets"), nb::arg("data"), "The codes in use of texts of which something must be asked.")
+      .def("leave_out", &TableColumns::leave_out, nb::arg("code"),
+           "A text of the last column that is taken as missing.")
+      .def("add_rows", &TableColumns::add_rows, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(),
+           nb::arg("tags").none(), nb::arg("kept").none());
   nb::class_<json::Parser>(m, "JsonParser")
       .def("__init__", &make_json_parser, nb::arg("labels"), nb::arg("weight"), nb::arg("tag"),
            nb::arg("weight_wanted"), nb::arg("drop"), nb::arg("only_labels"), nb::arg("column_numbers"))

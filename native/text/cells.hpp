@@ -109,6 +109,16 @@ inline std::size_t whole_digits(std::string_view text) {
   return text.find_first_not_of('0', at + 1) == text.npos ? at : 0;
 }
 
+// What means true or false in nearly all tables; false: something else.
+inline bool plain_truth(std::string_view text, bool& value) {
+  text = stripped(text);
+  for (const std::string_view word : {"true", "yes", "1"})
+    if (equals_ignoring_case(text, word)) return value = true, true;
+  for (const std::string_view word : {"false", "no", "0"})
+    if (equals_ignoring_case(text, word)) return value = false, true;
+  return false;
+}
+
 // The name of a category, which is the text itself or written to `out`; false: it takes Python to tell.
 inline bool category(std::string_view text, std::string& out, std::string_view& name) {
   name = text;

@@ -144,6 +144,7 @@ class Parser {
     const char* p = begin + at;
     while (p < end) {
       out.at = static_cast<std::size_t>(p - begin);
+      rows.expect(out.at, static_cast<std::size_t>(end - begin));
       const char* const next = record_.read(p, end);
       if (next == nullptr) return out.why = Stop::open, out;
       out.next = static_cast<std::size_t>(next - begin);
@@ -164,13 +165,14 @@ class Parser {
   }
 
   // The different cells of each of some fields in the first records, as far as they tell its kind: of the
-  // numbers that are neither 0 nor 1 the first is enough, unless `all` are wanted.
+  // numbers that are neither 0 nor 1 the first is enough, and nothing is after what is surely a category,
+  // unless `all` are wanted.
   std::vector<std::vector<std::string>> look(const table::Rows& rows, const char* begin, const char* end,
                                              const std::vector<std::size_t>& wanted, std::size_t records,
                                              bool all) {
     std::vector<std::unordered_set<std::string>> seen(wanted.size());
     std::vector<std::vector<std::string>> cells(wanted.size());
-    std::vector<bool> has_number(wanted.size());
+    std::vector<bool> has_number(wanted.size()), is_category(wanted.size());
     for (const char* p = begin; p < end && records > 0;) {
       p = record_.read(p, end);
       if (p == nullptr) break;
@@ -178,12 +180,14 @@ class Parser {
       --records;
       if (record_.size() != roles_.size()) continue;
       for (std::size_t k = 0; k < wanted.size(); ++k) {
+        if (is_category[k]) continue;
         const std::string_view cell = record_[wanted[k]];
         if (rows.is_missing(cell)) continue;
         if (!all && tells_number(cell)) {
           if (has_number[k]) continue;
           has_number[k] = true;
         }
+        is_category[k] = !all && tells_category(cell);
         if (auto [place, is_new] = seen[k].emplace(cell); is_new) cells[k].push_back(*place);
       }
     }
@@ -203,6 +207,17 @@ class Parser {
       if (at == point + 1) return false;
     }
     return at == cell.size() && cell != "0" && cell != "1";
+  }
+
+  // Certainly neither a number nor true or false: a sign behind a digit, a colon, or a letter that none of
+  // these begins with.
+  static bool tells_category(std::string_view cell) {
+    const char first = cells::lower(cell[0]);
+    if (first >= 'a' && first <= 'z' && std::string_view("tfyni").find(first) == std::string_view::npos)
+      return true;
+    for (std::size_t at = 1; at < cell.size(); ++at)
+      if (cell[at] == ':' || (cell[at] == '-' && text::is_digit(cell[at - 1]))) return true;
+    return false;
   }
 
   // Label and weight come first: where they are wrong the rest is not looked at.

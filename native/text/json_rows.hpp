@@ -59,6 +59,7 @@ class Parser {
       const char* const line_end =
           static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
       out.at = static_cast<std::size_t>(p - begin);
+      rows.expect(out.at, static_cast<std::size_t>(end - begin));
       out.next = static_cast<std::size_t>(line_end + 1 - begin);
       if (static_cast<std::size_t>(line_end - p) > max_bytes) return out.why = Stop::too_long, out;
       if (!is_blank(p, line_end)) {

@@ -1,7 +1,7 @@
 // Rows of a table in the making: cells of columns become features, by the rules of `features/kinds.py`.
 //
-// Numbers, categories, ASCII texts and plain dates are done here. Of any other cell this asks, by answering
-// `unknown`, and remembers what it is told: each different one is asked for once.
+// Numbers, booleans, categories, ASCII texts and plain dates are done here. Of any other cell this asks, by
+// answering `unknown`, and remembers what it is told: each different one is asked for once.
 #pragma once
 
 #include <algorithm>
@@ -154,6 +154,20 @@ class Rows {
 
   // --- a row
 
+  // Room for so many more features, so that they are not moved while rows are added.
+  void reserve(std::size_t features) {
+    indices.reserve(indices.size() + features);
+    data.reserve(data.size() + features);
+  }
+
+  // Called before each row, with how much of a text is read: once some rows tell, there is room for the rest.
+  // Rows that were taken before are not counted: then there is less room than could be, never more.
+  void expect(std::size_t read, std::size_t size) {
+    if (labels.size() != kTelling || read == 0) return;
+    const double features = static_cast<double>(indices.size()) / static_cast<double>(read);
+    reserve(static_cast<std::size_t>(1.1 * features * static_cast<double>(size - read)));
+  }
+
   void commit(double label, double weight, std::string_view tag) {
     if (options_.names != nullptr) enter_names();
     misfits += std::exchange(row_misfits_, 0);
@@ -252,6 +266,9 @@ class Rows {
       if (double value; number_of(text, end, value)) return add_number(column, value), true;
     }
     if (is_missing(text)) return add_missing(column), true;
+    if (column.kind == Kind::boolean) {
+      if (bool value; cells::plain_truth(text, value)) return add_number(column, value), true;
+    }
     if (column.kind == Kind::category) {
       if (std::string_view name; cells::category(text, category_, name))
         return add_member(column, name), true;
@@ -358,6 +375,7 @@ class Rows {
     named_.clear();
   }
 
+  static constexpr std::size_t kTelling = 256;                          // rows
   static constexpr std::size_t kMostRemembered = std::size_t{1} << 24;  // bytes
 
   Options options_;

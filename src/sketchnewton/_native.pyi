@@ -108,6 +108,27 @@ class CsvParser:
         self, rows: TableRows, text: Buffer, at: int, wanted: list[int], records: int, all: bool
     ) -> list[list[bytes]]: ...
 
+class TableColumns:
+    def __init__(self, rows: TableRows) -> None: ...
+    def add_numbers(self, rows: TableRows, column: int, values: npt.NDArray[np.float64]) -> None: ...
+    def add_texts(
+        self,
+        rows: TableRows,
+        column: int,
+        codes: npt.NDArray[np.int64],
+        offsets: npt.NDArray[np.int64],
+        data: npt.NDArray[np.uint8],
+    ) -> list[int]: ...
+    def leave_out(self, code: int) -> None: ...
+    def add_rows(
+        self,
+        rows: TableRows,
+        labels: npt.NDArray[np.float64],
+        weights: npt.NDArray[np.float64] | None,
+        tags: list[bytes] | None,
+        kept: npt.NDArray[np.bool_] | None,
+    ) -> None: ...
+
 class JsonParser:
     def __init__(
         self,

@@ -242,3 +242,18 @@ def _three_classes() -> Any:
     from sketchnewton.learners import OneVsAll
 
     return OneVsAll(NewtonBank, 3)
+
+
+def test_the_output_says_what_labels_were_taken_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "d.csv"
+    data.write_text("x,label\n" + "".join(f"{n},{n % 3}\n" for n in range(9)))
+    for options, said in {
+        (): "columns: 1 number (x); labels as numbers\n",
+        ("--regression",): "columns: 1 number (x); labels as numbers\n",
+        ("--classes", "all"): "columns: 1 number (x)\n",
+    }.items():
+        assert main(["train", str(data), *options]) == 0
+        out, err = capsys.readouterr()
+        assert said in out + err

@@ -277,3 +277,41 @@ def test_no_output_replaces_an_input(
     assert main(arguments) != 0
     assert message in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "hint"),
+    [
+        (
+            "age,city,sold\n33,Rome,yes\n41,Oslo,no\n",
+            [],
+            ": --label names its column, one of age, city, sold",
+        ),
+        ("33,Rome,1\n41,Oslo,0\n", [], "one of 33, Rome, 1 (--no-header if the first line has no names)"),
+        ("33,Rome,1\n41,Oslo,0\n", ["--no-header"], ": --label names its column, one of 1, 2, 3"),
+        (
+            "age,label\n33,1\n41,\n",
+            [],
+            "row 2 has no label, but needs one (in a table, --label names its column)",
+        ),
+        ("age,sold\n33,1\n41,\n", ["--label", "sold"], "row 2 has no label, but needs one"),
+    ],
+)
+def test_a_table_without_labels_is_told_its_columns(
+    text: str, options: list[str], hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "d.csv"
+    data.write_text(text)
+    _, line = fail(capsys, "train", data, *options)
+    assert line.endswith(hint)
+
+
+def test_model_and_data_are_not_mixed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, model = tmp_path / "d.csv", tmp_path / "m.skn"
+    data.write_text("age,label\n33,1\n41,-1\n")
+    assert main(["train", str(data), "--model", str(model), "--quiet"]) == 0
+    for command in ("predict", "test"):
+        _, line = fail(capsys, command, data, model)
+        assert line == f"skn: MODEL comes before DATA: skn {command} {model} {data}"
+    _, line = fail(capsys, "train", model)
+    assert line == f"skn: {model} is a model or a part of one, not data"

@@ -238,7 +238,7 @@ def test_rows_without_a_label_are_predicted_but_not_learned(
     run("predict", model, unlabelled)
     assert float(capsys.readouterr().out) > 0
     assert main(["train", str(unlabelled)]) == 1
-    assert "row 1 has no label, but training needs one" in capsys.readouterr().err
+    assert "row 1 has no label, but needs one" in capsys.readouterr().err
 
 
 def test_a_base_is_added_to_predictions(

@@ -13,6 +13,9 @@ import time
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sketchnewton.cli.io.signals import GracefulStop
@@ -63,6 +66,35 @@ def test_interrupted_then_resumed(options: list[str], row: int, tmp_path: Path) 
     assert train(data, model, *options, "--resume", model) == 0
     assert model.read_bytes() == whole.read_bytes()
     assert not Path(f"{model}.run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_tables_with_classes_are_resumed(form: str, tmp_path: Path) -> None:
+    """Kinds of columns and names of classes, found before the interruption, hold after it."""
+    rows = 40_000
+    some = np.random.default_rng(2)
+    table = pa.table(
+        {
+            "label": some.choice(["eggs", "ham", "spam"], rows),
+            "late": [None] * (rows - 1) + ["a text, in the last row only"],
+            "price": np.round(some.normal(size=rows), 3),
+            "city": some.choice(["Rome", "Oslo", "Łódź"], rows),
+            "seen": np.datetime64("2024-01-01T00:00:00") + some.integers(0, 10**7, rows),
+        }
+    )
+    data, whole, model = tmp_path / f"t.{form}", tmp_path / "whole.skn", tmp_path / "m.skn"
+    if form == "parquet":
+        pq.write_table(table, data)
+    elif form == "csv":
+        table.to_pandas().to_csv(data, index=False)
+    else:
+        table.to_pandas().to_json(data, orient="records", lines=True, date_format="iso")
+    assert train(data, whole, "--dates", "seen") == 0
+    assert train_until(rows // 2, data, model, "--dates", "seen") == 130
+    assert model.read_bytes() != whole.read_bytes()
+    assert train(data, model, "--dates", "seen", "--resume", model) == 0
+    assert model.read_bytes() == whole.read_bytes()
 
 
 def test_the_best_pass_survives_an_interruption(tmp_path: Path) -> None:

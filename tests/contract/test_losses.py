@@ -132,6 +132,7 @@ def test_losses_differ_by_class_and_parameter():
         ("hinje", f"did you mean 'hinge'.*{', '.join(LOSSES)}"),
         ("Logistic", "did you mean 'logistic'"),
         ("", "loss='' is unknown: The losses are"),
+        ("log_loss", "loss='log_loss' is unknown: did you mean 'logistic'"),
         ("squared:2", "squared loss takes no parameter"),
         ("huber:", "delta after ':' must be a number"),
         ("quantile:high", "tau after ':' must be a number"),

@@ -27,6 +27,7 @@ from sketchnewton.core.archive import ModelFileError
 from sketchnewton.features import Columns, Features
 from sketchnewton.learners import OneVsAll
 from sketchnewton.model import Classes, Signs
+from sketchnewton.model.target import Numbers
 
 Rows = list[dict[str, Any]]
 
@@ -492,7 +493,7 @@ def test_labels_of_any_kind_are_told_by_their_row() -> None:
             model.learn(rows, labels)
     model.learn(rows[0], "ham")
     with pytest.raises(ValueError, match="labels are text: give the model classes"):
-        Model().learn(rows, ["x", "y"])
+        Model(target=Numbers("squared")).learn(rows, ["x", "y"])
     with pytest.raises(ValueError, match="no records to test"):
         Model().test([])
 
@@ -522,6 +523,50 @@ def test_a_text_against_all_others_takes_labels_of_any_type() -> None:
         given.learn(rows[:2], ["spam", None])
 
 
+def test_labels_tell_what_they_are(tmp_path: Path) -> None:
+    """Without a target, as `skn train` does: the same model of the same labels, whichever way they come."""
+    rows = [{"a": n % 3, "b": (n * n) % 5 - 2.0} for n in range(60)]
+    kinds: dict[str, list[Any]] = {
+        "texts": ["spam" if n % 3 else "ham" for n in range(60)],
+        "several": [("eggs", "ham", "spam")[n % 3] for n in range(60)],
+        "truth": [n % 3 > 0 for n in range(60)],
+        "numbers": [float(n % 3) for n in range(60)],
+    }
+    for kind, labels in kinds.items():
+        within = [{**row, "label": label} for row, label in zip(rows, labels, strict=True)]
+        given = Model()
+        given.learn(rows, labels)
+        saved = {"labels": given.to_bytes()}
+        for name, records in {
+            "dicts": within,
+            "pandas": pd.DataFrame(within),
+            "polars": pl.DataFrame(within),
+            "arrow": pa.Table.from_pylist(within),
+        }.items():
+            model = Model()
+            model.learn(records)
+            if name != "dicts":  # tables know the kinds of columns, dicts given with their labels do, too
+                assert model.predict(rows).tolist() == given.predict(rows).tolist(), (kind, name)
+            saved[name] = model.to_bytes()
+        (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in within))
+        assert main(["train", str(tmp_path / "d.jsonl"), "--model", str(tmp_path / "m.skn"), "--quiet"]) == 0
+        command = sketchnewton.load(tmp_path / "m.skn")
+        assert command.predict(rows).tolist() == given.predict(rows).tolist()
+        assert command.target.to_dict() == given.target.to_dict()
+        assert len(set(saved.values())) == 1, kind
+    with pytest.raises(ValueError, match="labels are both texts and numbers, such as 'ham' and 1"):
+        Model().learn(rows[:2], [1, "ham"])
+    with pytest.raises(ValueError, match=r"row 1 has no label, but needs one \(labels=…, or columns=Columns"):
+        Model().learn(rows)
+    with pytest.raises(ValueError, match="all labels are 'spam': give the model its classes"):
+        Model().learn(rows[0], "spam")
+    model = Model()
+    with pytest.raises(ValueError, match="row 2 has no label"):
+        model.learn(rows[:3], ["ham", None, "spam"])
+    model.learn(rows, kinds["several"])  # what was refused has decided nothing
+    assert model.classes == ["eggs", "ham", "spam"]
+
+
 def test_a_regression_has_no_probabilities() -> None:
     model = Model()
     model.learn([{"label": 1, "a": 1}, {"label": 5, "a": 2}])
@@ -539,7 +584,7 @@ def test_yes_and_no_are_no_numbers() -> None:
         pa.table({"y": ["1", "yes"], "x": [1.0, 2.0]}),
     ):
         with pytest.raises(ValueError, match=message):
-            Model().learn(records)
+            Model(target=Numbers("squared")).learn(records)
 
 
 def test_errors_of_records_in_memory_name_python() -> None:

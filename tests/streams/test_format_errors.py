@@ -112,7 +112,7 @@ MALFORMED = {
     ("csv", "header"): (b"1,2\n3,4\n", "1:1: expected the names of the columns in the first line, got '1,2'"),
     ("tsv", "label"): (b"label\ta\n1\t2\ny\t3\n", "3:1: expected a number as the label, got 'y'"),
     ("jsonl", "no JSON"): (b'{"label": 1}\n{"label": 1,}\n', "2:13: expected JSON: "),
-    ("jsonl", "no object"): (b'{"label": 1}\n[1, 2]\n', "2:1: expected an object, got '[1, 2]'"),
+    ("jsonl", "no object"): (b'{"label": 1}\n[1, 2]\n', "2:1: expected an object in each line, got '[1, 2]'"),
     ("jsonl", "two objects"): (
         b'{"label": 1}\n{"a": 1} {"b": 2}\n',
         "2:9: expected the end of the line after the object, got ' {\"b\": 2}'",

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
@@ -21,6 +23,8 @@ from hypothesis import strategies as st
 
 import sketchnewton
 from sketchnewton.model import Model
+from sketchnewton.river import ModelRegressor
+from sketchnewton.serve.bodies import format_of, records_of
 from sketchnewton.streams import Columns, Features, Names, open_stream, read_records
 from tests.streams.format_support import rows_of
 
@@ -135,6 +139,14 @@ WAYS: dict[str, Columns] = {
 }
 
 
+BODIES = {
+    "text/csv": "csv",
+    "text/tab-separated-values": "tsv",
+    "application/x-ndjson": "jsonl",
+    "application/vnd.apache.arrow.stream": "arrow",
+}
+
+
 def write_all(records: list[Record], folder: Path, seed: int) -> dict[str, Path]:
     paths = {kind: folder / f"table.{kind}" for kind in FILES}
     for kind, path in paths.items():
@@ -173,9 +185,33 @@ def test_the_same_features_model_and_predictions(
         assert models["csv"].predict(path).tobytes() == expected.tobytes(), (
             kind
         )  # trained on one, served on another
-    for memory in (records, table_of(records), table_of(records).to_pandas()):
-        predicted = models["jsonl"].predict(memory)
-        assert predicted.tobytes() == expected.tobytes(), type(memory)
+    for door, predicted in through_other_doors(models["jsonl"], records, paths, seed).items():
+        assert predicted.tobytes() == expected.tobytes(), door
+
+
+def through_other_doors(
+    model: Model, records: list[Record], paths: dict[str, Path], seed: int
+) -> dict[str, Any]:
+    """The predictions for records in memory, by River's interface, and for the bodies that the server takes."""
+    table = table_of(records)
+    bare = [{name: value for name, value in record.items() if name != "label"} for record in records]
+    river = ModelRegressor(model)
+    body = "[" + ",".join(lines(records, seed).splitlines()) + "]"
+    served = {
+        content: records_of(format_of(content), paths[kind].read_bytes()).records
+        for content, kind in BODIES.items()
+    }
+    answers = {
+        "dicts": model.predict(records),
+        "one by one": np.concatenate([model.predict(record) for record in records]),
+        "generator": model.predict(record for record in records),
+        "pyarrow": model.predict(table),
+        "pandas": model.predict(table.to_pandas()),
+        "polars": model.predict(pl.from_arrow(table)),
+        "River": np.array([river.predict_one(record) for record in bare]),
+        "server, JSON": model.predict(records_of("json", body.encode()).records),
+    }
+    return {**answers, **{content: model.predict(data) for content, data in served.items()}}
 
 
 def test_pandas_writes_what_is_read_alike(tmp_path: Path) -> None:

@@ -299,8 +299,20 @@ def inverse_square(c: float) -> float:
     return (1.0 / c) * (1.0 / c)
 
 
+_ELSEWHERE = {
+    "log": "logistic",
+    "log_loss": "logistic",
+    "squared_error": "squared",
+    "squared_loss": "squared",
+    "absolute_error": "absolute",
+    "epsilon_insensitive": "absolute",
+    "modified_huber": "squared_hinge",
+}
+"""What scikit-learn and others call these losses, or the nearest to it."""
+
+
 def _suggestion(name: str) -> str:
-    meant = closest(name, LOSSES)
+    meant = _ELSEWHERE.get(name) or closest(name, LOSSES)
     return "" if meant is None else f"did you mean {meant!r}? "
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from sketchnewton.features.kinds import category, encoded, looks_like_number, number_text
 
-__all__ = ["AgainstAll", "is_number", "label_text", "names_of"]
+__all__ = ["AgainstAll", "SeenLabels", "is_number", "label_text", "names_of"]
 
 
 def label_text(name: object) -> bytes:
@@ -38,6 +38,15 @@ def names_of(texts: Iterable[bytes]) -> list[Hashable]:
     if found <= {b"true", b"false"}:
         return [text == b"true" for text in sorted(found)]
     return list[Hashable](sorted(text.decode("utf-8", "backslashreplace") for text in found))
+
+
+class SeenLabels(dict[bytes, float]):
+    """The labels that a reader asked for."""
+
+    def get(self, text: bytes, default: object = None) -> float:
+        """The same for all: they are noted."""
+        self[text] = 0.0
+        return 0.0
 
 
 class AgainstAll(Mapping[bytes, float]):

@@ -21,7 +21,7 @@ from sketchnewton.learners import Learner
 from sketchnewton.model.fitting import LARGEST_VALUE, fit
 from sketchnewton.model.joint_names import renumbered
 from sketchnewton.model.run_note import checked_run
-from sketchnewton.model.target import Target, target_of
+from sketchnewton.model.target import NO_LABEL, Target, target_of
 
 if TYPE_CHECKING:
     from sketchnewton.evaluation.metrics import Answers
@@ -41,7 +41,8 @@ class Model(Persistent):
     `streams.open_stream` reads.
 
     * `learner`: default `NewtonBank()`, which needs no tuning.
-    * `target`: what labels mean; default: numbers as they are, or the classes of a learner of several.
+    * `target`: what labels mean; default: what the first records to learn tell. Numbers are learned as they are,
+      or are the classes of a learner of several; texts, true and false are classes, all of which must be there.
     * `features`: how features are named, hashed, joined and multiplied (`features.Features`).
     * `columns`: which column of a table is the label, the weight, the tag, a category (`features.Columns`).
     * `exact_names`: number the names of features in a dictionary instead of hashing them.
@@ -66,6 +67,8 @@ class Model(Persistent):
     """What those who train it want to find again in its file, such as the number of the last batch."""
     best: Learner | None
     """Of an unfinished run: the learner after the best pass so far, where the best is to be kept."""
+    _undecided: Learner | None = None
+    """The learner, as long as nobody knows what labels are."""
 
     def __init__(
         self,
@@ -86,6 +89,8 @@ class Model(Persistent):
         self.learner = learner
         self.target = target_of(learner) if target is None else target
         self.target.check(learner)
+        if target is None and not learner.rows_seen:
+            self._undecided = learner
         self.features = Features() if features is None else features
         self.columns = Columns() if columns is None else columns
         self.names = Names(exact=True) if exact_names else None
@@ -120,37 +125,50 @@ class Model(Persistent):
         A step has at most so many `rows`. Records in memory are checked before the first step, by `check` too, if
         there is one: what is refused leaves no trace.
         """
+        kept = self.columns, self.learner, self.target
+        try:
+            target, batches = self._lesson(records, _listed(labels), weights, check)
+        except BaseException:
+            self.columns, self.learner, self.target = kept
+            raise
+        for batch in batches:
+            self.target, self.run, self.best, self._undecided = target, None, None, None
+            for begin in range(0, len(batch), rows or len(batch)):
+                part = batch[begin : begin + (rows or len(batch))]
+                yield part, np.asarray(self.learner.learn_batch(part))
+
+    def _lesson(
+        self,
+        records: object,
+        labels: Any,
+        weights: ArrayLike | None,
+        check: Callable[[Sequence[Batch]], None] | None,
+    ) -> tuple[Target, Iterable[Batch]]:
+        """The batches to learn, those of records in memory checked, and the target after them."""
         from sketchnewton.streams.records import names_files
 
         in_memory = not names_files(records)
+        if self._undecided is not None:
+            from sketchnewton.model.deciding import decided
+
+            self.learner, self.target = decided(self._undecided, records, labels, self.columns)
         if self.names is not None and in_memory and not isinstance(records, Iterator):
             # Reading adds to exact names: try it on a copy of them.
             names = self._names_for_reading()
             trial = list(self._labelled(records, labels, weights, self.target.copy(), names, remember=False))
             if check is not None:
                 check(trial)
-        # Both learn from rows, even from those that are refused.
-        columns, target = self.columns, self.target.copy()
+        target = self.target.copy()  # learns from rows, even from those that are refused
         plain = self._plain_lesson(records, labels, weights, target)
-        batches: Iterable[Batch] = (
-            self._labelled(records, labels, weights, target) if plain is None else plain
-        )
-        if in_memory:
-            try:
-                batches = list(batches)
-                if check is not None:
-                    check(batches)
-                if plain is None:  # hashes fit; of all else, the largest index first
-                    for batch in sorted(batches, key=lambda batch: -batch.rows.scan()[0]):
-                        self.learner.reserve(batch.rows)
-            except BaseException:
-                self.columns = columns
-                raise
-        for batch in batches:
-            self.target, self.run, self.best = target, None, None
-            for begin in range(0, len(batch), rows or len(batch)):
-                part = batch[begin : begin + (rows or len(batch))]
-                yield part, np.asarray(self.learner.learn_batch(part))
+        if plain is None and not in_memory:
+            return target, self._labelled(records, labels, weights, target)
+        batches = list(self._labelled(records, labels, weights, target) if plain is None else plain)
+        if check is not None:
+            check(batches)
+        if plain is None:  # hashes fit; of all else, the largest index first
+            for batch in sorted(batches, key=lambda batch: -batch.rows.scan()[0]):
+                self.learner.reserve(batch.rows)
+        return target, batches
 
     def predict(self, records: object) -> NDArray[Any]:
         """The prediction for each record: a number, or the label of the most probable class."""
@@ -211,7 +229,7 @@ class Model(Persistent):
         names, learners, start = renumbered(models, begun)
         self.learner.merge(*learners[int(first is self) :], base=start)
         self.features, self.columns, self.names = first.features, columns, names
-        self.target, self.run, self.best = target, None, None
+        self.target, self.run, self.best, self._undecided = target, None, None, None
         return self
 
     @property
@@ -554,7 +572,8 @@ def _listed(labels: Any) -> Any:
 
 
 def _raise(row: int, why: str) -> None:
-    raise ValueError(f"row {row} {why}")
+    advice = " (labels=…, or columns=Columns(label=…) in a table)" if why == NO_LABEL else ""
+    raise ValueError(f"row {row} {why}{advice}")
 
 
 def _checked_notes(notes: object) -> dict[str, int | str]:

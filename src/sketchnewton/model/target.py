@@ -25,7 +25,7 @@ from sketchnewton.losses import Loss, get_loss
 
 __all__ = ["Classes", "Coded", "LabelWatch", "Numbers", "Signs", "Target", "shown_label", "target_of"]
 
-NO_LABEL = "has no label, but training needs one (in a table, --label names its column)"
+NO_LABEL = "has no label, but needs one"
 _ENOUGH = 3  # different labels, after which there is nothing left to notice
 _MOST = 2**31  # classes that a file may ask for; a learner allows fewer
 _SHOWN = 8  # names in a message

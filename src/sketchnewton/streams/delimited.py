@@ -34,6 +34,7 @@ LOOK_AHEAD = 1000
 
 _DELIMITERS = ",;\t"
 _DECIMAL_COMMA = re.compile(rb"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
+_FIRST_LINE = re.compile(rb"[\r\n]*([^\n]*)")
 _BOM = b"\xef\xbb\xbf"
 _DROPPED, _LABEL, _WEIGHT, _TAG = -1, -2, -3, -4  # fields that are no features, to the compiled parser
 
@@ -291,7 +292,8 @@ class Delimited:
 
 def _delimiter_of(text: bytes) -> str:
     """What separates the names of the first line; a comma if nothing does."""
-    line = text.lstrip(b"\r\n").split(b"\n", 1)[0].decode("utf-8", "replace")
+    found = _FIRST_LINE.match(text)
+    line = found[1].decode("utf-8", "replace") if found else ""
     bare = "".join(part for at, part in enumerate(line.split('"')) if at % 2 == 0)  # what is not in quotes
     return max(_DELIMITERS, key=lambda delimiter: (bare.count(delimiter), delimiter == ","))
 

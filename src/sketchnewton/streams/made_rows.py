@@ -36,7 +36,7 @@ def table_rows(options: ReadOptions) -> _native.TableRows:
     )
 
 
-def finished(rows: _native.TableRows, options: ReadOptions, first_line: int) -> Batch:
+def finished(rows: _native.TableRows, options: ReadOptions, first_line: int | None) -> Batch:
     """The rows as a batch; none are left."""
     indptr, indices, data, labels, weights, tags, spaces, numbers, entries = rows.take()
     batch = Batch(indptr, indices, data, labels, weights, first_line=first_line, tags=tags)

@@ -314,7 +314,7 @@ def _tables(records: object) -> Iterator[pa.RecordBatch] | None:
 
 
 def _pyarrow() -> ModuleType:
-    from sketchnewton.streams.formats.arrow import import_arrow
+    from sketchnewton.streams.arrow_texts import import_arrow
 
     return import_arrow()
 

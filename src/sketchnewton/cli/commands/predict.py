@@ -46,7 +46,7 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Predict as `args` say. A run that is stopped or fails leaves no output file."""
-    from sketchnewton.cli.io.data_source import DataSource
+    from sketchnewton.cli.io.data_source import DataSource, check_order
     from sketchnewton.cli.io.files import check_distinct, check_readable, check_writable, open_output
     from sketchnewton.cli.io.predictions import TABLES, PredictionFormat, PredictionTable, table_format
     from sketchnewton.model import open_model
@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output in TABLES:
         args.output = "-"
     check_readable(args.model)
+    check_order(args)
     check_distinct(
         {"--output": args.output}, {"MODEL": args.model, **{f"DATA {path}": path for path in args.data}}
     )

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     """Score the model at `args.model` on `args.data`."""
     import json
 
-    from sketchnewton.cli.io.data_source import DataSource
+    from sketchnewton.cli.io.data_source import DataSource, check_order
     from sketchnewton.cli.io.errors import CommandError
     from sketchnewton.cli.io.files import check_distinct, check_readable, check_writable
     from sketchnewton.cli.io.segments import Segments
@@ -61,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from sketchnewton.model import open_model
 
     check_readable(args.model)
+    check_order(args)
     inputs = {"MODEL": args.model, **{f"DATA {path}": path for path in args.data}}
     check_distinct({"--picture": args.picture}, inputs)
     if args.picture is not None:

@@ -15,12 +15,14 @@ from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import COLUMN_OPTIONS, DIALECT_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
 from sketchnewton.core.formats import WITHOUT_COLUMNS
+from sketchnewton.features.kinds import encoded, looks_like_number
 from sketchnewton.model import Model, Target
 from sketchnewton.model.fitting import fit
+from sketchnewton.model.target import NO_LABEL
 from sketchnewton.streams import Batch, BatchReader, Columns, Features, Names, expand_paths, open_stream
 from sketchnewton.streams.opening import format_of_file
 
-__all__ = ["DataSource", "expand_data", "shown_paths", "watched"]
+__all__ = ["DataSource", "check_order", "expand_data", "shown_paths", "watched"]
 
 _OURS = re.compile(r"\.skn(-cache|\.run)?$")
 
@@ -107,6 +109,8 @@ class DataSource:
         """Raise at once if a file cannot be read, or has none of the columns that were typed."""
         for path in self.paths:
             check_readable(path)
+            if _OURS.search(path):
+                raise usage_error(f"{path} is a model or a part of one, not data")
         if self._column_options or self._dialect_options:
             self._check_columns({self.format or format_of_file(path) for path in self.paths})
 
@@ -220,11 +224,23 @@ class DataSource:
         return fit(batches, None if target is None else target.as_read, self._refuse)
 
     def _refuse(self, row: int, why: str) -> None:
+        if why == NO_LABEL and self.columns.label is None:
+            why += self._name_the_label(at_once=row == 1)
         message = f"{self.name}: row {row} {why}"
         if self.on_error == "stop":
             raise CommandError(message)
         self.unlearnable += 1
         self.first_error = self.first_error or message
+
+    def _name_the_label(self, *, at_once: bool) -> str:
+        """What to do about a table none of whose columns has the usual name of a label."""
+        known = list(self.kinds) if at_once else []
+        if not known:
+            return " (in a table, --label names its column)"
+        listed = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+        values = self.header and any(looks_like_number(encoded(name)) for name in known)
+        hint = " (--no-header if the first line has no names)" if values else ""
+        return f": --label names its column, one of {listed}{hint}"
 
     def _typed_columns(self) -> Columns:
         return self.columns.with_kinds(self.kinds) if self.kinds else self.columns
@@ -236,6 +252,12 @@ class DataSource:
         if self.misfits:
             taken = f"{counted(self.misfits, 'cell')} taken as missing"
             console.line(f"skn: warning: {taken}; the first: {self.first_misfit}")
+
+
+def check_order(args: argparse.Namespace) -> None:
+    """Refuse a model that stands where the data should, if only that is wrong."""
+    if not _OURS.search(args.model) and any(map(_OURS.search, args.data)):
+        raise usage_error(f"MODEL comes before DATA: skn {args.command} {args.data[0]} {args.model}")
 
 
 def _spelled(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:

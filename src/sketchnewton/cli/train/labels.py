@@ -12,7 +12,7 @@ from sketchnewton.core.batch import ParseError
 from sketchnewton.core.types import np
 from sketchnewton.features.kinds import category, encoded, looks_like_number, number_text
 from sketchnewton.model import Model
-from sketchnewton.model.class_names import names_of
+from sketchnewton.model.class_names import SeenLabels, names_of
 
 __all__ = ["check_classes", "class_names", "named_classes", "surveyed"]
 
@@ -76,17 +76,9 @@ def check_classes(path: str, model: Model, args: argparse.Namespace) -> None:
         )
 
 
-class _Seen(dict[bytes, float]):
-    """The labels that a reader asked for."""
-
-    def get(self, text: bytes, default: object = None) -> float:
-        self[text] = 0.0
-        return 0.0
-
-
 def surveyed(data: DataSource, *, everything: bool) -> list[Hashable] | None:
     """The different labels of all rows; None if they are numbers, which the first rows tell."""
-    seen = _Seen()
+    seen = SeenLabels()
     numbered = data.without_columns
     reader = data.open_labels(None if numbered else seen, _FIRST)
     first = not everything

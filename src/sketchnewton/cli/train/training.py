@@ -308,7 +308,8 @@ class Training:
         seen = 0
         for batch in self.data.fitted(self.passes.batches(), self.model.target):
             if seen == 0 and at == 0 and self.data.kinds:
-                self.console.line(f"columns: {printable(described_kinds(self.data.kinds))}")
+                labels = "; labels as numbers" if self.model.target.kind == "numbers" else ""
+                self.console.line(f"columns: {printable(described_kinds(self.data.kinds))}{labels}")
             begin = max(0, self.observed.row - seen)
             seen += len(batch)
             while begin < len(batch):

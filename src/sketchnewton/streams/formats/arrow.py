@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -13,17 +12,25 @@ import numpy.typing as npt
 
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER
-from sketchnewton.features.kinds import number_text
 from sketchnewton.features.names import Names
-from sketchnewton.features.table_rows import Cells, Fault, Faults, Numbers, Report, Texts
 from sketchnewton.streams.advice import advice
 from sketchnewton.streams.arrow_limits import CheckedMessages, check_parquet, cuts
+from sketchnewton.streams.arrow_texts import TEXTS, import_arrow, is_text, text_cells
+from sketchnewton.streams.column_rows import (
+    Cells,
+    ColumnRows,
+    Fault,
+    Faults,
+    Numbers,
+    Report,
+    Texts,
+    column_batches,
+)
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.lines import explain
 from sketchnewton.streams.reader import Parse, ReadOptions
 from sketchnewton.streams.seekable import SourceFile, seekable
 from sketchnewton.streams.source import Source
-from sketchnewton.streams.table_batches import row_maker, table_batches
 from sketchnewton.streams.writer import BatchWriter
 
 if TYPE_CHECKING:
@@ -33,23 +40,6 @@ ROWS = 8192
 """Rows of a batch, at most."""
 SPARSE = ("indices", "values")
 """Two columns of lists: a row's features by number, as ``open_writer`` writes them."""
-
-_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
-
-
-def import_arrow(*modules: str) -> ModuleType:
-    """The package ``pyarrow``, with some of its modules; says what to install where it is missing."""
-    try:
-        import pyarrow  # optional, and slow to import
-
-        for module in modules:
-            __import__(f"pyarrow.{module}")
-    except ImportError:
-        raise ModuleNotFoundError(
-            "Parquet, Arrow and data frames need the package pyarrow: pip install 'sketchnewton[arrow]'"
-        ) from None
-    found: ModuleType = pyarrow
-    return found
 
 
 def parquet_parser(options: ReadOptions) -> Parse:
@@ -62,7 +52,7 @@ def parquet_parser(options: ReadOptions) -> Parse:
                 table = arrow.parquet.ParquetFile(file)
                 rows = check_parquet(source.name, table.metadata)
                 # A text that comes in many rows is there once.
-                texts = [field.name for field in table.schema_arrow if str(field.type) in _TEXTS]
+                texts = [field.name for field in table.schema_arrow if str(field.type) in TEXTS]
                 table = arrow.parquet.ParquetFile(file, metadata=table.metadata, read_dictionary=texts)
                 frame = Frame(source.name, table.schema_arrow, options, policy)
                 wanted = frame.wanted if options.only_labels else None
@@ -133,67 +123,6 @@ def _damaged(source: Source, kind: str, error: Exception) -> Exception:
     return ParseError(source.name, None, None, f"expected {kind} data: {reason}")
 
 
-def text_column(column: pa.Array | pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[bytes]]:
-    """Each cell's number among the distinct ones, −1 where there is none; and those, as texts."""
-    if str(column.type) == "null":
-        return np.full(len(column), -1), []
-    if str(column.type).startswith("dictionary"):
-        return _entries_in_use(column)
-    encoded = _without_views(column).dictionary_encode()
-    if hasattr(encoded, "num_chunks"):
-        encoded = encoded.combine_chunks()
-    codes = _places(encoded.indices)
-    return codes, _as_texts(encoded.dictionary)
-
-
-def _without_views(column: Any) -> Any:
-    """The same texts in a layout that pyarrow's functions know."""
-    kind = str(column.type)
-    return (
-        column.cast("large_binary" if "binary" in kind else "large_string")
-        if kind.endswith("_view")
-        else column
-    )
-
-
-def _entries_in_use(column: pa.DictionaryArray) -> tuple[npt.NDArray[np.int64], list[bytes]]:
-    """The same for a column that is numbers in a dictionary, of which only a part may be in use."""
-    numbers = _places(column.indices)
-    used, codes = np.unique(numbers, return_inverse=True)
-    entries = _without_views(column.dictionary).take(import_arrow().array(used[used >= 0]))
-    known = entries.is_valid().to_numpy(zero_copy_only=False)
-    places = np.full(len(used), -1, np.int64)
-    places[used >= 0] = np.where(known, np.cumsum(known) - 1, -1)
-    return places[codes], _as_texts(entries.drop_null())
-
-
-def _places(indices: Any) -> npt.NDArray[np.int64]:
-    """Which entry of its dictionary each cell is; −1 for none. Polars counts without a sign."""
-    places: npt.NDArray[np.int64] = (
-        indices.cast(import_arrow().int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    )
-    return places
-
-
-def _as_texts(values: pa.Array) -> list[bytes]:
-    """Values in the one form in which all formats have them; texts need not be UTF-8."""
-    kind = str(values.type)
-    if kind in _TEXTS:
-        return cast("list[bytes]", values.cast("large_binary").to_pylist())
-    if kind == "bool":
-        return [b"true" if value else b"false" for value in values.to_pylist()]
-    if kind.startswith("timestamp"):
-        zone = b"" if values.type.tz is None else b"Z"
-        plain = values.cast(kind.partition(",")[0].removesuffix("]") + "]") if zone else values
-        return [text.encode() + zone for text in plain.cast("string").to_pylist()]
-    if kind.startswith(("date", "time")):
-        texts = values.cast("string").to_pylist()
-        return [text.rstrip("0").rstrip(".").encode() if "." in text else text.encode() for text in texts]
-    if kind.startswith("decimal"):
-        values = values.cast("float64")
-    return [number_text(value) for value in values.to_pylist()]
-
-
 class Frame:
     """One table: what its columns are, then its rows. A table in memory has no path; its rows are records."""
 
@@ -202,8 +131,7 @@ class Frame:
     ) -> None:
         self._path = path
         self._arrow = import_arrow("compute")
-        self._maker = row_maker(options)
-        self._maker.in_memory = path is None
+        self._maker = ColumnRows(options, in_memory=path is None)
         self._policy = policy
         self._row = 0  # before the next batch
         self._schema = schema
@@ -248,7 +176,7 @@ class Frame:
             return BOOLEAN
         if test.is_integer(of) or test.is_floating(of) or test.is_decimal(of):
             return NUMBER
-        known = str(of) in _TEXTS or test.is_date(of) or test.is_timestamp(of) or test.is_time(of)
+        known = str(of) in TEXTS or test.is_date(of) or test.is_timestamp(of) or test.is_time(of)
         return CATEGORY if known else ""
 
     def batches(self, pieces: Iterable[pa.RecordBatch]) -> Iterator[Batch]:
@@ -259,13 +187,13 @@ class Frame:
                 for begin, end in cuts(self._path or "table", self._text_columns(some), some.num_rows):
                     part = some.slice(begin, end - begin)
                     make = partial(self._sparse_rows if self._sparse else self._rows, part)
-                    yield from table_batches(make, part.num_rows, self._policy, self._located)
+                    yield from column_batches(make, part.num_rows, self._policy, self._located)
                     self._row += part.num_rows
 
     def _text_columns(self, piece: pa.RecordBatch) -> list[pa.Array]:
         roles = self._roles
         names = [name for name in (roles.label, roles.tag, *roles.features) if name in piece.schema.names]
-        return [piece.column(name) for name in names if _is_text(piece.column(name).type)]
+        return [piece.column(name) for name in names if is_text(piece.column(name).type)]
 
     def _rows(self, piece: pa.RecordBatch, report: Report) -> Batch:
         kinds = self._maker.kinds
@@ -273,7 +201,7 @@ class Frame:
         for name in self._roles.features:
             schema_kind = self._schema_kinds.get(name)
             kind = kinds.get(name) or schema_kind
-            cells = self._cells(piece, name, numbers=kind in (NUMBER, BOOLEAN))
+            cells = self._cells(piece, name, numbers=kind in (NUMBER, BOOLEAN), encode=False)
             if name not in kinds and schema_kind is not None and self._maker.has_values(cells):
                 kinds[name] = schema_kind
             features[name] = cells
@@ -284,29 +212,28 @@ class Frame:
         roles = self._roles
         label = roles.label and (
             roles.label,
-            self._cells(piece, roles.label, self._maker.label_codes is None),
+            self._cells(piece, roles.label, self._maker.options.label_codes is None),
         )
         weight = roles.weight and (roles.weight, self._cells(piece, roles.weight, numbers=True))
         tags = None
         if roles.tag is not None:
-            texts = self._texts(piece.column(roles.tag))
+            texts = text_cells(piece.column(roles.tag))
             tags = [texts.distinct[code] if code >= 0 else b"" for code in texts.codes.tolist()]
         return Cells(features, label or None, weight or None, tags, piece.num_rows)
 
-    def _cells(self, piece: pa.RecordBatch, name: str, numbers: bool) -> Numbers | Texts:
+    def _cells(
+        self, piece: pa.RecordBatch, name: str, numbers: bool, *, encode: bool = True
+    ) -> Numbers | Texts:
         """A column's cells: as numbers, if these are wanted and it has some, else as texts."""
         column = piece.column(name)
-        column = column if _is_text(column.type) else _decoded(column)
+        if str(column.type).startswith("dictionary") and not is_text(column.type):
+            column = column.dictionary_decode()
         if numbers and self._kind(column.type) in (NUMBER, BOOLEAN):
             floats = column.cast(self._arrow.float64(), safe=False)
             return Numbers(floats.fill_null(np.nan).to_numpy(zero_copy_only=False))
         if self._kind(column.type) == "":
             raise self._wrong(f"expected numbers or texts in column '{name}', got {column.type}")
-        return self._texts(column)
-
-    def _texts(self, column: pa.Array) -> Texts:
-        """Each cell's number among the distinct ones, −1 where there is none; and those, as texts."""
-        return Texts(*text_column(column))
+        return text_cells(column, encode=encode)
 
     def _sparse_rows(self, piece: pa.RecordBatch, report: Report) -> Batch:
         cells = self._around(piece, {})
@@ -333,7 +260,8 @@ class Frame:
             None if weights is None else weights[kept],
             tags=tags if any(tags) else None,
         )
-        return self._maker.features.indexed(batch, self._maker.names)
+        options = self._maker.options
+        return options.features.indexed(batch, options.names)
 
     def _lists(self, piece: pa.RecordBatch, name: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
         column = piece.column(name).fill_null([])
@@ -370,21 +298,6 @@ def _unequal(
         for row in np.unique(np.searchsorted(offsets, np.flatnonzero(wrong), side="right") - 1):
             bad[row] = True
     return bad
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    """Texts, or a dictionary of texts: these are not written out, since a long one may be in every row."""
-    return str(kind.value_type if str(kind).startswith("dictionary") else kind) in _TEXTS
-
-
-def _decoded(column: pa.Array) -> pa.Array:
-    if not str(column.type).startswith("dictionary"):
-        return column
-    values = column.dictionary
-    if str(values.type).endswith("_view"):  # which pyarrow does not decode
-        values = values.cast("large_binary" if "binary" in str(values.type) else "large_string")
-        column = type(column).from_arrays(column.indices, values)
-    return column.dictionary_decode()
 
 
 class ParquetWriter(BatchWriter):

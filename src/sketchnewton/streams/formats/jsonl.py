@@ -210,7 +210,7 @@ def _decode(record: bytes) -> Pairs:
         raise _Mistake(column, "expected a finite number", found[0].encode()) from None
     is_object = isinstance(value, list) and text[begin] == "{"
     if not is_object:
-        raise _Mistake(1, "expected an object", text.encode())
+        raise _Mistake(1, "expected an object in each line", text.encode())
     if end != len(text):
         column = len(text[:end].encode()) + 1
         raise _Mistake(column, "expected the end of the line after the object", text[end:].encode())
