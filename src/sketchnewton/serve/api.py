@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 import os
@@ -323,7 +324,8 @@ class Api:
         if not request.body:
             raise ApiError(400, "bad_model", "the body is empty: expected a model file")
         answer = await self.engine.load(request.body)
-        await self.keeper.save()
+        with contextlib.suppress(OSError, ApiError):  # the log has the model: a snapshot can come later
+            await self.keeper.save()
         return _json(answer)
 
     # -- how it does
@@ -342,10 +344,11 @@ class Api:
             self.stats.prometheus().encode(), content_type="text/plain; version=0.0.4; charset=utf-8"
         )
 
-    def events(self, _: Request) -> Response:
+    def events(self, request: Request) -> Response:
         """`GET /v1/events`."""
         headers = (("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no"))
-        return Response(content_type="text/event-stream", headers=headers, stream=self._events())
+        stream = None if request.method == "HEAD" else self._events()
+        return Response(content_type="text/event-stream", headers=headers, stream=stream)
 
     async def _events(self) -> AsyncIterator[bytes]:
         latest = self.stats.tick()

@@ -28,6 +28,7 @@ from sketchnewton.serve.log import Event, LogError, Operation, Remembered
 from sketchnewton.serve.replaying import REFUSED, Standing, count, model_of_bytes
 from sketchnewton.serve.state import State
 from sketchnewton.serve.window import Window
+from sketchnewton.streams.encoded import Encoded
 
 __all__ = ["Engine", "EngineOptions", "Label", "Note", "no_note", "refused"]
 
@@ -218,8 +219,11 @@ class Engine:
         return scores
 
     def _noted(self, lesson: tuple[Any, Any, Any]) -> None:
-        if len(self.noted) < _NOTED:
-            self.noted.append(lesson[0])
+        """Keep a few records, and little memory: they are read again on the thread of the event loop."""
+        records = lesson[0]
+        if len(self.noted) >= _NOTED or (isinstance(records, Encoded) and len(records.data) > _SMALL):
+            return
+        self.noted.append(records[:_NOTED] if isinstance(records, list) else records)
 
     def _event(
         self, kind: str, format: str, data: bytes, label: str | None, weight: float | None, rows: int
@@ -425,25 +429,30 @@ class Engine:
 
     async def _repair(self) -> None:
         """Build the model anew from the log, then try whether there is room again, until there is."""
-        try:
-            async with self.lock:
-                while self.waiting:  # all that hangs on the failure is told of it first
-                    await asyncio.sleep(0.01)
-                standing = await asyncio.to_thread(self.state.rebuild)
-                self.model, self.score, self.seq = standing.model, standing.score, standing.seq
-                self.pending = self.log.pending()
-            while True:  # nothing is learned before there is room: `check_writable`
+        rebuilt = False
+        while True:  # nothing is learned before it ends: `check_writable`
+            try:
+                if not rebuilt:
+                    await self._rebuild()
+                    rebuilt = True
                 self.log.resume()
                 probe = ("INSERT OR REPLACE INTO facts VALUES ('probe', ?)", (str(time.time()) * 500,))
-                try:
-                    await self.log.append([probe])
-                    break
-                except LogError as error:
-                    self.problem = error
-                    await asyncio.sleep(1.0)
-            self.problem = None
-        finally:
-            self._repairing = None
+                await self.log.append([probe])
+                break
+            except LogError as error:
+                self.problem = error
+            except (OSError, ValueError) as error:
+                self.problem = LogError(f"the model cannot be built anew: {error}")
+            await asyncio.sleep(1.0)
+        self.problem = self._repairing = None
+
+    async def _rebuild(self) -> None:
+        async with self.lock:
+            while self.waiting:  # all that hangs on the failure is told of it first
+                await asyncio.sleep(0.01)
+            standing = await asyncio.to_thread(self.state.rebuild)
+            self.model, self.score, self.seq = standing.model, standing.score, standing.seq
+            self.pending = self.log.pending()
 
 
 Note = Callable[[Answer], "list[Operation]"]

@@ -140,7 +140,7 @@ class EventLog:
             raise LogError(f"{path}: the log has format {found}, and this version reads format {FORMAT}")
         self._waiting: list[tuple[Sequence[Operation], asyncio.Future[None]]] = []
         self._wake = threading.Condition()
-        self._broken = False
+        self._failure: LogError | None = None
         self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -179,12 +179,12 @@ class EventLog:
     def resume(self) -> None:
         """Write again after a failure, when the model is that of the log again."""
         with self._wake:
-            self._broken = False
+            self._failure = None
 
     @property
     def broken(self) -> bool:
         """Whether writing has failed and nothing more is written."""
-        return self._broken
+        return self._failure is not None
 
     def _run(self) -> None:
         while True:
@@ -194,11 +194,12 @@ class EventLog:
                 if not self._waiting:
                     return
                 group, self._waiting = self._waiting, []
-                broken = self._broken
-            error = LogError("the log is being repaired", full=True) if broken else self._commit(group)
+                error = self._failure  # those who came meanwhile stand on what has failed
+            if error is None:
+                error = self._commit(group)
             if error is not None:
-                with self._wake:  # those who came meanwhile stand on what has failed
-                    self._broken = True
+                with self._wake:
+                    self._failure = error
             loop = self._loop
             if loop is not None:
                 with contextlib.suppress(RuntimeError):  # the loop has been closed
@@ -239,6 +240,8 @@ class EventLog:
                 self._writer.execute(statement, values)
             self._writer.execute("COMMIT")
         except sqlite3.Error as error:
+            with contextlib.suppress(sqlite3.Error):
+                self._writer.execute("ROLLBACK")
             raise LogError(f"cannot write the log: {error}", full="full" in str(error)) from None
 
     # -- reading

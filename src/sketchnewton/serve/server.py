@@ -7,6 +7,7 @@ import contextlib
 import gc
 import ipaddress
 import os
+import resource
 import signal
 import socket
 import ssl
@@ -79,6 +80,7 @@ def serve(settings: Settings, fresh: Callable[[], Model], say: Callable[[str], N
         say(
             f"{rows:,} rows learned, {standing.replayed:,} events replayed in {seconds:.2f} s, in {settings.state}"
         )
+        _allow_files(2 * settings.limits.connections)
         with socket_at(settings.host, settings.port) as listening:
             with contextlib.suppress(ImportError):
                 import uvloop
@@ -87,6 +89,15 @@ def serve(settings: Settings, fresh: Callable[[], Model], say: Callable[[str], N
             asyncio.run(_serve(settings, state, standing, listening, say))
     finally:
         state.close()
+
+
+def _allow_files(most: int) -> None:
+    """Let the process have a file for each connection, as far as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _check_assumed_label(model: Model, label: Any) -> None:

@@ -160,6 +160,8 @@ def run(args: argparse.Namespace) -> int:
     from sketchnewton.serve.server import serve, to_stderr
 
     settings = _settings(args)
+    if args.model is not None and not os.path.exists(settings.state):
+        _check_model(args.model)  # a mistyped name leaves no directory behind
     serve(settings, lambda: _fresh(args), (lambda _: None) if args.quiet else to_stderr)
     return 0
 
@@ -231,6 +233,11 @@ def _tls(args: argparse.Namespace):  # type: ignore[no-untyped-def]
     return context
 
 
+def _check_model(path: str) -> None:
+    if not os.path.exists(path):
+        raise CommandError(f"{path}: there is no such model file")
+
+
 def _fresh(args: argparse.Namespace) -> Model:
     """The model that a new directory begins with."""
     from sketchnewton.cli.train.labels import named_classes
@@ -242,8 +249,7 @@ def _fresh(args: argparse.Namespace) -> Model:
     from sketchnewton.model import open_model
 
     if args.model is not None:
-        if not os.path.exists(args.model):
-            raise CommandError(f"{args.model}: there is no such model file")
+        _check_model(args.model)
         return open_model(args.model)
     model = new_model(args, named_classes(args) if args.classes is not None else None)
     try:
