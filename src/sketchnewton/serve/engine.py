@@ -14,23 +14,23 @@ import hashlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Floats, np
-from sketchnewton.model import Model
 from sketchnewton.serve import log as events
 from sketchnewton.serve.answers import Answer, answers, shaped
 from sketchnewton.serve.bodies import Body, records_of, split
 from sketchnewton.serve.errors import ApiError
 from sketchnewton.serve.log import Event, LogError, Operation, Remembered
+from sketchnewton.serve.predictor import Predictor, RowLimits, refused
 from sketchnewton.serve.replaying import REFUSED, Standing, count, model_of_bytes
 from sketchnewton.serve.state import State
 from sketchnewton.serve.window import Window
 from sketchnewton.streams.encoded import Encoded
 
-__all__ = ["Engine", "EngineOptions", "Label", "Note", "no_note", "refused"]
+__all__ = ["Engine", "EngineOptions", "Label", "Note", "no_note"]
 
 STEP = 256
 """Rows learned at a time; predictions come between two steps."""
@@ -49,8 +49,7 @@ class EngineOptions:
     assume_label: Any = None
     """The label of records whose label has not come in time; None: they are forgotten."""
     queue: int = 1000
-    most_rows: int = 10_000
-    most_features: int = 100_000
+    limits: RowLimits = field(default_factory=RowLimits)
 
 
 class Label(NamedTuple):
@@ -61,14 +60,14 @@ class Label(NamedTuple):
     weight: float | None
 
 
-class Engine:
+class Engine(Predictor):
     """The model, what it has learned so far, and what waits for the disk."""
 
     def __init__(self, state: State, standing: Standing, options: EngineOptions) -> None:
+        super().__init__(standing.model, options.limits)
         self.state = state
         self.log = state.log
         self.options = options
-        self.model = standing.model
         self.score = standing.score
         self.seq = standing.seq
         """Of the last event that the model has learned."""
@@ -90,51 +89,12 @@ class Engine:
         self._keys: dict[str, tuple[bytes, asyncio.Future[Answer]]] = {}
         self._repairing: asyncio.Task[None] | None = None
 
-    @property
-    def version(self) -> int:
-        """Rows learned by the model."""
-        return self.model.learner.rows_seen
-
-    # -- predicting
-
-    def predict(self, body: Body) -> list[Answer]:
-        """The answers for the records of a body."""
-        return answers(self.model, self._scores(self.model, body))
-
-    async def predict_beside(self, body: Body) -> list[Answer]:
-        """The same for a body that takes long to read: in another thread."""
-        model = self.model
-        return answers(model, await asyncio.to_thread(self._scores, model, body))
-
-    def _scores(self, model: Model, body: Body) -> Floats:
-        try:
-            batches = list(model.rows_of(body.records))
-            self._check(batches)
-            parts = [model.scores(batch) for batch in batches]
-        except REFUSED as error:
-            raise refused(error) from None
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def _check(self, batches: Sequence[Batch]) -> None:
-        """Refuse what is too much, or nothing."""
-        if len(batches) == 1 and len(batches[0]) == 1 and len(batches[0].views.indices) < 1000:
-            return
-        rows = sum(map(len, batches))
-        if not rows:
-            raise ApiError(400, "no_records", "the body has no records")
-        if rows > self.options.most_rows:
-            most = self.options.most_rows
-            raise ApiError(413, "too_many_rows", f"there are more than {most} records: send fewer at a time")
-        most = self.options.most_features
-        if any(len(batch.views.indices) > most and np.diff(batch.indptr).max() > most for batch in batches):
-            raise ApiError(413, "too_many_features", f"a record has more than {most} features")
-
     async def remember(self, body: Body, ids: list[str], made: list[Answer]) -> None:
         """Keep records until their labels come; returns when that is on the disk."""
         self.check_writable()
         parts = split(body, len(made))
         for id in ids:
-            if id in self._ids or id in self._labels or self.log.remembered(id) is not None:
+            if id in self._ids or id in self._labels or self._known(id) is not None:
                 raise ApiError(409, "id_in_use", f"the id {id[:80]!r} is in use: an id is for one record")
         now = time.time()
         operations: list[Operation] = []
@@ -190,7 +150,7 @@ class Engine:
     def _learned_now(self, lesson: tuple[Any, Any, Any]) -> Floats:
         """Learn a few records at once."""
         try:
-            parts = [self._counted(*step) for step in self.model.learning(*lesson, check=self._check)]
+            parts = [self._counted(*step) for step in self.model.learning(*lesson, check=self.limits.check)]
         except REFUSED as error:
             raise refused(error) from None
         self._noted(lesson)
@@ -198,7 +158,7 @@ class Engine:
 
     async def _learned(self, lesson: tuple[Any, Any, Any], size: int) -> Floats:
         """Learn records of so many bytes step by step; returns their scores before. A refusal leaves no trace."""
-        steps = self.model.learning(*lesson, rows=STEP, check=self._check)
+        steps = self.model.learning(*lesson, rows=STEP, check=self.limits.check)
         parts: list[Floats] = []
         try:
             if size > _LARGE:
@@ -230,6 +190,14 @@ class Engine:
     ) -> Event:
         self.seq += 1
         return Event(self.seq, time.time(), kind, format, data, label, weight, rows)
+
+    async def copy(self) -> tuple[bytes, int]:
+        """The model as a file, and its version."""
+        async with self.lock:
+            header, arrays = self.model.__getstate__()  # copies
+            kind, version = type(self.model), self.version
+        data = await asyncio.to_thread(lambda: kind.from_archive(header, arrays).to_bytes())
+        return data, version
 
     async def load(self, data: bytes) -> Answer:
         """Put another model in the place of this one, for all requests that come later."""
@@ -295,7 +263,7 @@ class Engine:
             answer, wait = self._labels[id]
             waits.append(wait)
             return answer
-        found = self._ids.get(id) or self._read(lambda: self.log.remembered(id))
+        found = self._ids.get(id) or self._known(id)
         if found is None:
             raise ApiError(404, "unknown_id", f"the id {id[:80]!r} is unknown, or was answered long ago")
         if found.state == events.EXPIRED or id in self._expiring:
@@ -421,6 +389,10 @@ class Engine:
         except LogError as error:
             raise _storage(error) from None
 
+    def _known(self, id: str) -> Remembered | None:
+        found: Remembered | None = self._read(lambda: self.log.remembered(id))
+        return found
+
     def _read(self, ask: Callable[[], Any]) -> Any:
         try:
             return ask()
@@ -470,11 +442,6 @@ def _begun(
     if first is not None:
         yield first
         yield from steps
-
-
-def refused(error: Exception, code: str = "bad_records") -> ApiError:
-    """What the model says of records that it cannot take is the client's mistake."""
-    return ApiError(400, code, str(error) or type(error).__name__)
 
 
 def _storage(error: LogError) -> ApiError:
