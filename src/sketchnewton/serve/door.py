@@ -21,7 +21,7 @@ from sketchnewton.serve.inference import body_of_tensors, metadata, tensors_of
 from sketchnewton.serve.openapi import document
 from sketchnewton.serve.predictor import Predictor
 
-__all__ = ["ApiOptions", "Door", "Route", "json_response"]
+__all__ = ["ApiOptions", "Door", "Route", "json_response", "routes"]
 
 _LARGE = 1 << 16  # bytes of a body that is read beside the event loop
 _CONTENT = re.compile(
@@ -181,7 +181,7 @@ class Door:
 
     def openapi(self, _: Request) -> Response:
         """`GET /openapi.json`."""
-        return json_response(document())
+        return json_response(document(self.options.name))
 
     def health(self, _: Request) -> Response:
         """`GET /healthz`."""

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -77,6 +78,8 @@ class Engine(Predictor):
         self.waiting = 0
         self.pending = self.log.pending()
         self.delays: list[float] = []
+        self.labels: Counter[str] = Counter()
+        """Rows by how their label came, since the process began."""
         self.rows = 0
         """Learned since the process began."""
         self.noted: list[Any] = []
@@ -145,6 +148,7 @@ class Engine(Predictor):
     ) -> tuple[Answer, asyncio.Future[None]]:
         answer = shaped(body, answers(self.model, scores), self.version)
         event = self._event(events.LEARN, body.format, data, None, None, len(scores))
+        self.labels["direct"] += len(scores)
         return answer, self.append([event.operation(), *note(answer)])
 
     def _learned_now(self, lesson: tuple[Any, Any, Any]) -> Floats:
@@ -241,6 +245,7 @@ class Engine(Predictor):
             for wait in (*waits, *([] if done is None else [done])):
                 await self.durable(wait)
             self.pending -= len(learned)
+            self.labels["late"] += len(learned)
             now = time.time()
             self.delays = [*self.delays, *(now - since for _, _, since in learned)][-1000:]
         finally:
@@ -293,6 +298,7 @@ class Engine(Predictor):
         before = time.time() - self.options.feedback_ttl
         operations: list[Operation] = []
         gone: list[str] = []
+        assumed = 0
         async with self.lock:
             for id, format, data in self._read(lambda: self.log.overdue(before, _OVERDUE_AT_A_TIME)):
                 if id in self._labels:
@@ -303,6 +309,7 @@ class Engine(Predictor):
                         self._learned_label(format, data, label, None)
                         event = self._event(events.LABEL, format, data, json.dumps(label), None, 1)
                         operations.append(event.operation())
+                        assumed += 1
                 row = "UPDATE ids SET state = ?, time = ?, format = NULL, body = NULL WHERE id = ? AND state = 0"
                 operations.append((row, (events.EXPIRED, time.time(), id)))
                 gone.append(id)
@@ -313,6 +320,8 @@ class Engine(Predictor):
         try:
             await self.durable(done)
             self.pending -= len(gone)
+            self.labels["assumed"] += assumed
+            self.labels["expired"] += len(gone) - assumed
         finally:
             self._expiring.difference_update(gone)
         return len(gone)

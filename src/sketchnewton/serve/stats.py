@@ -65,6 +65,7 @@ class Stats(Counts):
             },
             "pending": engine.pending,
             "label_delay_s": self._delays(),
+            "labels": dict(engine.labels),
             "queue": engine.waiting,
             "log_bytes": engine.log.bytes(),
             "experts": experts(engine),
@@ -135,6 +136,8 @@ class Stats(Counts):
                 lines.append(f'skn_request_seconds_bucket{{route="{route}",le="{edge}"}} {total}')
             lines.append(f'skn_request_seconds_sum{{route="{route}"}} {found.seconds:.9g}')
             lines.append(f'skn_request_seconds_count{{route="{route}"}} {total}')
+        lines.append("# TYPE skn_labels_total counter")
+        lines += [f'skn_labels_total{{kind="{kind}"}} {n}' for kind, n in sorted(engine.labels.items())]
         errors = sum(number for (_, status), number in self.requests.items() if status >= 400)
         loss = engine.score.mean_loss
         gauges: dict[str, tuple[str, float]] = {
