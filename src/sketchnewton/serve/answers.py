@@ -21,8 +21,10 @@ Answer = dict[str, Any]
 
 def answers(model: Model, scores: Floats) -> list[Answer]:
     """One answer for each row of scores."""
-    if not model.has_classes:  # answers are numbers: all there is
-        return [{"prediction": _number(score), "score": _number(score)} for score in scores.tolist()]
+    if not model.has_classes:  # answers are numbers, on the scale of the labels: rates of the Poisson loss
+        linked = scores if model.learner.loss.link_kind == "identity" else model.linked(scores)
+        pairs = zip(linked.tolist(), scores.tolist(), strict=True)
+        return [{"prediction": _number(value), "score": _number(score)} for value, score in pairs]
     labels = model.answer(scores).tolist()
     chances = model.probabilities(scores).tolist()
     names = [str(name) for name in model.classes or (-1, 1)]

@@ -21,5 +21,6 @@ class Tls(NamedTuple):
         try:
             made.load_cert_chain(self.cert, self.key)
         except ssl.SSLError as error:
-            raise ValueError(f"{self.cert}: not a certificate with its key: {error.reason}") from None
+            why = "no PEM" if error.reason is None else error.reason.lower().replace("_", " ")
+            raise ValueError(f"{self.cert}: not a certificate with its key: {why}") from None
         return made
