@@ -148,8 +148,9 @@ class Model(Persistent):
                 raise
         for batch in batches:
             self.target, self.run, self.best = target, None, None
-            for begin in range(0, len(batch), rows or len(batch)):
-                part = batch[begin : begin + (rows or len(batch))]
+            size = rows or len(batch)
+            for begin in range(0, len(batch), size):
+                part = batch if size >= len(batch) else batch[begin : begin + size]
                 yield part, np.asarray(self.learner.learn_batch(part))
 
     def predict(self, records: object) -> NDArray[Any]:

@@ -24,6 +24,7 @@ from sketchnewton.serve.predictor import Predictor
 __all__ = ["ApiOptions", "Door", "Route", "json_response", "routes"]
 
 _LARGE = 1 << 16  # bytes of a body that is read beside the event loop
+_encode = json.JSONEncoder(allow_nan=False).encode  # `json.dumps` would make one for each call
 _CONTENT = re.compile(
     r"'[^']*'|\"[^\"]*\"|(?<=has the label )\S+|(?<=has the value )\S+|(?<=has the weight )\S+"
 )
@@ -198,4 +199,4 @@ class Door:
 
 def json_response(value: Any, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """JSON."""
-    return Response(json.dumps(value, allow_nan=False).encode(), headers=headers)
+    return Response(_encode(value).encode(), headers=headers)

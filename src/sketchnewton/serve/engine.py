@@ -132,16 +132,9 @@ class Engine(Predictor):
         await self.durable(done)
         return answer
 
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
+    def _all_or_nothing(self) -> _AllOrNothing:
         """Should something fail when a part has been learned, the model is built anew from the log."""
-        before = self.version
-        try:
-            yield
-        except BaseException:
-            if self.version != before and self.problem is None:
-                self._build_anew(LogError("a request failed halfway: the model is being built anew"))
-            raise
+        return _AllOrNothing(self)
 
     def _learned_event(
         self, body: Body, data: bytes, scores: Floats, note: Note
@@ -434,6 +427,20 @@ class Engine(Predictor):
             standing = await asyncio.to_thread(self.state.rebuild)
             self.model, self.score, self.seq = standing.model, standing.score, standing.seq
             self.pending = self.log.pending()
+
+
+class _AllOrNothing:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._before = engine.version
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        engine = self._engine
+        if error is not None and engine.version != self._before and engine.problem is None:
+            engine._build_anew(LogError("a request failed halfway: the model is being built anew"))
 
 
 Note = Callable[[Answer], "list[Operation]"]

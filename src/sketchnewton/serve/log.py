@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 __all__ = ["Event", "EventLog", "LogError", "Operation", "Remembered", "check_file", "checked_events"]
@@ -209,9 +211,13 @@ class EventLog:
         writer = self._writer
         try:
             writer.execute("BEGIN IMMEDIATE")
-            for operations, _ in group:
-                for statement, values in operations:
-                    writer.execute(statement, values).fetchall()  # vacuum takes a step for each page
+            asked = (operation for operations, _ in group for operation in operations)
+            for statement, alike in itertools.groupby(asked, key=itemgetter(0)):
+                rows = [values for _, values in alike]
+                if len(rows) > 1:  # what was learned by many requests
+                    writer.executemany(statement, rows)
+                else:
+                    writer.execute(statement, rows[0]).fetchall()  # vacuum takes a step for each page
             writer.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             with contextlib.suppress(sqlite3.Error):
