@@ -129,7 +129,7 @@ class Engine(Predictor):
                     answer, done = self._learned_event(
                         body, data, await self._learned(lesson, len(data)), note
                     )
-        await self.durable(done)
+        await self._own(done)
         return answer
 
     def _all_or_nothing(self) -> _AllOrNothing:
@@ -364,19 +364,17 @@ class Engine(Predictor):
 
     async def written(self, operations: Sequence[Operation]) -> None:
         """Write these and wait for the disk."""
-        await self.durable(self.append(operations))
+        await self._own(self.append(operations))
 
     def append(self, operations: Sequence[Operation]) -> asyncio.Future[None]:
         """Give these to the log, in order; the result is there when the disk has them."""
-        done = self.log.append(operations)
         self.waiting += 1
-        done.add_done_callback(self._written)
-        return done
+        return self.log.append(operations)
 
-    def _written(self, done: asyncio.Future[None]) -> None:
-        self.waiting -= 1
-        error = None if done.cancelled() else done.exception()
-        if isinstance(error, LogError) and self._repairing is None:
+    def settled(self, count: int, error: LogError | None) -> None:
+        """So many writes are done, whether or not somebody still waits for them."""
+        self.waiting -= count
+        if error is not None and self._repairing is None:
             self._build_anew(error)
 
     def _build_anew(self, problem: LogError) -> None:
@@ -384,8 +382,16 @@ class Engine(Predictor):
         self._repairing = asyncio.get_running_loop().create_task(self._repair())
 
     @staticmethod
+    async def _own(done: asyncio.Future[None]) -> None:
+        """Wait for the disk, for what nobody else waits for."""
+        try:
+            await done
+        except LogError as error:
+            raise _storage(error) from None
+
+    @staticmethod
     async def durable(done: asyncio.Future[None]) -> None:
-        """Wait for the disk."""
+        """Wait for the disk, as others may."""
         try:
             await asyncio.shield(done)
         except LogError as error:
@@ -411,7 +417,7 @@ class Engine(Predictor):
                     rebuilt = True
                 self.log.resume()
                 probe = ("INSERT OR REPLACE INTO facts VALUES ('probe', ?)", (str(time.time()) * 500,))
-                await self.log.append([probe])
+                await self.append([probe])
                 break
             except LogError as error:
                 self.problem = error

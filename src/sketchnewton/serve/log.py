@@ -14,7 +14,7 @@ import os
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -145,6 +145,7 @@ class EventLog:
         self._failure: LogError | None = None
         self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._settled: Callable[[int, LogError | None], None] = lambda _, __: None
         self._thread: threading.Thread | None = None
         self.commits = 0
 
@@ -160,8 +161,13 @@ class EventLog:
 
     # -- writing
 
-    def start(self) -> None:
-        """Begin to write, for the event loop that runs now."""
+    def start(self, settled: Callable[[int, LogError | None], None]) -> None:
+        """Begin to write, for the event loop that runs now.
+
+        `settled` is told how many calls of `append` are done, and why they failed if they did, before those who
+        wait for them.
+        """
+        self._settled = settled
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="skn-log")
         self._thread.start()
@@ -205,7 +211,17 @@ class EventLog:
             loop = self._loop
             if loop is not None:
                 with contextlib.suppress(RuntimeError):  # the loop has been closed
-                    loop.call_soon_threadsafe(_settle, [done for _, done in group], error)
+                    loop.call_soon_threadsafe(self._settle, [done for _, done in group], error)
+
+    def _settle(self, futures: list[asyncio.Future[None]], error: LogError | None) -> None:
+        self._settled(len(futures), error)
+        for future in futures:
+            if future.done():  # its client has gone
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
 
     def _commit(self, group: list[tuple[Sequence[Operation], asyncio.Future[None]]]) -> LogError | None:
         writer = self._writer
@@ -322,13 +338,3 @@ class EventLog:
         """The size of the log on the disk."""
         paths = (self.path + ending for ending in ("", "-wal"))
         return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
-
-
-def _settle(futures: list[asyncio.Future[None]], error: LogError | None) -> None:
-    for future in futures:
-        if future.done():  # its client has gone
-            continue
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)

@@ -154,7 +154,7 @@ async def _serve(
     if is_local(settings.host):
         access = access._replace(hosts=("localhost", "127.0.0.1", "[::1]", settings.host.lower()))
     api = Api(engine, keeper, stats, access, settings.api, pages())
-    state.log.start()
+    state.log.start(engine.settled)
     own, *others = listening
     connections = Connections(api, settings.limits, loop)
     stop = asyncio.Event()
