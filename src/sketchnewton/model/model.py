@@ -404,7 +404,7 @@ class Model(Persistent):
         """The same with labels as targets, where those are plain numbers or texts; None for all else."""
         found = self._plain_rows(records)
         # Reading would note the kinds that were chosen, too.
-        if found is None or len(self.columns.kinds) < len(self.columns.known_kinds()):
+        if found is None or self._plain is None or len(self.columns.kinds) < len(self._plain[2].kinds):
             return None
         batch, values = found
         given = values if labels is None else labels

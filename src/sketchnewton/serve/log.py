@@ -15,6 +15,7 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -43,6 +44,9 @@ CREATE INDEX IF NOT EXISTS keys_by_time ON keys (time);
 CREATE TABLE IF NOT EXISTS snapshots (
   seq INTEGER PRIMARY KEY, time REAL NOT NULL, file TEXT NOT NULL, score TEXT NOT NULL);
 """
+
+_MOST_JOINED = 64
+"""Rows of one statement."""
 
 Operation = tuple[str, tuple[Any, ...]]
 """A statement and its values."""
@@ -123,6 +127,23 @@ def _quoted(path: str) -> str:
     from urllib.parse import quote
 
     return quote(os.path.abspath(path))
+
+
+def _joined(statement: str, rows: list[tuple[Any, ...]]) -> Iterator[Operation]:
+    """The same with few statements: for each, this thread may have to wait until the event loop rests."""
+    at = 0
+    while at < len(rows):
+        count = 1
+        if statement.startswith("INSERT INTO"):  # powers of two: SQLite keeps what it has compiled
+            count = min(_MOST_JOINED, 1 << (len(rows) - at).bit_length() - 1)
+        yield _of_rows(statement, count), tuple(itertools.chain.from_iterable(rows[at : at + count]))
+        at += count
+
+
+@lru_cache(64)
+def _of_rows(statement: str, count: int) -> str:
+    head, _, marks = statement.partition(" VALUES ")
+    return statement if count == 1 else f"{head} VALUES {', '.join([marks] * count)}"
 
 
 class EventLog:
@@ -229,11 +250,8 @@ class EventLog:
             writer.execute("BEGIN IMMEDIATE")
             asked = (operation for operations, _ in group for operation in operations)
             for statement, alike in itertools.groupby(asked, key=itemgetter(0)):
-                rows = [values for _, values in alike]
-                if len(rows) > 1:  # what was learned by many requests
-                    writer.executemany(statement, rows)
-                else:
-                    writer.execute(statement, rows[0]).fetchall()  # vacuum takes a step for each page
+                for several, values in _joined(statement, [values for _, values in alike]):
+                    writer.execute(several, values).fetchall()  # vacuum takes a step for each page
             writer.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             with contextlib.suppress(sqlite3.Error):

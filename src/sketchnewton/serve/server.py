@@ -33,6 +33,10 @@ from sketchnewton.serve.tls import Tls
 __all__ = ["Settings", "is_local", "serve"]
 
 
+_TURN = 0.001
+"""Seconds that the event loop may run on while another thread waits: that of the log, or one that reads a body."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """All that the operator decides."""
@@ -144,6 +148,7 @@ async def _serve(
     say: Callable[[str], None],
 ) -> None:
     loop = asyncio.get_running_loop()
+    sys.setswitchinterval(_TURN)
     loop.set_default_executor(
         ThreadPoolExecutor(2, "skn-beside")
     )  # each keeps the memory of its largest task
