@@ -1,6 +1,7 @@
 # The command line in a container:
 #   docker build --tag skn .
 #   docker run --rm --volume "$PWD:/data" skn train clicks.vw --model clicks.skn
+# `skn serve` in it: docs/serving.md.
 # `release/dockerfile.py` runs these steps without a container engine, for the tests.
 
 FROM python:3.12-slim-bookworm AS builder
@@ -15,7 +16,7 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.12-slim-bookworm
 COPY --from=builder /wheels /wheels
-RUN pip install --no-cache-dir "$(echo /wheels/*.whl)[arrow]" \
+RUN pip install --no-cache-dir "$(echo /wheels/*.whl)[arrow,serve]" \
     && rm -rf /wheels \
     && useradd --create-home --uid 1000 skn
 USER 1000

@@ -3,8 +3,8 @@
     python benchmarks/serve_soak.py [--seconds 3600] [--rate 100] [--every 10]
 
 Each of `rate` rounds a second predicts a record, learns one, and every fifth remembers one and sends its label,
-every twentieth of them twice. Memory is that of the server after the first sixth of the time, when caches are
-full, against the mean of the last sixth.
+every twentieth of them twice; the live figures of the page are read all the time. Memory is that of the server
+after the first sixth of the time, when caches are full, against the mean of the last sixth.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class Soak:
         self.rows = records(20_000, seed=3)
         self.failed: list[str] = []
         self.done = 0
+        self.figures = 0
         self.connections = [Connection(port) for _ in range(32)]
 
     async def round(self, number: int, connection: Connection) -> None:
@@ -67,6 +68,13 @@ class Soak:
         self.done += 1
         if status != 200:
             self.failed.append(f"{path}: {status} {answer}")
+
+    async def follow_page(self) -> None:
+        """Read the figures of the page as they come, and no more of them than one line at a time."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.connections[0].port, limit=1 << 20)
+        writer.write(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        while line := await reader.readline():
+            self.figures += line.startswith(b"data:")
 
     async def run(self, rate: float, seconds: float) -> None:
         """Rounds at a fixed rate; each connection has its share."""
@@ -124,12 +132,16 @@ async def main() -> int:
                 await asyncio.sleep(options.every)
                 size = sum(path.stat().st_size for path in state.glob("log.sqlite*"))
                 samples.append((time.monotonic() - start, resident(server.pid), size))
-                print(f"{samples[-1][0]:7.0f} s  {samples[-1][1] / 1e6:7.1f} MB  log {size / 1e6:7.1f} MB  "
-                      f"{soak.done} requests, {len(soak.failed)} failed", flush=True)  # fmt: skip
+                print(
+                    f"{samples[-1][0]:7.0f} s  {samples[-1][1] / 1e6:7.1f} MB  log {size / 1e6:7.1f} MB",
+                    end="  ",
+                )
+                print(f"{soak.done} requests, {len(soak.failed)} failed, {soak.figures} updates", flush=True)
 
-        watching = asyncio.create_task(watch())
+        beside = [asyncio.create_task(work) for work in (watch(), soak.follow_page())]
         await soak.run(options.rate, options.seconds)
-        watching.cancel()
+        for task in beside:
+            task.cancel()
         server.terminate()
         await server.wait()
     return report(soak, samples)
@@ -142,10 +154,12 @@ def report(soak: Soak, samples: list[tuple[float, int, int]]) -> int:
     largest = max(size for _, _, size in samples)
     memory = f"memory {early / 1e6:.1f} -> {late / 1e6:.1f} MB ({late / early - 1:+.1%})"
     log = f"log at most {largest / 1e6:.1f} MB, {samples[-1][2] / 1e6:.1f} MB at the end"
-    print(f"{soak.done} requests, {len(soak.failed)} failed; {memory}; {log}")
+    print(
+        f"{soak.done} requests, {len(soak.failed)} failed, {soak.figures} updates of the page; {memory}; {log}"
+    )
     for line in soak.failed[:5]:
         print("failed:", line)
-    return 0 if not soak.failed and abs(late / early - 1) <= 0.05 else 1
+    return 0 if not soak.failed and soak.figures and abs(late / early - 1) <= 0.05 else 1
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sketchnewton.serve.door import routes
 from tests.serve.running import Server, serving
 
 WRITE, READ = "w" * 20, "r" * 20
@@ -95,11 +96,23 @@ def test_figures_for_others(server: Server) -> None:
     text = client.get("/metrics").data.decode()
     assert 'skn_requests_total{route="/v1/predict",status="401"}' in text
     assert "skn_rows_learned_total" in text
-    document = client.get("/openapi.json").json
-    assert set(document["paths"]) > {"/v1/predict", "/v1/learn", "/v1/feedback"}
     stats = client.get("/v1/stats").json
     assert {"version", "loss", "experts", "weights", "errors"} <= set(stats)
     assert not any("wrong-token" in str(error) for error in stats["errors"])
+
+
+def test_the_document_says_what_there_is(server: Server) -> None:
+    paths = server.client().get("/openapi.json").json["paths"]
+    undocumented = {"/openapi.json", "/v2", "/v2/models/model/ready"}
+    assert set(paths) == set(routes("model")) - undocumented
+    client = server.client(WRITE)
+    for path in set(paths) - {"/v1/events"}:
+        for method, operation in paths[path].items():
+            answer = client.ask(method.upper(), path)
+            kinds = set(operation["responses"]["200"]["content"])
+            assert answer.status in (200, 400), path
+            if answer.status == 200:
+                assert answer.headers["content-type"].partition(";")[0] in kinds, path
 
 
 def test_records_are_not_in_the_log(server: Server) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -140,3 +141,13 @@ def test_open_inference(served: tuple[Path, Client]) -> None:
     assert answer["outputs"][0]["data"] == model.predict(RECORDS[:2]).tolist()
     if model.has_classes:
         assert answer["outputs"][1]["data"] == model.predict_proba(RECORDS[:2]).ravel().tolist()
+
+
+def test_a_rate_is_on_the_scale_of_its_labels(tmp_path: Path) -> None:
+    with serving(tmp_path / "state", "--loss", "poisson") as server:
+        client = server.client()
+        for number in range(30):
+            client.post("/v1/learn", {"x": 1.0, "label": 7 + number % 3})
+        answer = client.post("/v1/predict", {"x": 1.0}).json
+        assert answer["prediction"] == pytest.approx(math.exp(answer["score"]))
+        assert 4 < answer["prediction"] < 12

@@ -58,6 +58,21 @@ def test_one_server_for_a_directory(tmp_path: Path) -> None:
         assert "another server uses this directory" in refused(tmp_path / "state")
 
 
+def test_a_first_start_that_fails(tmp_path: Path) -> None:
+    """Whether the model is missing or the disk is full: one line, and the next start begins as the first."""
+    state = tmp_path / "state"
+    assert "missing.skn: there is no such model file" in refused(state, str(tmp_path / "missing.skn"))
+    assert not state.exists()
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, unlimited[1]))
+    try:
+        assert "log.sqlite" in refused(state)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    with serving(state) as server:
+        teach(server.client(), 2)
+
+
 @pytest.mark.slow
 def test_a_damaged_snapshot(tmp_path: Path) -> None:
     state = tmp_path / "state"
@@ -102,6 +117,42 @@ def test_a_damaged_log(tmp_path: Path) -> None:
     assert list(state.glob("log.sqlite.damaged-*"))
     with serving(state) as server:
         assert model_of(server) == after
+        server.kill()
+
+
+@pytest.mark.slow
+def test_a_log_damaged_twice_is_kept(tmp_path: Path) -> None:
+    """A log that SQLite cannot read and, as far as it can be read, has an event that was changed."""
+    state = tmp_path / "state"
+    with serving(state) as server:
+        teach(server.client(), 400)
+        assert server.stop() == 0
+    (state / "snapshot-000000000000400.skn").unlink()
+    connection = sqlite3.connect(state / "log.sqlite")
+    connection.execute("DELETE FROM snapshots WHERE seq > 0")
+    connection.execute("UPDATE events SET body = replace(body, 'price', 'ptice') WHERE seq = 50")
+    connection.commit()
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    root, size = (
+        connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'ids_by_time'").fetchone()[0],
+        connection.execute("PRAGMA page_size").fetchone()[0],
+    )
+    connection.close()
+    data = bytearray((state / "log.sqlite").read_bytes())
+    data[size * (root - 1) : size * root] = b"\xff" * size
+    (state / "log.sqlite").write_bytes(data)
+    assert "--recover" in refused(state)
+    with serving(state, "--recover") as server:
+        assert server.client().get("/v1/model").json["version"] == 49
+    aside = sorted(state.glob("log.sqlite.damaged-*"))
+    assert any(path.read_bytes() == data for path in aside)
+
+
+@pytest.mark.slow
+def test_a_log_that_is_no_log(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with serving(state) as server:
+        teach(server.client(), 3)
         server.kill()
     (state / "log.sqlite").write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
     for ending in ("-wal", "-shm"):

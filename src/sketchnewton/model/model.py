@@ -133,8 +133,9 @@ class Model(Persistent):
             raise
         for batch in batches:
             self.target, self.run, self.best, self._undecided = target, None, None, None
-            for begin in range(0, len(batch), rows or len(batch)):
-                part = batch[begin : begin + (rows or len(batch))]
+            size = rows or len(batch)
+            for begin in range(0, len(batch), size):
+                part = batch if size >= len(batch) else batch[begin : begin + size]
                 yield part, np.asarray(self.learner.learn_batch(part))
 
     def _lesson(
@@ -421,7 +422,7 @@ class Model(Persistent):
         """The same with labels as targets, where those are plain numbers or texts; None for all else."""
         found = self._plain_rows(records)
         # Reading would note the kinds that were chosen, too.
-        if found is None or len(self.columns.kinds) < len(self.columns.known_kinds()):
+        if found is None or self._plain is None or len(self.columns.kinds) < len(self._plain[2].kinds):
             return None
         batch, values = found
         given = values if labels is None else labels

@@ -7,6 +7,7 @@ from typing import Any
 
 from sketchnewton.core.types import Floats, np
 from sketchnewton.features.names import Names
+from sketchnewton.learners.probabilities import class_probabilities_of_row
 from sketchnewton.model import Model
 from sketchnewton.serve.bodies import Body
 from sketchnewton.streams.records import read_records
@@ -21,10 +22,12 @@ Answer = dict[str, Any]
 
 def answers(model: Model, scores: Floats) -> list[Answer]:
     """One answer for each row of scores."""
-    if not model.has_classes:  # answers are numbers: all there is
-        return [{"prediction": _number(score), "score": _number(score)} for score in scores.tolist()]
+    if not model.has_classes:  # answers are numbers, on the scale of the labels: rates of the Poisson loss
+        linked = scores if model.learner.loss.link_kind == "identity" else model.linked(scores)
+        pairs = zip(linked.tolist(), scores.tolist(), strict=True)
+        return [{"prediction": _number(value), "score": _number(score)} for value, score in pairs]
     labels = model.answer(scores).tolist()
-    chances = model.probabilities(scores).tolist()
+    chances = _probabilities(model, scores)
     names = [str(name) for name in model.classes or (-1, 1)]
     made = []
     for label, score, row in zip(labels, scores.tolist(), chances, strict=True):
@@ -41,6 +44,15 @@ def answers(model: Model, scores: Floats) -> list[Answer]:
             answer["score"] = _number(score)
         made.append(answer)
     return made
+
+
+def _probabilities(model: Model, scores: Floats) -> list[list[float]]:
+    """Of each row; a single one is most requests, and arrays would cost more than all else about it."""
+    if len(scores) == 1 and scores.ndim == 1:
+        learner = model.learner
+        return [class_probabilities_of_row(learner.loss, scores.tolist(), learner.rows_seen)]
+    found: list[list[float]] = model.probabilities(scores).tolist()
+    return found
 
 
 def shaped(body: Body, made: list[Answer], version: int) -> Answer:

@@ -1,60 +1,38 @@
-"""The door: which requests there are, who may make them, and the form of what they get."""
+"""Requests that need the owner of the model: learning, late labels, the model itself and how it does."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
 
-from sketchnewton.serve.access import PUBLIC, READ, WRITE, Access
+from sketchnewton.serve.access import WRITE, Access
 from sketchnewton.serve.answers import Answer, contributions, shaped
 from sketchnewton.serve.bodies import Body, checked_id, decode, format_of, read_json
-from sketchnewton.serve.engine import Engine, Label, Note, no_note, refused
+from sketchnewton.serve.door import ApiOptions, Door, json_response
+from sketchnewton.serve.engine import Engine, Label, Note, no_note
 from sketchnewton.serve.errors import ApiError
 from sketchnewton.serve.http import Request, Response
-from sketchnewton.serve.inference import body_of_tensors, metadata, tensors_of
 from sketchnewton.serve.keeper import Keeper
-from sketchnewton.serve.openapi import document
+from sketchnewton.serve.predictor import refused
+from sketchnewton.serve.readers import Readers
 from sketchnewton.serve.replaying import REFUSED
 from sketchnewton.serve.stats import Stats, experts, plain
 
-__all__ = ["Api", "ApiOptions"]
+__all__ = ["Api"]
 
-_LARGE = 1 << 16  # bytes of a body that is read beside the event loop
 _KEY = re.compile(r"[!-~]{1,200}")
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no", "")
-_CONTENT = re.compile(
-    r"'[^']*'|\"[^\"]*\"|(?<=has the label )\S+|(?<=has the value )\S+|(?<=has the weight )\S+"
-)
-
-Handler = Callable[[Request], "Response | Awaitable[Response]"]
 
 
-@dataclass(frozen=True)
-class ApiOptions:
-    """What the operator decides."""
-
-    name: str = "model"
-    remember: bool = False
-    """Whether predictions are remembered unless the request says otherwise."""
-    log_requests: bool = False
-    log_records: bool = False
-    """Whether what records hold may be in messages that others see: the log, the page."""
-
-
-class _Route(NamedTuple):
-    handler: Handler
-    access: int
-
-
-class Api:
+class Api(Door):
     """All requests."""
 
     def __init__(
@@ -64,122 +42,28 @@ class Api:
         stats: Stats,
         access: Access,
         options: ApiOptions,
-        pages: dict[str, Response],
+        pages: Mapping[str, Response],
     ) -> None:
+        super().__init__(engine, stats, access, options, pages)
         self.engine = engine
         self.keeper = keeper
         self.stats = stats
-        self.access = access
-        self.options = options
+        self.readers: Readers | None = None
         self.closing = False
         self._news = asyncio.Event()
         self._watching = 0
         self._asked = -math.inf
-        model = f"/v2/models/{options.name}"
-        self.routes: dict[str, dict[str, _Route]] = {
-            "/v1/predict": {"POST": _Route(self.predict, READ)},
-            "/v1/learn": {"POST": _Route(self.learn, WRITE)},
-            "/v1/feedback": {"POST": _Route(self.feedback, WRITE)},
-            "/v1/model": {"GET": _Route(self.model, READ)},
-            "/v1/model/save": {"POST": _Route(self.save, WRITE)},
-            "/v1/model/file": {"GET": _Route(self.file, READ)},
-            "/v1/model/load": {"POST": _Route(self.load, WRITE)},
-            "/v1/stats": {"GET": _Route(self.figures, READ)},
-            "/v1/stats/history": {
-                "GET": _Route(lambda _: _json({"history": list(self.stats.history)}), READ)
-            },
-            "/v1/events": {"GET": _Route(self.events, READ)},
-            "/metrics": {"GET": _Route(self.metrics, READ)},
-            "/healthz": {"GET": _Route(lambda _: _json({"status": "ok"}), PUBLIC)},
-            "/readyz": {"GET": _Route(self.ready, PUBLIC)},
-            "/openapi.json": {"GET": _Route(lambda _: _json(document()), PUBLIC)},
-            "/v2": {
-                "GET": _Route(
-                    lambda _: _json({"name": "sketchnewton", "version": "2", "extensions": []}), PUBLIC
-                )
-            },
-            "/v2/health/live": {"GET": _Route(lambda _: _json({"live": True}), PUBLIC)},
-            "/v2/health/ready": {"GET": _Route(self.ready, PUBLIC)},
-            model: {"GET": _Route(self.metadata, READ)},
-            f"{model}/ready": {"GET": _Route(self.ready, PUBLIC)},
-            f"{model}/infer": {"POST": _Route(self.infer, READ)},
-        }
-        for path, page in pages.items():
-            self.routes[path] = {"GET": _Route(lambda _, page=page: page, PUBLIC)}  # type: ignore[misc]
 
-    # -- for the connection
-
-    def admit(self, request: Request) -> None:
-        """Look at a request before its body comes."""
-        self.access.check(request, self._route(request).access)
-
-    def handle(self, request: Request) -> Response | Awaitable[Response]:
-        """The answer."""
-        return self._route(request).handler(request)
-
-    def _route(self, request: Request) -> _Route:
-        known = self.routes.get(request.path)
-        if known is None:
-            raise ApiError(404, "not_found", f"there is no {request.path[:80]!r} here")
-        found = known.get("GET" if request.method == "HEAD" else request.method)
-        if found is None:
-            allowed = ", ".join(known)
-            message = f"{request.path} takes {allowed}, not {request.method[:20]}"
-            raise ApiError(405, "method_not_allowed", message, (("Allow", allowed),))
-        return found
-
-    def finished(self, request: Request, response: Response) -> None:
-        """Count a request, and write a line about it if that was asked for."""
-        seconds = time.perf_counter() - request.started
-        route = request.path if request.path in self.routes else "other"
-        error = response.error
-        if error is not None and not self.options.log_records:
-            error = ApiError(error.status, error.code, _CONTENT.sub("'…'", error.message))
-        self.stats.add(route, response.status, seconds, error)
-        if self.options.log_requests or response.status >= 500:
-            why = "" if error is None else f" {error.code}: {error.message}"
-            line = f"{request.method} {request.path[:200]!r} {response.status} {1000 * seconds:.1f} ms{why}"
-            print(f"skn: {line}", file=sys.stderr, flush=True)
-
-    def broken(self, error: Exception) -> ApiError:
-        """A mistake of ours: its kind and place for the operator, none of it for the client."""
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = (
-            ""
-            if trace is None
-            else f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
-        )
-        print(f"skn: internal error: {type(error).__name__}{place}", file=sys.stderr, flush=True)
-        return ApiError(500, "internal", "an internal error: the server's log has a line about it")
-
-    # -- predicting
-
-    def predict(self, request: Request) -> Response | Awaitable[Response]:
-        """`POST /v1/predict`."""
-        data = request.body
-        body = decode(format_of(request.header(b"content-type")), data, self.engine.options.most_rows)
-        query = request.query
-        if query or body.ids is not None or self.options.remember or len(data) > _LARGE:
-            return self._predict_more(request, body, query, len(data) > _LARGE)
-        engine = self.engine
-        return _json(shaped(body, engine.predict(body), engine.version))
-
-    async def _predict_more(
-        self, request: Request, body: Body, query: dict[str, str], large: bool
-    ) -> Response:
-        """The same with all that can be asked for beside it."""
-        engine = self.engine
-        ids = body.ids
+    async def predict_more(self, request: Request, body: Body, *, large: bool) -> Response:
+        """A prediction that is remembered or explained."""
+        engine, query, ids = self.engine, request.query, body.ids
         if ids is not None or "id" in query or _flag(query, "remember", False):
             self.access.check(request, WRITE)  # what is remembered is written, and may be learned
         if "id" in query:
             if ids is not None or not body.single:
                 raise ApiError(400, "bad_query", "id= is for one record that has no other id")
             ids = [checked_id(query["id"])]
-        made = await engine.predict_beside(body) if large else engine.predict(body)
-        version = engine.version
+        made, version = await engine.predict_beside(body) if large else engine.predict(body)
         if ids is None and _flag(query, "remember", self.options.remember):
             ids = [_new_id() for _ in made]
         if _flag(query, "explain", False):
@@ -192,24 +76,13 @@ class Api:
         if ids is not None:
             await engine.remember(body, ids, made)
             made = [{**answer, "id": id} for answer, id in zip(made, ids, strict=True)]
-        return _json(shaped(body, made, version))
-
-    def infer(self, request: Request) -> Response:
-        """`POST /v2/models/NAME/infer`."""
-        body, id = body_of_tensors(request.body, self.engine.options.most_rows)
-        made = self.engine.predict(body)
-        return _json(tensors_of(self.options.name, self.engine.version, id, made))
-
-    def metadata(self, _: Request) -> Response:
-        """`GET /v2/models/NAME`."""
-        engine, model = self.engine, self.engine.model
-        return _json(metadata(self.options.name, engine.version, dict(model.columns.kinds), model.classes))
+        return json_response(shaped(body, made, version))
 
     # -- learning
 
     async def learn(self, request: Request) -> Response:
         """`POST /v1/learn`."""
-        body = decode(format_of(request.header(b"content-type")), request.body, self.engine.options.most_rows)
+        body = decode(format_of(request.header(b"content-type")), request.body, self.predictor.limits.rows)
         if body.ids is not None:
             raise ApiError(400, "bad_body", "ids are for records whose label is to come: use /v1/predict")
         return await self._once(request, lambda note: self.engine.learn(body, request.body, note))
@@ -223,24 +96,22 @@ class Api:
         listed = [found] if single else found
         if not isinstance(listed, list) or not listed:
             raise ApiError(400, "bad_body", 'expected {"id": …, "label": …} or a list of such objects')
-        if len(listed) > self.engine.options.most_rows:
-            raise ApiError(
-                413, "too_many_rows", f"there are more than {self.engine.options.most_rows} labels"
-            )
+        if len(listed) > self.predictor.limits.rows:
+            raise ApiError(413, "too_many_rows", f"there are more than {self.predictor.limits.rows} labels")
         labels = [_label(item) for item in listed]
         return await self._once(request, lambda note: self.engine.feedback(labels, single, note))
 
     async def _once(self, request: Request, act: Callable[[Note], Awaitable[Answer]]) -> Response:
         key = request.header(b"idempotency-key")
         if not key:
-            return _json(await act(no_note))
+            return json_response(await act(no_note))
         if not _KEY.fullmatch(key):
             raise ApiError(
                 400, "bad_key", "expected an Idempotency-Key of 1 to 200 printable ASCII characters"
             )
         content = b"\n".join((request.path.encode(), request.headers.get(b"content-type", b""), request.body))
         answer, again = await self.engine.once(key, content, act)
-        return _json(answer, headers=(("Idempotency-Replayed", "true"),) if again else ())
+        return json_response(answer, headers=(("Idempotency-Replayed", "true"),) if again else ())
 
     # -- the model
 
@@ -251,7 +122,7 @@ class Api:
         facts = model.facts(20)
         stats.learn_names()
         figures = engine.window.figures(model)
-        return _json(
+        return json_response(
             {
                 "kind": facts["class"],
                 "title": model.learner.title,
@@ -293,6 +164,7 @@ class Api:
                     "queue": engine.waiting,
                     "events": engine.seq,
                     "snapshot": self.keeper.snapshot_seq,
+                    "readers": [] if self.readers is None else self.readers.facts(),
                     "problem": None if engine.problem is None else str(engine.problem),
                 },
             }
@@ -305,15 +177,11 @@ class Api:
             event = await self.keeper.save()
         except OSError as error:
             raise ApiError(507, "storage_full", f"the snapshot cannot be written: {error.strerror}") from None
-        return _json({"saved": True, "event": event, "version": version})
+        return json_response({"saved": True, "event": event, "version": version})
 
     async def file(self, _: Request) -> Response:
         """`GET /v1/model/file`: the model as `sketchnewton.load` opens it."""
-        async with self.engine.lock:
-            header, arrays = self.engine.model.__getstate__()
-            version = self.engine.version
-        kind = type(self.engine.model)
-        data = await asyncio.to_thread(lambda: kind.from_archive(header, arrays).to_bytes())
+        data, version = await self.engine.copy()
         disposition = f'attachment; filename="{self.options.name}.skn"'
         headers = (("Content-Disposition", disposition), ("X-Model-Version", str(version)))
         return Response(data, content_type="application/octet-stream", headers=headers)
@@ -323,8 +191,11 @@ class Api:
         if not request.body:
             raise ApiError(400, "bad_model", "the body is empty: expected a model file")
         answer = await self.engine.load(request.body)
-        await self.keeper.save()
-        return _json(answer)
+        with contextlib.suppress(OSError, ApiError):  # the log has the model: a snapshot can come later
+            await self.keeper.save()
+        if self.readers is not None:
+            await self.readers.publish()
+        return json_response(answer)
 
     # -- how it does
 
@@ -334,7 +205,7 @@ class Api:
             raise ApiError(503, "closing", "the server is shutting down")
         if self.engine.problem is not None:
             raise ApiError(503, "storage", str(self.engine.problem))
-        return _json({"status": "ready", "version": self.engine.version})
+        return json_response({"status": "ready", "version": self.engine.version})
 
     def metrics(self, _: Request) -> Response:
         """`GET /metrics`."""
@@ -342,10 +213,11 @@ class Api:
             self.stats.prometheus().encode(), content_type="text/plain; version=0.0.4; charset=utf-8"
         )
 
-    def events(self, _: Request) -> Response:
+    def events(self, request: Request) -> Response:
         """`GET /v1/events`."""
         headers = (("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no"))
-        return Response(content_type="text/event-stream", headers=headers, stream=self._events())
+        stream = None if request.method == "HEAD" else self._events()
+        return Response(content_type="text/event-stream", headers=headers, stream=stream)
 
     async def _events(self) -> AsyncIterator[bytes]:
         latest = self.stats.tick()
@@ -379,7 +251,11 @@ class Api:
         if not self._watched() or not self.stats.latest:
             self.stats.tick()
         self._asked = time.monotonic()
-        return _json(self.stats.latest)
+        return json_response(self.stats.latest)
+
+    def history(self, _: Request) -> Response:
+        """`GET /v1/stats/history`."""
+        return Response(b'{"history": [' + b", ".join(self.stats.history) + b"]}")
 
     def wake(self) -> None:
         """Tell all who watch that there is something new."""
@@ -413,10 +289,6 @@ def _flag(query: dict[str, str], name: str, default: bool) -> bool:
 
 def _new_id() -> str:
     return os.urandom(12).hex()
-
-
-def _json(value: Any, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-    return Response(json.dumps(value, allow_nan=False).encode(), headers=headers)
 
 
 def _version() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sketchnewton.serve.errors import ApiError
@@ -52,6 +53,7 @@ class Body(NamedTuple):
     ids: list[str] | None = None
 
 
+@lru_cache(64)
 def format_of(content_type: str) -> str:
     """The format of a content type."""
     kind, _, parameters = content_type.partition(";")

@@ -13,23 +13,25 @@ import contextlib
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Floats, np
-from sketchnewton.model import Model
 from sketchnewton.serve import log as events
 from sketchnewton.serve.answers import Answer, answers, shaped
 from sketchnewton.serve.bodies import Body, records_of, split
 from sketchnewton.serve.errors import ApiError
 from sketchnewton.serve.log import Event, LogError, Operation, Remembered
+from sketchnewton.serve.predictor import Predictor, RowLimits, refused
 from sketchnewton.serve.replaying import REFUSED, Standing, count, model_of_bytes
 from sketchnewton.serve.state import State
 from sketchnewton.serve.window import Window
+from sketchnewton.streams.encoded import Encoded
 
-__all__ = ["Engine", "EngineOptions", "Label", "Note", "no_note", "refused"]
+__all__ = ["Engine", "EngineOptions", "Label", "Note", "no_note"]
 
 STEP = 256
 """Rows learned at a time; predictions come between two steps."""
@@ -48,8 +50,7 @@ class EngineOptions:
     assume_label: Any = None
     """The label of records whose label has not come in time; None: they are forgotten."""
     queue: int = 1000
-    most_rows: int = 10_000
-    most_features: int = 100_000
+    limits: RowLimits = field(default_factory=RowLimits)
 
 
 class Label(NamedTuple):
@@ -60,14 +61,14 @@ class Label(NamedTuple):
     weight: float | None
 
 
-class Engine:
+class Engine(Predictor):
     """The model, what it has learned so far, and what waits for the disk."""
 
     def __init__(self, state: State, standing: Standing, options: EngineOptions) -> None:
+        super().__init__(standing.model, options.limits)
         self.state = state
         self.log = state.log
         self.options = options
-        self.model = standing.model
         self.score = standing.score
         self.seq = standing.seq
         """Of the last event that the model has learned."""
@@ -77,6 +78,8 @@ class Engine:
         self.waiting = 0
         self.pending = self.log.pending()
         self.delays: list[float] = []
+        self.labels: Counter[str] = Counter()
+        """Rows by how their label came, since the process began."""
         self.rows = 0
         """Learned since the process began."""
         self.noted: list[Any] = []
@@ -89,51 +92,12 @@ class Engine:
         self._keys: dict[str, tuple[bytes, asyncio.Future[Answer]]] = {}
         self._repairing: asyncio.Task[None] | None = None
 
-    @property
-    def version(self) -> int:
-        """Rows learned by the model."""
-        return self.model.learner.rows_seen
-
-    # -- predicting
-
-    def predict(self, body: Body) -> list[Answer]:
-        """The answers for the records of a body."""
-        return answers(self.model, self._scores(self.model, body))
-
-    async def predict_beside(self, body: Body) -> list[Answer]:
-        """The same for a body that takes long to read: in another thread."""
-        model = self.model
-        return answers(model, await asyncio.to_thread(self._scores, model, body))
-
-    def _scores(self, model: Model, body: Body) -> Floats:
-        try:
-            batches = list(model.rows_of(body.records))
-            self._check(batches)
-            parts = [model.scores(batch) for batch in batches]
-        except REFUSED as error:
-            raise refused(error) from None
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def _check(self, batches: Sequence[Batch]) -> None:
-        """Refuse what is too much, or nothing."""
-        if len(batches) == 1 and len(batches[0]) == 1 and len(batches[0].views.indices) < 1000:
-            return
-        rows = sum(map(len, batches))
-        if not rows:
-            raise ApiError(400, "no_records", "the body has no records")
-        if rows > self.options.most_rows:
-            most = self.options.most_rows
-            raise ApiError(413, "too_many_rows", f"there are more than {most} records: send fewer at a time")
-        most = self.options.most_features
-        if any(len(batch.views.indices) > most and np.diff(batch.indptr).max() > most for batch in batches):
-            raise ApiError(413, "too_many_features", f"a record has more than {most} features")
-
     async def remember(self, body: Body, ids: list[str], made: list[Answer]) -> None:
         """Keep records until their labels come; returns when that is on the disk."""
         self.check_writable()
         parts = split(body, len(made))
         for id in ids:
-            if id in self._ids or id in self._labels or self.log.remembered(id) is not None:
+            if id in self._ids or id in self._labels or self._known(id) is not None:
                 raise ApiError(409, "id_in_use", f"the id {id[:80]!r} is in use: an id is for one record")
         now = time.time()
         operations: list[Operation] = []
@@ -165,31 +129,25 @@ class Engine:
                     answer, done = self._learned_event(
                         body, data, await self._learned(lesson, len(data)), note
                     )
-        await self.durable(done)
+        await self._own(done)
         return answer
 
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
+    def _all_or_nothing(self) -> _AllOrNothing:
         """Should something fail when a part has been learned, the model is built anew from the log."""
-        before = self.version
-        try:
-            yield
-        except BaseException:
-            if self.version != before and self.problem is None:
-                self._build_anew(LogError("a request failed halfway: the model is being built anew"))
-            raise
+        return _AllOrNothing(self)
 
     def _learned_event(
         self, body: Body, data: bytes, scores: Floats, note: Note
     ) -> tuple[Answer, asyncio.Future[None]]:
         answer = shaped(body, answers(self.model, scores), self.version)
         event = self._event(events.LEARN, body.format, data, None, None, len(scores))
+        self.labels["direct"] += len(scores)
         return answer, self.append([event.operation(), *note(answer)])
 
     def _learned_now(self, lesson: tuple[Any, Any, Any]) -> Floats:
         """Learn a few records at once."""
         try:
-            parts = [self._counted(*step) for step in self.model.learning(*lesson, check=self._check)]
+            parts = [self._counted(*step) for step in self.model.learning(*lesson, check=self.limits.check)]
         except REFUSED as error:
             raise refused(error) from None
         self._noted(lesson)
@@ -197,7 +155,7 @@ class Engine:
 
     async def _learned(self, lesson: tuple[Any, Any, Any], size: int) -> Floats:
         """Learn records of so many bytes step by step; returns their scores before. A refusal leaves no trace."""
-        steps = self.model.learning(*lesson, rows=STEP, check=self._check)
+        steps = self.model.learning(*lesson, rows=STEP, check=self.limits.check)
         parts: list[Floats] = []
         try:
             if size > _LARGE:
@@ -218,14 +176,25 @@ class Engine:
         return scores
 
     def _noted(self, lesson: tuple[Any, Any, Any]) -> None:
-        if len(self.noted) < _NOTED:
-            self.noted.append(lesson[0])
+        """Keep a few records, and little memory: they are read again on the thread of the event loop."""
+        records = lesson[0]
+        if len(self.noted) >= _NOTED or (isinstance(records, Encoded) and len(records.data) > _SMALL):
+            return
+        self.noted.append(records[:_NOTED] if isinstance(records, list) else records)
 
     def _event(
         self, kind: str, format: str, data: bytes, label: str | None, weight: float | None, rows: int
     ) -> Event:
         self.seq += 1
         return Event(self.seq, time.time(), kind, format, data, label, weight, rows)
+
+    async def copy(self) -> tuple[bytes, int]:
+        """The model as a file, and its version."""
+        async with self.lock:
+            header, arrays = self.model.__getstate__()  # copies
+            kind, version = type(self.model), self.version
+        data = await asyncio.to_thread(lambda: kind.from_archive(header, arrays).to_bytes())
+        return data, version
 
     async def load(self, data: bytes) -> Answer:
         """Put another model in the place of this one, for all requests that come later."""
@@ -269,6 +238,7 @@ class Engine:
             for wait in (*waits, *([] if done is None else [done])):
                 await self.durable(wait)
             self.pending -= len(learned)
+            self.labels["late"] += len(learned)
             now = time.time()
             self.delays = [*self.delays, *(now - since for _, _, since in learned)][-1000:]
         finally:
@@ -291,7 +261,7 @@ class Engine:
             answer, wait = self._labels[id]
             waits.append(wait)
             return answer
-        found = self._ids.get(id) or self._read(lambda: self.log.remembered(id))
+        found = self._ids.get(id) or self._known(id)
         if found is None:
             raise ApiError(404, "unknown_id", f"the id {id[:80]!r} is unknown, or was answered long ago")
         if found.state == events.EXPIRED or id in self._expiring:
@@ -321,6 +291,7 @@ class Engine:
         before = time.time() - self.options.feedback_ttl
         operations: list[Operation] = []
         gone: list[str] = []
+        assumed = 0
         async with self.lock:
             for id, format, data in self._read(lambda: self.log.overdue(before, _OVERDUE_AT_A_TIME)):
                 if id in self._labels:
@@ -331,6 +302,7 @@ class Engine:
                         self._learned_label(format, data, label, None)
                         event = self._event(events.LABEL, format, data, json.dumps(label), None, 1)
                         operations.append(event.operation())
+                        assumed += 1
                 row = "UPDATE ids SET state = ?, time = ?, format = NULL, body = NULL WHERE id = ? AND state = 0"
                 operations.append((row, (events.EXPIRED, time.time(), id)))
                 gone.append(id)
@@ -341,6 +313,8 @@ class Engine:
         try:
             await self.durable(done)
             self.pending -= len(gone)
+            self.labels["assumed"] += assumed
+            self.labels["expired"] += len(gone) - assumed
         finally:
             self._expiring.difference_update(gone)
         return len(gone)
@@ -390,19 +364,17 @@ class Engine:
 
     async def written(self, operations: Sequence[Operation]) -> None:
         """Write these and wait for the disk."""
-        await self.durable(self.append(operations))
+        await self._own(self.append(operations))
 
     def append(self, operations: Sequence[Operation]) -> asyncio.Future[None]:
         """Give these to the log, in order; the result is there when the disk has them."""
-        done = self.log.append(operations)
         self.waiting += 1
-        done.add_done_callback(self._written)
-        return done
+        return self.log.append(operations)
 
-    def _written(self, done: asyncio.Future[None]) -> None:
-        self.waiting -= 1
-        error = None if done.cancelled() else done.exception()
-        if isinstance(error, LogError) and self._repairing is None:
+    def settled(self, count: int, error: LogError | None) -> None:
+        """So many writes are done, whether or not somebody still waits for them."""
+        self.waiting -= count
+        if error is not None and self._repairing is None:
             self._build_anew(error)
 
     def _build_anew(self, problem: LogError) -> None:
@@ -410,12 +382,24 @@ class Engine:
         self._repairing = asyncio.get_running_loop().create_task(self._repair())
 
     @staticmethod
+    async def _own(done: asyncio.Future[None]) -> None:
+        """Wait for the disk, for what nobody else waits for."""
+        try:
+            await done
+        except LogError as error:
+            raise _storage(error) from None
+
+    @staticmethod
     async def durable(done: asyncio.Future[None]) -> None:
-        """Wait for the disk."""
+        """Wait for the disk, as others may."""
         try:
             await asyncio.shield(done)
         except LogError as error:
             raise _storage(error) from None
+
+    def _known(self, id: str) -> Remembered | None:
+        found: Remembered | None = self._read(lambda: self.log.remembered(id))
+        return found
 
     def _read(self, ask: Callable[[], Any]) -> Any:
         try:
@@ -425,25 +409,44 @@ class Engine:
 
     async def _repair(self) -> None:
         """Build the model anew from the log, then try whether there is room again, until there is."""
-        try:
-            async with self.lock:
-                while self.waiting:  # all that hangs on the failure is told of it first
-                    await asyncio.sleep(0.01)
-                standing = await asyncio.to_thread(self.state.rebuild)
-                self.model, self.score, self.seq = standing.model, standing.score, standing.seq
-                self.pending = self.log.pending()
-            while True:  # nothing is learned before there is room: `check_writable`
+        rebuilt = False
+        while True:  # nothing is learned before it ends: `check_writable`
+            try:
+                if not rebuilt:
+                    await self._rebuild()
+                    rebuilt = True
                 self.log.resume()
                 probe = ("INSERT OR REPLACE INTO facts VALUES ('probe', ?)", (str(time.time()) * 500,))
-                try:
-                    await self.log.append([probe])
-                    break
-                except LogError as error:
-                    self.problem = error
-                    await asyncio.sleep(1.0)
-            self.problem = None
-        finally:
-            self._repairing = None
+                await self.append([probe])
+                break
+            except LogError as error:
+                self.problem = error
+            except (OSError, ValueError) as error:
+                self.problem = LogError(f"the model cannot be built anew: {error}")
+            await asyncio.sleep(1.0)
+        self.problem = self._repairing = None
+
+    async def _rebuild(self) -> None:
+        async with self.lock:
+            while self.waiting:  # all that hangs on the failure is told of it first
+                await asyncio.sleep(0.01)
+            standing = await asyncio.to_thread(self.state.rebuild)
+            self.model, self.score, self.seq = standing.model, standing.score, standing.seq
+            self.pending = self.log.pending()
+
+
+class _AllOrNothing:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._before = engine.version
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        engine = self._engine
+        if error is not None and engine.version != self._before and engine.problem is None:
+            engine._build_anew(LogError("a request failed halfway: the model is being built anew"))
 
 
 Note = Callable[[Answer], "list[Operation]"]
@@ -461,11 +464,6 @@ def _begun(
     if first is not None:
         yield first
         yield from steps
-
-
-def refused(error: Exception, code: str = "bad_records") -> ApiError:
-    """What the model says of records that it cannot take is the client's mistake."""
-    return ApiError(400, code, str(error) or type(error).__name__)
 
 
 def _storage(error: LogError) -> ApiError:

@@ -134,6 +134,7 @@ class Connections:
 _STATUS_LINES = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
+_JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -377,6 +378,9 @@ class Connection(asyncio.Protocol):
 
     @staticmethod
     def _head(response: Response, keep: bool, length: int | None) -> bytes:
+        plain = response.status == 200 and response.content_type is JSON and not response.headers
+        if plain and keep and length is not None:  # as most are
+            return _JSON_HEAD % length
         size = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
         lines = f"Content-Type: {response.content_type}\r\n{size}\r\n"
         for name, value in response.headers:

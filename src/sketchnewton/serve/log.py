@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 __all__ = ["Event", "EventLog", "LogError", "Operation", "Remembered", "check_file", "checked_events"]
@@ -41,6 +44,9 @@ CREATE INDEX IF NOT EXISTS keys_by_time ON keys (time);
 CREATE TABLE IF NOT EXISTS snapshots (
   seq INTEGER PRIMARY KEY, time REAL NOT NULL, file TEXT NOT NULL, score TEXT NOT NULL);
 """
+
+_MOST_JOINED = 64
+"""Rows of one statement."""
 
 Operation = tuple[str, tuple[Any, ...]]
 """A statement and its values."""
@@ -123,6 +129,23 @@ def _quoted(path: str) -> str:
     return quote(os.path.abspath(path))
 
 
+def _joined(statement: str, rows: list[tuple[Any, ...]]) -> Iterator[Operation]:
+    """The same with few statements: for each, this thread may have to wait until the event loop rests."""
+    at = 0
+    while at < len(rows):
+        count = 1
+        if statement.startswith("INSERT INTO"):  # powers of two: SQLite keeps what it has compiled
+            count = min(_MOST_JOINED, 1 << (len(rows) - at).bit_length() - 1)
+        yield _of_rows(statement, count), tuple(itertools.chain.from_iterable(rows[at : at + count]))
+        at += count
+
+
+@lru_cache(64)
+def _of_rows(statement: str, count: int) -> str:
+    head, _, marks = statement.partition(" VALUES ")
+    return statement if count == 1 else f"{head} VALUES {', '.join([marks] * count)}"
+
+
 class EventLog:
     """The file, a connection that reads on the caller's thread, and a thread that writes."""
 
@@ -140,9 +163,10 @@ class EventLog:
             raise LogError(f"{path}: the log has format {found}, and this version reads format {FORMAT}")
         self._waiting: list[tuple[Sequence[Operation], asyncio.Future[None]]] = []
         self._wake = threading.Condition()
-        self._broken = False
+        self._failure: LogError | None = None
         self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._settled: Callable[[int, LogError | None], None] = lambda _, __: None
         self._thread: threading.Thread | None = None
         self.commits = 0
 
@@ -158,8 +182,13 @@ class EventLog:
 
     # -- writing
 
-    def start(self) -> None:
-        """Begin to write, for the event loop that runs now."""
+    def start(self, settled: Callable[[int, LogError | None], None]) -> None:
+        """Begin to write, for the event loop that runs now.
+
+        `settled` is told how many calls of `append` are done, and why they failed if they did, before those who
+        wait for them.
+        """
+        self._settled = settled
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="skn-log")
         self._thread.start()
@@ -179,12 +208,12 @@ class EventLog:
     def resume(self) -> None:
         """Write again after a failure, when the model is that of the log again."""
         with self._wake:
-            self._broken = False
+            self._failure = None
 
     @property
     def broken(self) -> bool:
         """Whether writing has failed and nothing more is written."""
-        return self._broken
+        return self._failure is not None
 
     def _run(self) -> None:
         while True:
@@ -194,23 +223,35 @@ class EventLog:
                 if not self._waiting:
                     return
                 group, self._waiting = self._waiting, []
-                broken = self._broken
-            error = LogError("the log is being repaired", full=True) if broken else self._commit(group)
+                error = self._failure  # those who came meanwhile stand on what has failed
+            if error is None:
+                error = self._commit(group)
             if error is not None:
-                with self._wake:  # those who came meanwhile stand on what has failed
-                    self._broken = True
+                with self._wake:
+                    self._failure = error
             loop = self._loop
             if loop is not None:
                 with contextlib.suppress(RuntimeError):  # the loop has been closed
-                    loop.call_soon_threadsafe(_settle, [done for _, done in group], error)
+                    loop.call_soon_threadsafe(self._settle, [done for _, done in group], error)
+
+    def _settle(self, futures: list[asyncio.Future[None]], error: LogError | None) -> None:
+        self._settled(len(futures), error)
+        for future in futures:
+            if future.done():  # its client has gone
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
 
     def _commit(self, group: list[tuple[Sequence[Operation], asyncio.Future[None]]]) -> LogError | None:
         writer = self._writer
         try:
             writer.execute("BEGIN IMMEDIATE")
-            for operations, _ in group:
-                for statement, values in operations:
-                    writer.execute(statement, values).fetchall()  # vacuum takes a step for each page
+            asked = (operation for operations, _ in group for operation in operations)
+            for statement, alike in itertools.groupby(asked, key=itemgetter(0)):
+                for several, values in _joined(statement, [values for _, values in alike]):
+                    writer.execute(several, values).fetchall()  # vacuum takes a step for each page
             writer.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             with contextlib.suppress(sqlite3.Error):
@@ -239,6 +280,8 @@ class EventLog:
                 self._writer.execute(statement, values)
             self._writer.execute("COMMIT")
         except sqlite3.Error as error:
+            with contextlib.suppress(sqlite3.Error):
+                self._writer.execute("ROLLBACK")
             raise LogError(f"cannot write the log: {error}", full="full" in str(error)) from None
 
     # -- reading
@@ -313,13 +356,3 @@ class EventLog:
         """The size of the log on the disk."""
         paths = (self.path + ending for ending in ("", "-wal"))
         return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
-
-
-def _settle(futures: list[asyncio.Future[None]], error: LogError | None) -> None:
-    for future in futures:
-        if future.done():  # its client has gone
-            continue
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)

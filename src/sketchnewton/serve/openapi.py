@@ -14,12 +14,15 @@ _RECORD = {
     "additionalProperties": True,
     "example": {"user": "anna", "price": 3.5, "vip": True},
 }
-_LABEL = {"oneOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
+_LABEL = {"type": ["number", "string", "boolean"]}
+_SCORE = {"type": ["number", "null"], "description": "null: it is too large for a number."}
 _ANSWER = {
     "type": "object",
+    "required": ["prediction"],
     "properties": {
-        "prediction": _LABEL,
-        "score": {"type": "number"},
+        "prediction": {"type": ["number", "string", "boolean", "null"]},
+        "score": _SCORE,
+        "scores": {"type": "object", "additionalProperties": _SCORE},
         "probability": {"type": "number"},
         "probabilities": {"type": "object", "additionalProperties": {"type": "number"}},
         "id": {"type": "string"},
@@ -31,6 +34,7 @@ _ANSWERS = {
         _ANSWER,
         {
             "type": "object",
+            "required": ["predictions", "version"],
             "properties": {
                 "predictions": {"type": "array", "items": _ANSWER},
                 "version": {"type": "integer"},
@@ -49,10 +53,11 @@ _ERROR = {
         }
     },
 }
+_ID = {"type": "string", "minLength": 1, "maxLength": 256}
 _FEEDBACK = {
     "type": "object",
     "required": ["id", "label"],
-    "properties": {"id": {"type": "string"}, "label": _LABEL, "weight": {"type": "number", "minimum": 0}},
+    "properties": {"id": _ID, "label": _LABEL, "weight": {"type": "number", "minimum": 0}},
 }
 _KEY = {
     "name": "Idempotency-Key",
@@ -62,8 +67,11 @@ _KEY = {
 }
 
 
-def _operation(summary: str, answer: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    content = {"application/json": {"schema": answer or {"type": "object"}}}
+def _operation(
+    summary: str, answer: dict[str, Any] | None = None, kind: str = "application/json", **more: Any
+) -> dict[str, Any]:
+    text = {"type": "object"} if kind == "application/json" else {"type": "string"}
+    content = {kind: {"schema": answer or text}}
     return {
         "summary": summary,
         "responses": {
@@ -78,13 +86,17 @@ def _parameter(name: str, kind: str, description: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": {"type": kind}, "description": description}
 
 
-def _records(extra: dict[str, Any]) -> dict[str, Any]:
-    envelope = {
-        "type": "object",
-        "required": ["records"],
-        "properties": {"records": {"type": "array", "items": _RECORD}, **extra},
+def _records(**beside: dict[str, Any]) -> dict[str, Any]:
+    """A body of records, alone or with what stands beside them, each under its name: labels, weights, ids."""
+    several = {f"{name}s": {"type": "array", "items": schema} for name, schema in beside.items()}
+    schema = {
+        "anyOf": [
+            _RECORD,
+            {"type": "array", "items": _RECORD, "minItems": 1},
+            _envelope("record", _RECORD, beside),
+            _envelope("records", {"type": "array", "items": _RECORD, "minItems": 1}, several),
+        ]
     }
-    schema = {"oneOf": [_RECORD, {"type": "array", "items": _RECORD}, envelope]}
     content: dict[str, Any] = {"application/json": {"schema": schema}}
     for name, format in FORMATS.items():
         if name and format != "json":
@@ -92,16 +104,20 @@ def _records(extra: dict[str, Any]) -> dict[str, Any]:
     return {"required": True, "content": content}
 
 
+def _envelope(name: str, schema: dict[str, Any], beside: dict[str, Any]) -> dict[str, Any]:
+    properties = {name: schema, **beside}
+    return {"type": "object", "required": [name], "properties": properties, "additionalProperties": False}
+
+
 @cache
-def document() -> dict[str, Any]:
-    """The document."""
+def document(model: str) -> dict[str, Any]:
+    """The document; `model` is its name in the Open Inference Protocol."""
     from sketchnewton import __version__
 
-    array = {"type": "array", "items": _LABEL}
     predict = _operation(
         "Predict one record or many.",
         _ANSWERS,
-        requestBody=_records({"ids": {"type": "array", "items": {"type": "string"}}}),
+        requestBody=_records(id=_ID),
         parameters=[
             _parameter("id", "string", "Remember the record by this id until its label comes."),
             _parameter("remember", "boolean", "Remember the records, by ids that are made for them."),
@@ -111,7 +127,7 @@ def document() -> dict[str, Any]:
     learn = _operation(
         "Learn records with labels; answers the predictions made before.",
         _ANSWERS,
-        requestBody=_records({"labels": array, "weights": {"type": "array", "items": {"type": "number"}}}),
+        requestBody=_records(label=_LABEL, weight={"type": "number", "minimum": 0}),
         parameters=[_KEY],
     )
     feedback = _operation(
@@ -127,17 +143,20 @@ def document() -> dict[str, Any]:
     binary = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
     gets = {
         "/v1/model": "What the model is and how it does.",
-        "/v1/model/file": "The model, as a file.",
         "/v1/stats": "Figures of this moment.",
-        "/v1/stats/history": "Figures of the last hour.",
-        "/v1/events": "Figures as server-sent events.",
-        "/metrics": "Figures for Prometheus.",
+        "/v1/stats/history": "The last figures: up to 1,800 of them.",
         "/healthz": "Does the process live?",
         "/readyz": "Can it learn?",
         "/v2/health/live": "Open Inference Protocol: does the process live?",
         "/v2/health/ready": "Open Inference Protocol: can it answer?",
     }
     paths: dict[str, Any] = {path: {"get": _operation(summary)} for path, summary in gets.items()}
+    for path, summary, kind in (
+        ("/v1/model/file", "The model, as a file.", "application/octet-stream"),
+        ("/v1/events", "Figures as server-sent events.", "text/event-stream"),
+        ("/metrics", "Figures for Prometheus.", "text/plain"),
+    ):
+        paths[path] = {"get": _operation(summary, kind=kind)}
     paths["/v1/predict"] = {"post": predict}
     paths["/v1/learn"] = {"post": learn}
     paths["/v1/feedback"] = {"post": feedback}
@@ -145,11 +164,12 @@ def document() -> dict[str, Any]:
     paths["/v1/model/load"] = {
         "post": _operation("Put another model in the place of this one.", requestBody=binary)
     }
-    name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-    tensors = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
-    paths["/v2/models/{name}"] = {"get": _operation("Open Inference Protocol: metadata.", parameters=[name])}
-    paths["/v2/models/{name}/infer"] = {
-        "post": _operation("Open Inference Protocol: predict.", parameters=[name], requestBody=tensors)
+    inputs = {"type": "array", "items": {"type": "object"}, "minItems": 1}
+    schema = {"type": "object", "required": ["inputs"], "properties": {"inputs": inputs}}
+    tensors = {"required": True, "content": {"application/json": {"schema": schema}}}
+    paths[f"/v2/models/{model}"] = {"get": _operation("Open Inference Protocol: metadata.")}
+    paths[f"/v2/models/{model}/infer"] = {
+        "post": _operation("Open Inference Protocol: predict.", requestBody=tensors)
     }
     return {
         "openapi": "3.1.0",

@@ -6,38 +6,35 @@ import asyncio
 import contextlib
 import gc
 import ipaddress
-import os
+import resource
 import signal
 import socket
-import ssl
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from importlib import resources
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sketchnewton.model import Model
 from sketchnewton.serve.access import Access
-from sketchnewton.serve.api import Api, ApiOptions
+from sketchnewton.serve.api import Api
+from sketchnewton.serve.door import ApiOptions
 from sketchnewton.serve.engine import Engine, EngineOptions
-from sketchnewton.serve.http import Connections, Limits, Response
+from sketchnewton.serve.http import Connections, Limits
 from sketchnewton.serve.keeper import Keeper, KeeperOptions
+from sketchnewton.serve.page import pages
+from sketchnewton.serve.readers import Readers
 from sketchnewton.serve.replaying import Standing
 from sketchnewton.serve.state import State
 from sketchnewton.serve.stats import Stats
+from sketchnewton.serve.tls import Tls
 
 __all__ = ["Settings", "is_local", "serve"]
 
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-}
-_POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"  # noqa: E501
+
+_TURN = 0.001
+"""Seconds that the event loop may run on while another thread waits: that of the log, or one that reads a body."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +46,14 @@ class Settings:
     port: int = 8080
     recover: bool = False
     access: Access = field(default_factory=Access)
-    tls: ssl.SSLContext | None = None
+    tls: Tls | None = None
     limits: Limits = field(default_factory=Limits)
     engine: EngineOptions = field(default_factory=EngineOptions)
     keeper: KeeperOptions = field(default_factory=KeeperOptions)
     api: ApiOptions = field(default_factory=ApiOptions)
     shutdown_seconds: float = 30.0
+    workers: int = 0
+    """Readers: processes that predict beside this one."""
 
 
 def is_local(host: str) -> bool:
@@ -79,7 +78,11 @@ def serve(settings: Settings, fresh: Callable[[], Model], say: Callable[[str], N
         say(
             f"{rows:,} rows learned, {standing.replayed:,} events replayed in {seconds:.2f} s, in {settings.state}"
         )
-        with socket_at(settings.host, settings.port) as listening:
+        _allow_files(2 * settings.limits.connections)
+        with contextlib.ExitStack() as stack:
+            listening = sockets_at(settings.host, settings.port, settings.workers + 1)
+            for each in listening:
+                stack.enter_context(each)
             with contextlib.suppress(ImportError):
                 import uvloop
 
@@ -87,6 +90,15 @@ def serve(settings: Settings, fresh: Callable[[], Model], say: Callable[[str], N
             asyncio.run(_serve(settings, state, standing, listening, say))
     finally:
         state.close()
+
+
+def _allow_files(most: int) -> None:
+    """Let the process have a file for each connection, as far as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _check_assumed_label(model: Model, label: Any) -> None:
@@ -102,24 +114,41 @@ def _check_assumed_label(model: Model, label: Any) -> None:
         raise ValueError(f"--assume-label {label!r} is not a label of this model{known}")
 
 
-def socket_at(host: str, port: int) -> socket.socket:
-    """A socket that listens there."""
+def sockets_at(host: str, port: int, count: int) -> list[socket.socket]:
+    """So many sockets that listen there and share what comes; one that nobody else uses."""
+    made: list[socket.socket] = []
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        made = socket.socket(family, kind, protocol)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-        made.listen(1024)
+        family, _, _, _, address = found[0]
+        if count > 1:
+            with socket.socket(family) as alone:  # sockets that share would join those of another server
+                alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                alone.bind(address)
+                address = alone.getsockname()
+        for _ in range(count):
+            each = socket.socket(family)
+            made.append(each)
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if count > 1:
+                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            each.bind(address)
+            each.listen(1024)
     except OSError as error:
+        for each in made:
+            each.close()
         raise OSError(error.errno, f"cannot listen there: {error.strerror}", f"{host}:{port}") from None
     return made
 
 
 async def _serve(
-    settings: Settings, state: State, standing: Standing, listening: socket.socket, say: Callable[[str], None]
+    settings: Settings,
+    state: State,
+    standing: Standing,
+    listening: list[socket.socket],
+    say: Callable[[str], None],
 ) -> None:
     loop = asyncio.get_running_loop()
+    sys.setswitchinterval(_TURN)
     loop.set_default_executor(
         ThreadPoolExecutor(2, "skn-beside")
     )  # each keeps the memory of its largest task
@@ -130,15 +159,20 @@ async def _serve(
     if is_local(settings.host):
         access = access._replace(hosts=("localhost", "127.0.0.1", "[::1]", settings.host.lower()))
     api = Api(engine, keeper, stats, access, settings.api, pages())
-    state.log.start()
+    state.log.start(engine.settled)
+    own, *others = listening
     connections = Connections(api, settings.limits, loop)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    server = await loop.create_server(connections, sock=listening, ssl=settings.tls)
+    tls = None if settings.tls is None else settings.tls.context()
+    if others:
+        api.readers = Readers(engine, stats, _for_readers(settings, access), others, say)
+        await api.readers.start(api)
+    server = await loop.create_server(connections, sock=own, ssl=tls)
     tasks = [loop.create_task(work) for work in (connections.watch(), keeper.run(), api.report())]
     gc.freeze()  # what is there now stays: no need to look at it again
-    host, port = listening.getsockname()[:2]
+    host, port = own.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     say(f"serving at {'http' if settings.tls is None else 'https'}://{shown}:{port}/")
     try:
@@ -148,7 +182,10 @@ async def _serve(
         api.closing = True
         api.wake()
         server.close()
-        await connections.close(settings.shutdown_seconds)
+        ends = [connections.close(settings.shutdown_seconds)]
+        if api.readers is not None:
+            ends.append(api.readers.close(settings.shutdown_seconds))
+        await asyncio.gather(*ends)
         for task in tasks:
             task.cancel()
         with contextlib.suppress(
@@ -158,24 +195,19 @@ async def _serve(
         say(f"{engine.version:,} rows learned")
 
 
-def pages() -> dict[str, Response]:
-    """The files of the page, by their paths: read once, so that no request ever names a file."""
-    found: dict[str, Response] = {}
-    folder = resources.files("sketchnewton.serve").joinpath("static")
-    if not folder.is_dir():
-        return found
-    for entry in folder.iterdir():
-        kind = _TYPES.get(os.path.splitext(entry.name)[1])
-        if kind is not None:
-            headers = (
-                ("Content-Security-Policy", _POLICY),
-                ("X-Content-Type-Options", "nosniff"),
-                ("Referrer-Policy", "no-referrer"),
-                ("Cache-Control", "no-cache"),
-            )
-            page = Response(entry.read_bytes(), content_type=kind, headers=headers)
-            found["/" if entry.name == "index.html" else f"/{entry.name}"] = page
-    return found
+def _for_readers(settings: Settings, access: Access) -> dict[str, Any]:
+    """What readers must know, as JSON has it."""
+    return {
+        "access": {
+            "read": [token.decode() for token in access.read],
+            "write": [token.decode() for token in access.write],
+            "hosts": list(access.hosts),
+        },
+        "api": asdict(settings.api),
+        "rows": [settings.engine.limits.rows, settings.engine.limits.features],
+        "limits": list(settings.limits),
+        "tls": None if settings.tls is None else list(settings.tls),
+    }
 
 
 def to_stderr(line: str) -> None:

@@ -9,6 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
+from typing import Any
 
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.evaluation import ProgressiveScore
@@ -21,6 +22,7 @@ __all__ = ["LOG_NAME", "ORIGIN_NAME", "Standing", "State", "StateError"]
 LOG_NAME, ORIGIN_NAME = "log.sqlite", "origin.skn"
 _LOCK = "lock"
 KEPT_SNAPSHOTS = 2
+_COPIED_AT_A_TIME = 1000
 
 
 class StateError(ValueError):
@@ -48,6 +50,12 @@ class State:
 
     def open(self, fresh: Callable[[], Model], *, recover: bool) -> Standing:
         """Begin with the last snapshot and the events behind it, or with a `fresh` model in an empty directory."""
+        try:
+            return self._open(fresh, recover=recover)
+        except LogError as error:
+            raise StateError(str(error)) from None
+
+    def _open(self, fresh: Callable[[], Model], *, recover: bool) -> Standing:
         begun = os.path.exists(self.log_path)
         if not begun and any(name.endswith(".skn") for name in os.listdir(self.folder)):
             if not recover:
@@ -63,10 +71,12 @@ class State:
                 if not recover:
                     raise StateError(f"{error}: --recover starts from the last good state") from None
                 self._salvage()
-        else:
+        elif begun:
             self.log = EventLog(self.log_path)
-        if not begun:
-            return self._begin(fresh())
+        else:
+            model = fresh()  # before there is anything to continue from
+            self.log = EventLog(self.log_path)
+            return self._begin(model)
         return self._continue(fresh, recover=recover)
 
     def _begin(self, model: Model) -> Standing:
@@ -132,7 +142,11 @@ class State:
         """Put a damaged log aside, and begin one with all of it that can be read."""
         with contextlib.suppress(AttributeError, sqlite3.Error):
             self.log.stop()
-        aside = f"{self.log_path}.damaged-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
+        aside = first = f"{self.log_path}.damaged-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}"
+        again = 1
+        while os.path.exists(aside):  # twice in one start: the first one is the original
+            again += 1
+            aside = f"{first}-{again}"
         for ending in ("", "-wal", "-shm"):
             if os.path.exists(self.log_path + ending):
                 os.rename(self.log_path + ending, aside + ending)
@@ -145,11 +159,12 @@ class State:
 
     def _copy(self, old: sqlite3.Connection, table: str, up_to: int | None) -> None:
         where = f" WHERE seq <= {up_to:d} ORDER BY seq" if table == "events" and up_to is not None else ""
-        with contextlib.suppress(sqlite3.Error, LogError):
+        with contextlib.suppress(sqlite3.Error):
             rows = old.execute(f"SELECT * FROM {table}{where}")
-            while row := rows.fetchone():
-                marks = ", ".join("?" * len(row))
-                self.log.write_now([(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", tuple(row))])
+            marks = ", ".join("?" * len(rows.description))
+            insert = f"INSERT OR IGNORE INTO {table} VALUES ({marks})"  # what breaks a constraint is left out
+            while group := _readable(rows, _COPIED_AT_A_TIME):
+                self.log.write_now([(insert, row) for row in group])
 
     def rebuild(self) -> Standing:
         """The model of the log as it is now, for a server whose model is ahead of it."""
@@ -174,6 +189,15 @@ class State:
         with contextlib.suppress(AttributeError):
             self.log.stop()
         os.close(self._lock)
+
+
+def _readable(rows: sqlite3.Cursor, most: int) -> list[tuple[Any, ...]]:
+    """The next rows, as many as can be read."""
+    found: list[tuple[Any, ...]] = []
+    with contextlib.suppress(sqlite3.Error):
+        while len(found) < most and (row := rows.fetchone()):
+            found.append(tuple(row))
+    return found
 
 
 def number_of(name: str) -> int | None:

@@ -2,79 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from bisect import bisect_left
-from collections import Counter, deque
+from collections import deque
 from typing import Any
 
 from sketchnewton.core.types import np
 from sketchnewton.serve.answers import names_in
+from sketchnewton.serve.counts import BOUNDS, Counts
 from sketchnewton.serve.engine import Engine
-from sketchnewton.serve.errors import ApiError
 from sketchnewton.serve.replaying import REFUSED
 
 __all__ = ["Stats"]
 
-_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-_TIMES = 2000  # requests whose times make quantiles
 _HISTORY = 1800
 _CURRENT = ("experts", "spectrum", "weights", "calibration", "errors", "metrics")  # only of this moment
-_ERRORS = 20
 _NAMES = 50_000
 _WEIGHTS = 15
 
 
-class _Route:
-    """Requests for one path."""
-
-    def __init__(self) -> None:
-        self.recent: deque[float] = deque(maxlen=_TIMES)
-        self.buckets = [0] * (len(_BOUNDS) + 1)
-        self.seconds = 0.0
-
-    def add(self, seconds: float) -> None:
-        self.recent.append(seconds)
-        self.buckets[bisect_left(_BOUNDS, seconds)] += 1
-        self.seconds += seconds
-
-    def quantiles(self) -> dict[str, float]:
-        if not self.recent:
-            return {}
-        ordered = sorted(self.recent)
-        last = len(ordered) - 1
-        return {name: 1000.0 * ordered[round(q * last)] for name, q in (("p50", 0.5), ("p99", 0.99))}
-
-
-class Stats:
+class Stats(Counts):
     """What has happened since the process began, and how the model does."""
 
     def __init__(self, engine: Engine) -> None:
+        super().__init__()
         self.engine = engine
         self.started = time.time()
-        self.requests: Counter[tuple[str, int]] = Counter()
-        self.routes: dict[str, _Route] = {}
-        self.errors: deque[dict[str, Any]] = deque(maxlen=_ERRORS)
-        self.history: deque[dict[str, Any]] = deque(maxlen=_HISTORY)
+        self.history: deque[bytes] = deque(maxlen=_HISTORY)
+        """Each as JSON, which takes a quarter of the memory of a dict."""
         self.latest: dict[str, Any] = {}
-        self.total = 0
         self._before = (time.monotonic(), 0, 0)
         self._rates = (0.0, 0.0)
         self._names: dict[int, str] = {}
         self._weights: dict[str, float] = {}
-
-    def add(self, route: str, status: int, seconds: float, error: ApiError | None) -> None:
-        """Count a request."""
-        self.total += 1
-        self.requests[route, status] += 1
-        found = self.routes.get(route)
-        if found is None:
-            found = self.routes[route] = _Route()
-        found.add(seconds)
-        if error is not None:
-            self.errors.append(
-                {"time": time.time(), "status": status, "code": error.code, "message": error.message[:200]}
-            )
 
     def tick(self) -> dict[str, Any]:
         """The figures of this moment, which become the latest."""
@@ -106,6 +67,7 @@ class Stats:
             },
             "pending": engine.pending,
             "label_delay_s": self._delays(),
+            "labels": dict(engine.labels),
             "queue": engine.waiting,
             "log_bytes": engine.log.bytes(),
             "experts": experts(engine),
@@ -115,7 +77,8 @@ class Stats:
             "errors": list(self.errors),
             "problem": None if engine.problem is None else str(engine.problem),
         }
-        self.history.append({name: v for name, v in self.latest.items() if name not in _CURRENT})
+        kept = {name: value for name, value in self.latest.items() if name not in _CURRENT}
+        self.history.append(json.dumps(kept).encode())
         return self.latest
 
     def _delays(self) -> dict[str, float]:
@@ -170,12 +133,14 @@ class Stats:
         lines.append("# TYPE skn_request_seconds histogram")
         for route, found in sorted(self.routes.items()):
             total = 0
-            for bound, number in zip((*_BOUNDS, math.inf), found.buckets, strict=True):
+            for bound, number in zip((*BOUNDS, math.inf), found.buckets, strict=True):
                 total += number
                 edge = "+Inf" if bound == math.inf else f"{bound:g}"
                 lines.append(f'skn_request_seconds_bucket{{route="{route}",le="{edge}"}} {total}')
             lines.append(f'skn_request_seconds_sum{{route="{route}"}} {found.seconds:.9g}')
             lines.append(f'skn_request_seconds_count{{route="{route}"}} {total}')
+        lines.append("# TYPE skn_labels_total counter")
+        lines += [f'skn_labels_total{{kind="{kind}"}} {n}' for kind, n in sorted(engine.labels.items())]
         errors = sum(number for (_, status), number in self.requests.items() if status >= 400)
         loss = engine.score.mean_loss
         gauges: dict[str, tuple[str, float]] = {

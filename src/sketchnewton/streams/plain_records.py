@@ -33,7 +33,7 @@ class PlainRecords:
     def __init__(self, options: ReadOptions) -> None:
         columns = options.columns
         self._options = options
-        self._kinds = options.known_kinds()
+        self.kinds = options.known_kinds()
         # Exact names are counted in their order, and interactions are of whole rows.
         self._usable = not (options.names is not None or options.features.expands or columns.weight)
         self._labels = frozenset(LABELS if columns.label is None else (columns.label,))
@@ -90,10 +90,10 @@ class PlainRecords:
             return known is None and value is not None  # neither two labels nor a missing one
         if key in self._dropped:
             return True
-        if type(key) is not str or key in self._others or key not in self._kinds:
+        if type(key) is not str or key in self._others or key not in self.kinds:
             return False
         if type(value) is float or type(value) is int:
-            if self._kinds[key] != NUMBER:
+            if self.kinds[key] != NUMBER:
                 return False
             self._numbers[key] = self._index(*split_column(key))
             return self._add_number(self._numbers[key], value, made)
@@ -131,12 +131,12 @@ class PlainRecords:
 
     def _decided(self, key: str, value: object) -> _Cells | None:
         """What `ObjectRows` makes of a record of this value alone."""
-        rows = ObjectRows.of(self._options._replace(kinds=dict(self._kinds)))
+        rows = ObjectRows.of(self._options._replace(kinds=dict(self.kinds)))
         try:
             rows._feature(key, value)
         except BadValue:
             return None
-        if rows.kinds != self._kinds:
+        if rows.kinds != self.kinds:
             return None
         distinct = list(rows.distinct)
         return tuple(

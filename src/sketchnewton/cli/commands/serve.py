@@ -15,6 +15,7 @@ from sketchnewton.cli.options.types import at_least_one, at_least_two, at_least_
 if TYPE_CHECKING:
     from sketchnewton.model import Model
     from sketchnewton.serve.server import Settings
+    from sketchnewton.serve.tls import Tls
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
@@ -42,6 +43,10 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--port", type=at_least_zero, default=8080, help="Port to listen at (default 8080; 0: any)."
     )
+    parser.add_argument(
+        "--workers", type=at_least_zero, default=0, metavar="N",
+        help="Processes that predict beside the one that learns, a moment behind it (default 0)."
+    )  # fmt: skip
     parser.add_argument("--name", help="Name of the model in the Open Inference Protocol (default: model).")
     state = parser.add_argument_group("state")
     state.add_argument(
@@ -160,16 +165,19 @@ def run(args: argparse.Namespace) -> int:
     from sketchnewton.serve.server import serve, to_stderr
 
     settings = _settings(args)
+    if args.model is not None and not os.path.exists(settings.state):
+        _check_model(args.model)  # a mistyped name leaves no directory behind
     serve(settings, lambda: _fresh(args), (lambda _: None) if args.quiet else to_stderr)
     return 0
 
 
 def _settings(args: argparse.Namespace) -> Settings:
     from sketchnewton.serve.access import Access, read_tokens
-    from sketchnewton.serve.api import ApiOptions
+    from sketchnewton.serve.door import ApiOptions
     from sketchnewton.serve.engine import EngineOptions
     from sketchnewton.serve.http import Limits
     from sketchnewton.serve.keeper import KeeperOptions
+    from sketchnewton.serve.predictor import RowLimits
     from sketchnewton.serve.server import Settings, is_local
 
     access = Access(
@@ -196,8 +204,7 @@ def _settings(args: argparse.Namespace) -> Settings:
             feedback_ttl=args.feedback_ttl,
             assume_label=args.assume_label,
             queue=args.queue,
-            most_rows=args.max_rows,
-            most_features=args.max_features,
+            limits=RowLimits(args.max_rows, args.max_features),
         ),
         keeper=KeeperOptions(args.snapshot_events, args.snapshot_seconds, args.keep_events),
         api=ApiOptions(
@@ -206,6 +213,7 @@ def _settings(args: argparse.Namespace) -> Settings:
             log_requests=args.log_requests,
             log_records=args.log_records,
         ),
+        workers=args.workers,
     )
 
 
@@ -215,20 +223,21 @@ def _name(name: str) -> str:
     return name
 
 
-def _tls(args: argparse.Namespace):  # type: ignore[no-untyped-def]
+def _tls(args: argparse.Namespace) -> Tls | None:
+    from sketchnewton.serve.tls import Tls
+
     if args.tls_cert is None and args.tls_key is None:
         return None
     if args.tls_cert is None or args.tls_key is None:
         raise usage_error("--tls-cert and --tls-key go together")
-    import ssl
+    made = Tls(args.tls_cert, args.tls_key)
+    made.context()  # refuses what is none
+    return made
 
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(args.tls_cert, args.tls_key)
-    except ssl.SSLError as error:
-        raise CommandError(f"{args.tls_cert}: not a certificate with its key: {error.reason}") from None
-    return context
+
+def _check_model(path: str) -> None:
+    if not os.path.exists(path):
+        raise CommandError(f"{path}: there is no such model file")
 
 
 def _fresh(args: argparse.Namespace) -> Model:
@@ -242,8 +251,7 @@ def _fresh(args: argparse.Namespace) -> Model:
     from sketchnewton.model import open_model
 
     if args.model is not None:
-        if not os.path.exists(args.model):
-            raise CommandError(f"{args.model}: there is no such model file")
+        _check_model(args.model)
         return open_model(args.model)
     model = new_model(args, named_classes(args) if args.classes is not None else None)
     try:

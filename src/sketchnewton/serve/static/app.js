@@ -56,8 +56,8 @@ const charts = {
     format: seconds,
     lines: [...DECADES.filter((line) => line <= 10), 60, 600, 3600, 36_000, 86_400, 864_000, 8_640_000],
     series: [
-      { name: "half within", colour: "--blue", value: (s) => s.label_delay_s?.p50 },
-      { name: "90 % within", colour: "--orange", dash: [6, 4], value: (s) => s.label_delay_s?.p90 },
+      { name: "p50", colour: "--blue", value: (s) => s.label_delay_s?.p50 },
+      { name: "p90", colour: "--orange", dash: [6, 4], value: (s) => s.label_delay_s?.p90 },
     ],
   }),
 };
@@ -83,7 +83,7 @@ function tiles(s) {
   put("latency", milliseconds(s.latency_ms?.predict?.p50));
   put("latency-note", known(s.latency_ms?.predict?.p99) ? `p99 ${milliseconds(s.latency_ms.predict.p99)}` : "no predictions yet");
   put("pending", count(s.pending));
-  put("pending-note", known(s.label_delay_s?.p50) ? `labels come after ${seconds(s.label_delay_s.p50)}` : "no late labels yet");
+  put("pending-note", known(s.label_delay_s?.p50) ? `median delay ${seconds(s.label_delay_s.p50)}` : "no late labels yet");
 }
 
 function weights(s) {
@@ -100,7 +100,7 @@ function experts(s) {
 
 function labels(s) {
   if (!s.labels) return;
-  const kinds = { direct: "with the record", late: "late", assumed: "assumed", expired: "expired" };
+  const kinds = { direct: "with the record", late: "late", assumed: "assumed", expired: "never came" };
   const parts = Object.entries(kinds).filter(([key]) => s.labels[key]).map(([key, words]) => `${count(s.labels[key])} ${words}`);
   put("labels", parts.length ? `Labels: ${parts.join(", ")}.` : "");
 }
@@ -209,7 +209,7 @@ async function describe() {
   suggest(model.columns);
   put("hello-command", example(model.classes));
   const server = model.server ?? {};
-  const parts = [server.version && `sketchnewton ${plain(server.version, 20)}`, known(server.uptime) && `up for ${seconds(server.uptime)}`, known(server.log_bytes) && `log of ${bytes(server.log_bytes)}`];
+  const parts = [server.version && `sketchnewton ${plain(server.version, 20)}`, known(server.uptime) && `up for ${seconds(server.uptime)}`, known(server.log_bytes) && `log of ${bytes(server.log_bytes)}`, server.readers?.length && `${count(server.readers.length)} readers`];
   put("server", parts.filter(Boolean).join(" · "));
   if (started !== null && server.started !== started) history.clear();
   started = server.started ?? null;
