@@ -76,7 +76,7 @@ def merged(first: NewtonRun, second: NewtonRun, *, diagonal: bool = False) -> Ne
 
 
 def mass(sketch: FrequentDirections | Oja, rows: Matrix) -> mpf:
-    """Squared lengths of all gradients, as far as the sketch knows: each shrink has taken ρ from each of its rows."""
+    """Squared lengths of all gradients, as far as the sketch knows: each shrink took ρ from each of its rows."""
     taken = mpf(0) if isinstance(sketch, Oja) else sketch.shrunk * sketch.shrinks
     return taken + sum((dot(row, row) for row in rows), mpf(0))
 

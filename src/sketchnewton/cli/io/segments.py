@@ -41,6 +41,8 @@ class Segments:
                 f"--by {column} does not apply to {data.name}, which has no columns: use --by tag"
             )
         tagged = DataSource(args.data, reading, model)
+        # Interactions may multiply this very column, which is not a feature here.
+        tagged.features = tagged.features._replace(interactions=())
         self._data = data
         self._numbers: dict[bytes, int] = {}
         self._of = array("q")

@@ -58,7 +58,7 @@ _OPTIONS: dict[str, dict[str, object]] = {
     "sketch_size": {
         "type": at_least_zero,
         "metavar": "M",
-        "help": "Directions kept by the sketch (default 10; bank 7).",
+        "help": "Directions kept by the sketch (default 10; bank 6).",
     },
     "alpha": {
         "type": finite,
