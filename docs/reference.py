@@ -37,8 +37,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for module, summary in MODULES.items():
         page = f"{module.rpartition('.')[2]}.md"
         lines.append(f"| [`{module}`]({page}) | {summary} |")
-        names = "\n\n".join(f"::: {module}.{name}" for name in exported(module))
-        text = f"# `{module}`\n\n{summary}\n\n{names}\n"
+        names = exported(module)
+        table = "\n".join(
+            f"| [`{name}`][{module}.{name}] | {first_sentence(module, name)} |" for name in names
+        )
+        items = "\n\n".join(f"::: {module}.{name}" for name in names)
+        text = f"# `{module}`\n\n{summary}\n\n| name | |\n| --- | --- |\n{table}\n\n{items}\n"
         files.append(File.generated(config, f"reference/{page}", content=text))
     files.append(File.generated(config, "reference/index.md", content="\n".join(lines) + "\n"))
     return files
@@ -61,8 +65,13 @@ def exported(module: str) -> list[str]:
     return sorted(name for name in names if not name.startswith("__"))
 
 
-def _ours(path: str) -> bool:
-    return path.startswith("sketchnewton.")
+def first_sentence(module: str, name: str) -> str:
+    """What a docstring begins with, for the table at the top of a page."""
+    path = f"{module}.{name}".removeprefix(f"{_package().path}.")
+    found = _package()[path]
+    docstring = found.docstring
+    text = "" if docstring is None else docstring.value.partition("\n\n")[0]
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 @functools.cache

@@ -210,7 +210,7 @@ class Client:
     # -- the server and its model
 
     def model(self) -> dict[str, Any]:
-        """What the model is and what it has learned: kind, columns, metrics, spectrum, experts, weights."""
+        """Description of the model: kind, columns, metrics, spectrum, experts, weights."""
         return dict(self._send("GET", "/v1/model"))
 
     def stats(self) -> dict[str, Any]:

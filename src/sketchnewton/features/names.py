@@ -158,7 +158,7 @@ class Names:
         for place, (end, index) in enumerate(zip(ends, indices, strict=True)):
             known = begin < end <= len(text) and index >= 0 and names.table.restore(text[begin:end], index)
             if not known:
-                raise ValueError(f"names are damaged: entry {place} is no name")
+                raise ValueError(f"names are damaged: entry {place} is not a name")
             begin = end
         if names.table.snapshot()[1].tolist() != indices:
             raise ValueError("names are damaged: their indices are not those of their order")

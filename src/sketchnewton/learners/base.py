@@ -248,7 +248,7 @@ class Learner(Persistent):
         return np.empty(0)
 
     def merge(self, *others: Self, base: Self | None = None) -> Self:
-        """Add what `others` have learned from other rows. Returns the learner; the others stay as they are.
+        """Merge `others`, trained on other rows, into this learner. Returns it; the others are not changed.
 
         All must be of the same class with the same parameters. Sketches merge by their own rule, and the weights
         become a mean, weighted by what each learner knows of each direction or feature (docs/merging.md).
@@ -321,7 +321,7 @@ class Learner(Persistent):
         """A new learner that knows what this one and `others` know, each of which has learned something."""
         if base is not None and base.rows_seen:
             raise ValueError(
-                f"{type(self).__name__} merges without a base: let each shard begin with nothing"
+                f"{type(self).__name__} cannot be merged relative to a base: train each shard from scratch"
             )
         first, *rest = [self, *others] if self.rows_seen else others
         whole = first if rest else self._with(first._all_arrays())
@@ -361,7 +361,7 @@ class Learner(Persistent):
         names = header.get("feature_names")
         if names is not None:
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-                raise ValueError("its names of features are no list of texts")
+                raise ValueError("its feature names are not a list of strings")
             made.feature_names = tuple(names)
         return made
 
@@ -403,8 +403,8 @@ class _HalfLearned(AbstractContextManager[object]):
 
     def __enter__(self) -> object:
         raise RuntimeError(
-            "another thread was using this learner when the process was forked, so here it may be half changed: "
-            "fork before, or after, or copy the learner first"
+            "another thread was using this learner when the process was forked, so this copy may be inconsistent: "
+            "fork before or after, or copy the learner first"
         )
 
     def __exit__(self, *_: object) -> None:

@@ -187,7 +187,7 @@ class Model(Persistent):
         )
 
     def merge(self, *others: Model, base: Model | None = None) -> Self:
-        """Add what `others` have learned from other records. Returns the model; the others stay as they are.
+        """Merge `others`, trained on other records, into this model. Returns it; the others are not changed.
 
         All must turn records into features and labels into targets in the same way. `base` is the model that all
         of them began with, where they did not begin with nothing (`NewtonBank`, the default learner, takes one).
@@ -294,7 +294,7 @@ class Model(Persistent):
         return score_for(self.learner)
 
     def facts(self, top: int = 10) -> Header:
-        """What the model is and what it has learned, as JSON can hold it; `top` of the largest weights."""
+        """Description of the model for JSON: parameters, spectrum, the `top` largest weights."""
         from sketchnewton.model.facts import facts_of
 
         return facts_of(self, top)
@@ -337,7 +337,7 @@ class Model(Persistent):
     def _around(cls, learner: Persistent, header: Mapping[str, Any]) -> Self:
         """The learner with the rest that the header describes."""
         if not isinstance(learner, Learner):
-            raise ValueError(f"a {type(learner).__name__} is no learner")
+            raise ValueError(f"a {type(learner).__name__} is not a learner")
         target = Target.from_dict(header["target"])
         if not isinstance(header["exact_names"], bool):
             raise ValueError("exact_names must be true or false")

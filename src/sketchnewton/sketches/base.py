@@ -73,9 +73,9 @@ class Sketch(Persistent):
     def update(self, rows: object) -> Self:
         """Add rows: one or many, as an array, CSR matrix, table, or an iterator of these. Returns the sketch.
 
-        CSR rows are never made dense beyond a few at a time, in Frequent Directions and its kin not at all where
-        they are sparse enough for that to pay. Everything is checked before
-        anything changes; of an iterator, where this is impossible, bad rows undo the items before them.
+        CSR rows are made dense a few at a time at most; Frequent Directions and its variants keep them sparse
+        where that pays. Everything is checked before anything changes. An iterator cannot be checked in advance:
+        a bad row undoes the items before it.
         """
         if isinstance(rows, Iterator):
             return self._update_all(rows)

@@ -85,7 +85,7 @@ class CenteredSketch:
     """A sketch of rows about their mean, which comes to be known with them.
 
     `sketch` is then a sketch of the centered matrix, certificate included. Sparse rows stay sparse in Frequent
-    Directions and its kin; other sketches make them dense a few at a time.
+    Directions and its variants; other sketches make them dense a few at a time.
 
     >>> import numpy as np
     >>> from sketchnewton import FrequentDirections

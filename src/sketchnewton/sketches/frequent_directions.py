@@ -1,4 +1,4 @@
-"""Frequent Directions and its kin: one state, one shrink rule each.
+"""Frequent Directions and its variants: one state, one shrink rule each.
 
 When the buffer is full, the rows are rotated onto their singular vectors and the squared lengths σ₁² ≥ σ₂² ≥ …
 are replaced by at most m − 1 smaller ones. The kinds differ in that replacement, and in what they make of the

@@ -78,7 +78,7 @@ class SketchedNewtonClassifier(OnlineClassifier):
     n_iter_no_change : int, default=5
         Passes without improvement before `fit` stops.
     warm_start : bool, default=False
-        Whether `fit` goes on from what was learned before.
+        Whether `fit` continues from the previous fit instead of starting from zero.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the model.
 

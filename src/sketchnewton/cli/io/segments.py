@@ -54,7 +54,7 @@ class Segments:
         """The metrics of the rows of each value, the most frequent first."""
         if len(self._of) != len(answers.labels):
             raise CommandError(
-                f"{self._data.name}: other rows are skipped when the column is read for --by: mend them, or use "
+                f"{self._data.name}: reading the column for --by skips different rows: fix them, or use "
                 "--on-error stop"
             )
         of = np.frombuffer(self._of, np.int64)

@@ -54,7 +54,7 @@ class CompositeAdaGrad(CompositeLearner, TableLearner):
         classes = checked_classes(classes, get_loss(loss), clip, form)
         if isinstance(clip, str):
             raise ValueError(
-                f"clip={clip!r} is invalid: it goes with neither a penalty, nor dual averaging, nor classes"
+                f"clip={clip!r} is invalid: it cannot be combined with a penalty, dual averaging or classes"
             )
         self._clip = checked_clip(clip)
         super().__init__(

@@ -28,7 +28,7 @@ class _RangeFinder(DenseAdaGrad):
         random_state: int = 0,
     ) -> None:
         if penalty not in (None, "l2"):
-            raise ValueError(f"penalty={penalty!r} is invalid: {type(self).__name__} knows None and 'l2'")
+            raise ValueError(f"penalty={penalty!r} is invalid: {type(self).__name__} supports None and 'l2'")
         self._m = checked_size("sketch_size", sketch_size, 1)
         self._seed = checked_size("random_state", random_state, 0)
         super().__init__(
