@@ -62,7 +62,7 @@ def exported(module: str) -> list[str]:
         ]
     if not names:
         raise ValueError(f"{module} exports nothing")
-    return sorted(name for name in names if not name.startswith("__"))
+    return sorted(name for name in names if not name.startswith("__") and not _is_table(f"{module}.{name}"))
 
 
 def first_sentence(module: str, name: str) -> str:
@@ -72,6 +72,12 @@ def first_sentence(module: str, name: str) -> str:
     docstring = found.docstring
     text = "" if docstring is None else docstring.value.partition("\n\n")[0]
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def _is_table(path: str) -> bool:
+    """Whether a name is that of a table behind lazy imports, which no reader needs."""
+    found = _package()[path.removeprefix("sketchnewton.")]
+    return found.is_alias and found.target_path.startswith("sketchnewton.core.names.")
 
 
 @functools.cache
