@@ -27,7 +27,7 @@ def murmur3(data: bytes, seed: int = 0) -> int:
 
 
 def hash_namespace(name: str) -> int:
-    """The hash of a namespace: MurmurHash3 of its name, 0 for the default namespace.
+    """The hash of a namespace: MurmurHash3 of its `name`, 0 for the default namespace.
 
     >>> hash_namespace(""), hash_namespace("a")
     (0, 1009084850)
@@ -36,7 +36,7 @@ def hash_namespace(name: str) -> int:
 
 
 def hash_feature(name: str, namespace: str = "", bits: int = DEFAULT_BITS) -> int:
-    """The index of a feature: MurmurHash3 of its name, seeded with its namespace, to so many bits.
+    """The index of a feature: MurmurHash3 of its `name`, seeded by its `namespace`, cut to `bits` bits.
 
     A name of digits is kept as a number, counted from the namespace's hash.
 

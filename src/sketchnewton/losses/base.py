@@ -254,7 +254,7 @@ class ResidualLoss(Loss):
 
 
 def loss_class(name: str) -> type[Loss]:
-    """The class of the loss that has this name, one of `LOSSES`."""
+    """The class of the loss called `name`, one of `LOSSES`."""
     import importlib
 
     module = importlib.import_module(f"sketchnewton.losses.{name}")
@@ -263,7 +263,7 @@ def loss_class(name: str) -> type[Loss]:
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """The loss that a name such as `"logistic"` or `"huber:0.5"` stands for; a Loss is returned as it is.
+    """The object for `loss`, a name such as `"logistic"` or `"huber:0.5"`; a Loss is returned unchanged.
 
     Without a parameter, quantile has tau = 0.5 (the median) and huber has delta = 1.
 

@@ -200,7 +200,7 @@ class Target(ABC):
 
 
 class Numbers(Target):
-    """Labels that the loss takes are learned as they are."""
+    """Labels are numbers, learned unchanged; `loss` decides which are valid."""
 
     kind = "numbers"
 

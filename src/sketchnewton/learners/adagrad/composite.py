@@ -22,7 +22,8 @@ PART = 2**20  # kHigh of native/learners/adagrad_penalty.hpp
 class CompositeAdaGrad(CompositeLearner, TableLearner):
     """AdaGrad with a diagonal metric, and a penalty, dual averaging or several classes; `AdaGrad` is without them.
 
-    * `eta`, `sigma`, `intercept`, `dtype`: as in `AdaGrad`. `clip`: None, or C for the projection onto |wᵀx| ≤ C.
+    * `eta`, `sigma`, `loss`, `intercept`, `dtype`: as in `AdaGrad`. `clip`: None, or C for the projection onto
+      |wᵀx| ≤ C.
     * `penalty`, `penalty_strength`, `l1_ratio`, `form`, `classes`: as in `SketchedAdaGrad`. Everything has a
       closed form feature by feature, and a feature makes up for rounds that it missed when it is met next.
 

@@ -58,7 +58,8 @@ class AdaLR(_RangeFinder):
     Cost per row: O(τd²) time, O(d²) memory.
 
     `sketch_size` is the number of columns of the random projection, `random_state` its seed.
-    `sigma`, `penalty`, `penalty_strength`, `form`, `clip` and `intercept` are as in `SketchedAdaGrad`.
+    `eta`, `sigma`, `penalty`, `penalty_strength`, `form`, `loss`, `clip` and `intercept` are as in
+    `SketchedAdaGrad`.
 
     >>> learner = AdaLR(2, eta=1.0)
     >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0]).round(3).tolist()
@@ -95,7 +96,8 @@ class RadaGrad(_RangeFinder):
     Cost per row: O(τd + τ³) time, O(τd) memory; it does not use that rows are sparse.
 
     `sketch_size` is the number of columns of the random projection, `random_state` its seed.
-    `sigma`, `penalty`, `penalty_strength`, `form`, `clip` and `intercept` are as in `SketchedAdaGrad`.
+    `eta`, `sigma`, `penalty`, `penalty_strength`, `form`, `loss`, `clip` and `intercept` are as in
+    `SketchedAdaGrad`.
 
     >>> learner = RadaGrad(2, eta=1.0)
     >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0]).round(3).tolist()
