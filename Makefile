@@ -105,6 +105,12 @@ coverage: $(VENV)/.installed ## run all tests with a core that counts lines, lis
 	$(BIN)/coverage combine -q
 	$(BIN)/gcovr; native=$$?; $(BIN)/coverage report && exit $$native
 
+tidy: ## look for likely bugs in the kernels with Debian's clang-tidy
+	command -v clang-tidy > /dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends clang-tidy)
+	@mkdir -p build
+	ls native/*/*.hpp | grep -v bindings/ | sed 's|native/\(.*\)|#include "\1"|' > build/headers.cpp
+	clang-tidy --quiet build/headers.cpp -- -std=c++20 -Inative
+
 portable: $(VENV)/.installed ## compile the kernels with Clang and libc++ for Linux, macOS and Windows (the ziglang package)
 	$(PIP) install --group portable
 	$(BIN)/python -m pytest tests/native/test_portable.py
@@ -162,4 +168,4 @@ build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 
-.PHONY: help demo test quick test-torch test-cluster test-report check format fuzz fuzz-models fuzz-calls properties sanitized coverage portable docs docs-serve gallery wheel sdist check-tag test-wheel bench bench-history long-stream clean
+.PHONY: help demo test quick test-torch test-cluster test-report check format fuzz fuzz-models fuzz-calls properties sanitized coverage tidy portable docs docs-serve gallery wheel sdist check-tag test-wheel bench bench-history long-stream clean
