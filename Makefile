@@ -123,6 +123,11 @@ gallery: $(VENV)/.installed ## run the examples of examples/gallery, keep their 
 	for example in examples/gallery/*.py; do name=$$(basename $$example .py); \
 	  $(BIN)/python $$example --picture docs/gallery/$$name.png > docs/gallery/$$name.txt || exit 1; done
 
+# DATA is the folder of data sets; experiments without their data say where to get it.
+results: $(VENV)/.installed ## recompute the papers' tables, small, and keep them for the site
+	$(BIN)/skn reproduce --all --quick --output build/report $(if $(DATA),--data $(DATA))
+	mkdir -p docs/results && cp build/report/report.md build/report/report.html docs/results/
+
 docs-serve: $(VENV)/.tools ## show the documentation site while you write it
 	$(PIP) install --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
@@ -168,4 +173,4 @@ build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 
-.PHONY: help demo test quick test-torch test-cluster test-report check format fuzz fuzz-models fuzz-calls properties sanitized coverage tidy portable docs docs-serve gallery wheel sdist check-tag test-wheel bench bench-history long-stream clean
+.PHONY: help demo test quick test-torch test-cluster test-report check format fuzz fuzz-models fuzz-calls properties sanitized coverage tidy portable docs docs-serve gallery results wheel sdist check-tag test-wheel bench bench-history long-stream clean

@@ -30,7 +30,7 @@ class Views(NamedTuple):
 
 
 class Batch:
-    """Rows and their labels: the one currency between streams and learners.
+    """A batch of rows with labels, as streams produce and learners consume it.
 
     A batch looks like a SciPy CSR matrix to whoever reads ``indptr``, ``indices``, ``data`` and ``shape``:
     read-only NumPy arrays, made without a copy when they are first asked for. Indices are as the input has them:

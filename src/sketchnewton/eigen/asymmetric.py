@@ -82,7 +82,7 @@ class AsymmetricLearner(Persistent):
         return self._pair[: self.m].copy(), self._pair[self.m :].copy()
 
     def observe(self, A: object) -> None:
-        """Learn this round's matrix and begin the next round."""
+        """Observe the matrix of this round and start the next round."""
         self.learner.observe(self.checked(A))
         self._pair = None
 

@@ -41,7 +41,7 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class Game:
-    """The score of a game."""
+    """Rewards, regret and time of a game."""
 
     rewards: Floats
     """xᵀAx (uᵀAv) of every round."""

@@ -199,7 +199,7 @@ class ProgressiveScore:
 
 
 class ClassScore(ProgressiveScore):
-    """The same for one of K classes: each row has K scores, and its label is the number 0…K − 1 of its class.
+    """`ProgressiveScore` for K classes: each row has K scores, and its label is the number 0…K − 1 of its class.
 
     `classes` is K. The `loss` is averaged over the K scores, of which the row's class should be +1 and the others
     −1; the error counts rows whose largest score is another class's.
@@ -230,7 +230,7 @@ class ClassScore(ProgressiveScore):
 
 
 class SoftmaxScore(ClassScore):
-    """The same for scores whose loss is the cross-entropy of their softmax.
+    """`ClassScore` with the cross-entropy of the softmax of the scores.
 
     >>> score = SoftmaxScore("logistic", 2)
     >>> score.update([[0.0, 0.0], [0.0, np.log(3.0)]], [0, 1])

@@ -52,7 +52,7 @@ def mask_of(bits: int | None) -> int:
 
 
 class Names:
-    """The names that readers met: an exact dictionary, or a record of what was hashed where.
+    """Feature names seen by readers: an exact dictionary, or a record of the index that each name was hashed to.
 
     With ``exact`` a name's index is its number of first appearance, so that no two names share one. Otherwise
     indices are the hashes, and the names are kept for people to read. Memory grows with the number of names.

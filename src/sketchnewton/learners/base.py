@@ -88,7 +88,7 @@ class Learner(Persistent):
         return predictions
 
     def predict(self, X: object) -> Floats:
-        """Predict each row as it stands; features never seen count as zero."""
+        """Predict each row; features never seen count as zero."""
         rows = self._rows(X)
         checked_scan(rows)
         predictions = np.empty(self._shape(len(rows)))
@@ -98,7 +98,7 @@ class Learner(Persistent):
         return predictions
 
     def new_predictions(self, n: int) -> View:
-        """Room for the predictions of n rows, for `learn_into`; `np.asarray` makes it an array without a copy."""
+        """Buffer for the predictions of n rows, for `learn_into`; `np.asarray` wraps it without a copy."""
         return zeros(self._shape(n))
 
     def learn_into(
@@ -123,17 +123,17 @@ class Learner(Persistent):
         return predictions
 
     def reserve(self, rows: _native.Rows) -> None:
-        """Make room for these rows, or refuse them; then they, or parts of them, can be learned."""
+        """Allocate memory for the features of these rows, or raise; afterwards they can be learned."""
         largest, widest = checked_scan(rows)
         with self._lock:
             self._reserve(largest, widest)
 
     def takes(self, label: float) -> bool:
-        """Is the label one that can be learned?"""
+        """Whether the label can be learned."""
         return self.loss.takes(label)
 
     def learn_row(self, row: _native.Rows, label: float, weight: float = 1.0) -> float:
-        """`learn` for a row that is in the kernels' form already, without the cost of checking arrays."""
+        """`learn` for one row in native form, without the cost of checking arrays."""
         if weight != 1.0 or not self.takes(label):
             return float(self.learn(row, [label], [weight])[0])
         with self._lock:
@@ -144,7 +144,7 @@ class Learner(Persistent):
         return prediction
 
     def decision_function(self, X: object) -> Floats:
-        """wᵀx + b for each row: what `predict` gives before it is clipped."""
+        """wᵀx + b for each row: the prediction before clipping."""
         return self.predict(X)
 
     @property
@@ -168,7 +168,7 @@ class Learner(Persistent):
         return int(np.count_nonzero(self.weights))
 
     def largest_weights(self, n: int | None = None) -> tuple[Integers, Floats]:
-        """The features whose weights are largest in size, largest first, and their weights; None: all features.
+        """The `n` features with the largest absolute weights, and these weights, largest first; None: all.
 
         Features never learned from do not appear, so the cost does not depend on how large their indices are.
         """
@@ -234,7 +234,7 @@ class Learner(Persistent):
         return None
 
     def sorted_scales(self) -> tuple[Integers, Floats]:
-        """The features seen and what they are divided by, smallest first; empty if by nothing."""
+        """The features seen and their scales, smallest first; empty for a learner that does not scale."""
         return np.empty(0, np.int64), np.empty(0)
 
     @property

@@ -189,15 +189,15 @@ class Loss(ABC):
 
     @property
     def takes_all_numbers(self) -> bool:
-        """Is every number a label, as in regression?"""
+        """Whether every number is a valid label, as in regression."""
         return not self.sign_labels and self.label_range == (-math.inf, math.inf)
 
     def takes(self, label: float) -> bool:
-        """Is this one label fit for this loss?"""
+        """Whether this label is valid for this loss."""
         return self.labels.takes(label)
 
     def check_labels(self, labels: ArrayLike) -> None:
-        """Raise ValueError that names the first label not fit for this loss and its position, from 0."""
+        """Raise ValueError for the first invalid label, with its position from 0."""
         flat = contiguous(labels, np.float64).ravel()
         for at in self.labels.unfit(flat)[:1]:
             where = f"label {flat[at]:g} at position {at} is"

@@ -33,7 +33,7 @@ _LEARNER, _NAMES, _BEST = "learner/", "names/", "best/"  # before the names of a
 
 
 class Model(Persistent):
-    """How a record becomes features, how a label becomes a target, a learner, and how its scores become answers.
+    """A trainable model for records: turns them into features, labels into targets, and scores into predictions.
 
     A model trained by `skn train` is the same thing as one made here: both are saved whole, and
     `sketchnewton.load` opens both. Records are a dict, a list of dicts, a pandas, polars or pyarrow table, lines
@@ -290,7 +290,7 @@ class Model(Persistent):
         return Answers(scores, targets, weights, kind, known)
 
     def new_score(self) -> ProgressiveScore:
-        """A score of nothing yet, of the kind that fits the learner."""
+        """A new score, of the kind that fits the learner."""
         return score_for(self.learner)
 
     def facts(self, top: int = 10) -> Header:
@@ -519,7 +519,7 @@ class Model(Persistent):
         return "signs" if signs else "numbers"
 
     def check_mergeable(self, other: Model) -> None:
-        """Refuse a model that makes other features, has another target or another learner."""
+        """Raise ValueError for a model with different features, target or learner."""
         self.target.merged(other.target)
         self.learner._check_mergeable(other.learner)
         if other.features != self.features or not self.columns.agree(other.columns):

@@ -171,7 +171,7 @@ class _DirectionsSketch(Sketch):
 
 
 class FrequentDirections(_DirectionsSketch):
-    """Frequent Directions: a sketch of AᵀA that is never above it and certified not to be far below.
+    """Frequent Directions: a sketch BᵀB ⪯ AᵀA with a certified error.
 
     A shrink subtracts σ_m² from every squared singular value, so at most m − 1 rows stay, m = `sketch_size` (RFD
     Algorithms 1 and 4). At any time, rows that wait in the buffer included, for every k < m:
@@ -203,7 +203,7 @@ class FrequentDirections(_DirectionsSketch):
 
 
 class RobustFrequentDirections(FrequentDirections):
-    """FD with a ridge that gives back half of what shrinks take (RFD Algorithm 2): half the error.
+    """Robust Frequent Directions (RFD Algorithm 2): FD plus a ridge of half of all shrinks, half the error bound.
 
     AᵀA is approximated by BᵀB + ridge·I, which is invertible as soon as something was lost:
 

@@ -20,7 +20,7 @@ from sketchnewton.sklearn.regressor import OnlineRegressor
 
 
 class SketchedNewtonClassifier(OnlineClassifier):
-    """Linear classification with second-order steps, one row at a time.
+    """Online linear classifier with second-order steps and no learning rate.
 
     A drop-in replacement for `sklearn.linear_model.SGDClassifier` on streams: `partial_fit` takes batches of
     any size, dense, sparse or DataFrames, and no learning rate has to be chosen. More than two classes are
@@ -202,7 +202,7 @@ class SketchedNewtonClassifier(OnlineClassifier):
 
 
 class SketchedNewtonRegressor(OnlineRegressor):
-    """Linear regression with second-order steps, one row at a time.
+    """Online linear regression with second-order steps and no learning rate.
 
     A drop-in replacement for `sklearn.linear_model.SGDRegressor` on streams: no learning rate to choose, and the
     targets may have any scale.

@@ -13,7 +13,7 @@ from sketchnewton.losses import Loss
 
 
 class SketchedNewton(TableNewton):
-    """Sketched Online Newton (SON), for streams of sparse or dense rows.
+    """Sketched Online Newton (SON): second-order steps at the cost of first-order ones, on sparse or dense rows.
 
     The metric A = αI + SᵀS, with S a sketch of the gradients seen, tells in which directions the weights are
     known well already; each step is A⁻¹ times the gradient. Before a row is predicted, the weights are projected
