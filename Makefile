@@ -123,10 +123,11 @@ gallery: $(VENV)/.installed ## run the examples of examples/gallery, keep their 
 	for example in examples/gallery/*.py; do name=$$(basename $$example .py); \
 	  $(BIN)/python $$example --picture docs/gallery/$$name.png > docs/gallery/$$name.txt || exit 1; done
 
-# DATA is the folder of data sets; experiments without their data say where to get it.
+# Experiments without their data say where to get it; the folder's own path is nobody's business.
+DATA ?= ../shared/data
 results: $(VENV)/.installed ## recompute the papers' tables, small, and keep them for the site
-	$(BIN)/skn reproduce --all --quick --output build/report $(if $(DATA),--data $(DATA))
-	mkdir -p docs/results && cp build/report/report.md build/report/report.html docs/results/
+	$(BIN)/skn reproduce --all --quick --output build/report --data $(DATA)
+	for page in report.md report.html; do sed "s|$(realpath $(DATA))|DATA|g" build/report/$$page > docs/results/$$page; done
 
 docs-serve: $(VENV)/.tools ## show the documentation site while you write it
 	$(PIP) install --group docs
