@@ -13,7 +13,9 @@ import pytest
 
 BINDINGS = Path(__file__).parents[2] / "native" / "bindings"
 # CPython's naming: macros that read or write fields, none of which is in the stable ABI.
-INSIDE = re.compile(r"\bPy[A-Za-z]+_(?:GET|SET|AS|READ|WRITE|IS|DATA|KIND|MAX)(?:_[A-Z_]+)?\b|\bPyASCIIObject\b")
+INSIDE = re.compile(
+    r"\bPy[A-Za-z]+_(?:GET|SET|AS|READ|WRITE|IS|DATA|KIND|MAX)(?:_[A-Z_]+)?\b|\bPyASCIIObject\b"
+)
 
 
 def uses(source: str) -> set[str]:
