@@ -127,7 +127,8 @@ gallery: $(VENV)/.installed ## run the examples of examples/gallery, keep their 
 DATA ?= ../shared/data
 results: $(VENV)/.installed ## recompute the papers' tables, small, and keep them for the site
 	$(BIN)/skn reproduce --all --quick --output build/report --data $(DATA)
-	for page in report.md report.html; do sed "s|$(realpath $(DATA))|DATA|g" build/report/$$page > docs/results/$$page; done
+	sed "s|$(realpath $(DATA))|DATA|g" build/report/report.md > docs/results/tables.md
+	sed "s|$(realpath $(DATA))|DATA|g" build/report/report.html > docs/results/report.html
 
 docs-serve: $(VENV)/.tools ## show the documentation site while you write it
 	$(PIP) install --group docs
