@@ -77,17 +77,40 @@ SEEDS ?= 300
 properties: $(VENV)/.installed ## judge the papers' learners by exact arithmetic on SEEDS random streams of every kind
 	SKN_SEEDS=$(SEEDS) $(BIN)/python -m pytest $(PARALLEL) tests/oracles/test_newton_properties.py
 
-# A copy of the package with a core of its own, which Python must load after the sanitizer.
+# A copy of the package with a core of its own, in build/sanitized/package or build/coverage/package.
+define core
+	PATH=$(CURDIR)/$(BIN):$$PATH cmake -S . -B build/$(1) -G Ninja -DCMAKE_BUILD_TYPE=Debug $(2) \
+	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
+	PATH=$(CURDIR)/$(BIN):$$PATH cmake --build build/$(1)
+	rm -rf build/$(1)/package && mkdir build/$(1)/package
+	cp -r src/sketchnewton build/$(1)/package && rm -f build/$(1)/package/sketchnewton/_native*.so
+	cp build/$(1)/_native*.so build/$(1)/package/sketchnewton
+endef
+
+# Python must load the core after the sanitizer.
 SANITIZED = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 OPENBLAS_NUM_THREADS=1 \
 	  PYTHONPATH=build/sanitized/package $(BIN)/python -m
 sanitized: $(VENV)/.tools
-	PATH=$(CURDIR)/$(BIN):$$PATH cmake -S . -B build/sanitized -G Ninja -DCMAKE_BUILD_TYPE=Debug \
-	  -DSKETCHNEWTON_SANITIZE=ON -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
-	PATH=$(CURDIR)/$(BIN):$$PATH cmake --build build/sanitized
-	rm -rf build/sanitized/package && mkdir build/sanitized/package
-	cp -r src/sketchnewton build/sanitized/package && rm -f build/sanitized/package/sketchnewton/_native*.so
-	cp build/sanitized/_native*.so build/sanitized/package/sketchnewton
+	$(call core,sanitized,-DSKETCHNEWTON_SANITIZE=ON)
+
+# All tests, those of PyTorch, Dask and Spark too; the report fails below 95% of Python's lines or 90% of the headers'.
+# Tests of speed and memory may fail here, where every line is counted: `make test` judges them.
+COVERED = PYTHONPATH=$(CURDIR)/build/coverage/package $(BIN)/coverage
+coverage: $(VENV)/.installed ## run all tests with a core that counts lines, list what no test reaches (half an hour)
+	$(PIP) install --group coverage
+	$(PIP) install --no-build-isolation '.[torch,dask,spark]' 'torch==2.13.0'
+	$(call core,coverage,-DSKETCHNEWTON_COVERAGE=ON)
+	find build/coverage -name '*.gcda' -delete && $(BIN)/coverage erase
+	-$(COVERED) run -m pytest -q $(PARALLEL) --doctest-modules --pyargs tests sketchnewton
+	$(BIN)/coverage combine -q
+	$(BIN)/gcovr; native=$$?; $(BIN)/coverage report && exit $$native
+
+tidy: ## look for likely bugs in the kernels with Debian's clang-tidy
+	command -v clang-tidy > /dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends clang-tidy)
+	@mkdir -p build
+	ls native/*/*.hpp | grep -v bindings/ | sed 's|native/\(.*\)|#include "\1"|' > build/headers.cpp
+	clang-tidy --quiet build/headers.cpp -- -std=c++20 -Inative
 
 portable: $(VENV)/.installed ## compile the kernels with Clang and libc++ for Linux, macOS and Windows (the ziglang package)
 	$(PIP) install --group portable
@@ -100,6 +123,13 @@ docs: $(VENV)/.tools ## build the documentation site into build/site; warnings a
 gallery: $(VENV)/.installed ## run the examples of examples/gallery, keep their output and pictures for the site (needs PyTorch)
 	for example in examples/gallery/*.py; do name=$$(basename $$example .py); \
 	  $(BIN)/python $$example --picture docs/gallery/$$name.png > docs/gallery/$$name.txt || exit 1; done
+
+# Experiments without their data say where to get it; the folder's own path is nobody's business.
+DATA ?= ../shared/data
+results: $(VENV)/.installed ## recompute the papers' tables, small, and keep them for the site
+	$(BIN)/skn reproduce --all --quick --output build/report --data $(DATA)
+	sed "s|$(realpath $(DATA))|DATA|g" build/report/report.md > docs/results/tables.md
+	sed "s|$(realpath $(DATA))|DATA|g" build/report/report.html > docs/results/report.html
 
 docs-serve: $(VENV)/.tools ## show the documentation site while you write it
 	$(PIP) install --group docs
@@ -122,6 +152,9 @@ bench: $(VENV)/.installed ## time training against Vowpal Wabbit, the learner al
 	status=0; for script in vowpal_wabbit learner_cost passes; do \
 	  $(BIN)/python benchmarks/$$script.py || status=1; done; exit $$status
 
+bench-history: $(VENV)/.installed ## measure this commit's speed, relative to yardsticks, and add it to benchmarks/history.json
+	$(BIN)/python benchmarks/history.py
+
 long-stream: $(VENV)/.installed ## ten million drifting rows for each sketch; fails if a promise is broken
 	$(BIN)/python benchmarks/long_stream.py
 
@@ -143,4 +176,4 @@ build/fuzz_%: tests/native/fuzz_%.cpp tests/native/fuzzing.hpp $(wildcard native
 	@mkdir -p build
 	$(CXX) -std=c++20 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -Inative -o $@ $<
 
-.PHONY: help demo test quick test-torch test-cluster test-report check format fuzz fuzz-models fuzz-calls properties sanitized portable docs docs-serve gallery wheel sdist check-tag test-wheel bench long-stream clean
+.PHONY: help demo test quick test-torch test-cluster test-report check format fuzz fuzz-models fuzz-calls properties sanitized coverage tidy portable docs docs-serve gallery results wheel sdist check-tag test-wheel bench bench-history long-stream clean

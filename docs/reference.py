@@ -37,8 +37,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for module, summary in MODULES.items():
         page = f"{module.rpartition('.')[2]}.md"
         lines.append(f"| [`{module}`]({page}) | {summary} |")
-        names = "\n\n".join(f"::: {module}.{name}" for name in exported(module))
-        text = f"# `{module}`\n\n{summary}\n\n{names}\n"
+        names = exported(module)
+        table = "\n".join(
+            f"| [`{name}`][{module}.{name}] | {first_sentence(module, name)} |" for name in names
+        )
+        items = "\n\n".join(f"::: {module}.{name}" for name in names)
+        text = f"# `{module}`\n\n{summary}\n\n| name | |\n| --- | --- |\n{table}\n\n{items}\n"
         files.append(File.generated(config, f"reference/{page}", content=text))
     files.append(File.generated(config, "reference/index.md", content="\n".join(lines) + "\n"))
     return files
@@ -58,11 +62,22 @@ def exported(module: str) -> list[str]:
         ]
     if not names:
         raise ValueError(f"{module} exports nothing")
-    return sorted(name for name in names if not name.startswith("__"))
+    return sorted(name for name in names if not name.startswith("__") and not _is_table(f"{module}.{name}"))
 
 
-def _ours(path: str) -> bool:
-    return path.startswith("sketchnewton.")
+def first_sentence(module: str, name: str) -> str:
+    """What a docstring begins with, for the table at the top of a page."""
+    path = f"{module}.{name}".removeprefix(f"{_package().path}.")
+    found = _package()[path]
+    docstring = found.docstring
+    text = "" if docstring is None else docstring.value.partition("\n\n")[0]
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _is_table(path: str) -> bool:
+    """Whether a name is that of a table behind lazy imports, which no reader needs."""
+    found = _package()[path.removeprefix("sketchnewton.")]
+    return found.is_alias and found.target_path.startswith("sketchnewton.core.names.")
 
 
 @functools.cache

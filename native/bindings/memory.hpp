@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bindings/array.hpp"
+#include "bindings/python_api.hpp"
 #include "memory/buffer_pool.hpp"
 
 namespace skn {
@@ -36,7 +37,7 @@ class Memory {
   // Is it a memoryview of sealed memory?
   static bool is_sealed(nb::handle view) {
     if (!PyMemoryView_Check(view.ptr())) return false;
-    const nb::handle base = PyMemoryView_GET_BUFFER(view.ptr())->obj;
+    const nb::object base = viewed(view.ptr());
     return base.is_valid() && nb::isinstance<Memory>(base) && nb::inst_ptr<Memory>(base)->sealed_;
   }
 

@@ -11,6 +11,8 @@
 
 namespace skn {
 
+namespace nb = nanobind;
+
 #ifdef Py_LIMITED_API
 
 inline Py_ssize_t list_size(PyObject* list) { return PyList_Size(list); }
@@ -33,6 +35,12 @@ inline std::optional<std::string_view> as_ascii(PyObject* text) {
 }
 
 inline bool equal_texts(PyObject* a, PyObject* b) { return PyUnicode_Compare(a, b) == 0; }
+
+inline nb::object viewed(PyObject* view) {
+  nb::object found = nb::steal(PyObject_GetAttrString(view, "obj"));
+  if (!found.is_valid()) PyErr_Clear();  // a view that was released
+  return found;
+}
 
 #else
 
@@ -57,6 +65,9 @@ inline bool equal_texts(PyObject* a, PyObject* b) {
   return length == PyUnicode_GET_LENGTH(b) && kind == PyUnicode_KIND(b) &&
          std::memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b), static_cast<std::size_t>(length) * kind) == 0;
 }
+
+// What a memoryview is a view of.
+inline nb::object viewed(PyObject* view) { return nb::borrow(PyMemoryView_GET_BUFFER(view)->obj); }
 
 #endif
 

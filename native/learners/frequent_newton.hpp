@@ -31,7 +31,7 @@ class FrequentNewton {
              FewFeatures(few_view(sketch), few_table_, state.counts + kActive, state.alpha)),
         many_(problem, state, table, Frequent<T>(sketch, state.alpha, state.diagonal, room)) {}
 
-  FrequentNewton(FrequentNewton&&) = default;
+  FrequentNewton(FrequentNewton&&) noexcept = default;
 
   static std::int64_t stride(std::int64_t m, std::int64_t every) {
     return Table<double>::padded(Table<double>::kSketch + FewFeatures::columns(m, every));

@@ -57,7 +57,7 @@ class _Answer(NamedTuple):
 
 
 class Client:
-    """A server of `skn serve`, as an object.
+    """Client of a server started with `skn serve`.
 
     Every call is repeated after a lost connection, and when the server is busy (429 and 503, after the time it
     asks for). What learns carries an idempotency key, and what is remembered has an id of the client's own, so a
@@ -210,11 +210,11 @@ class Client:
     # -- the server and its model
 
     def model(self) -> dict[str, Any]:
-        """What the model is and what it has learned: kind, columns, metrics, spectrum, experts, weights."""
+        """Description of the model: kind, columns, metrics, spectrum, experts, weights."""
         return dict(self._send("GET", "/v1/model"))
 
     def stats(self) -> dict[str, Any]:
-        """How the server does at the moment: rows, loss, latency, waiting labels, last errors."""
+        """Current state of the server: rows, loss, latency, pending labels, last errors."""
         return dict(self._send("GET", "/v1/stats"))
 
     def history(self) -> list[dict[str, Any]]:

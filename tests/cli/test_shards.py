@@ -112,10 +112,13 @@ def test_errors_are_located_and_leave_no_model(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--rounds", "3"], "--rounds goes with --shards"),
-        (["--shards", "2", "--passes", "3"], "--passes does not go with --shards"),
-        (["--shards", "2", "--holdout", "3"], "--holdout does not go with --shards"),
-        (["--shards", "2", "--learner", "adagrad", "--rounds", "4"], "AdaGrad merges without a base"),
+        (["--rounds", "3"], "--rounds needs --shards"),
+        (["--shards", "2", "--passes", "3"], "--passes cannot be combined with --shards"),
+        (["--shards", "2", "--holdout", "3"], "--holdout cannot be combined with --shards"),
+        (
+            ["--shards", "2", "--learner", "adagrad", "--rounds", "4"],
+            "AdaGrad cannot be merged relative to a base",
+        ),
         (["--shards", "1000"], "cannot be divided among 1000 shards"),
     ],
 )

@@ -32,8 +32,9 @@ def trained(tmp_path: Path, labels: str, *options: str) -> tuple[Path, Path]:
     return model, write_table(tmp_path / "test.csv", labels=labels, seed=1)
 
 
+# Cities are a feature, and one of a product.
 CASES = {
-    "signs": ["--loss", "logistic"],
+    "signs": ["--loss", "logistic", "--interactions", "city,x"],
     "numbers": [],
     "classes": ["--multiclass", "3"],
 }

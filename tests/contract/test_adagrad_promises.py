@@ -101,7 +101,7 @@ def test_class_labels_are_checked(kind: str) -> None:
         (lambda: SketchedAdaGrad(classes=1, loss="logistic"), "classes=1 is invalid"),
         (lambda: SketchedAdaGrad(classes=3, loss="logistic", clip=1), "clip=1 is invalid"),
         (lambda: SketchedAdaGrad(form="dual_averaging", clip=1), "clip=1 is invalid"),
-        (lambda: RadaGrad(penalty="l1"), "penalty='l1' is invalid: RadaGrad knows None and 'l2'"),
+        (lambda: RadaGrad(penalty="l1"), "penalty='l1' is invalid: RadaGrad supports None and 'l2'"),
         (lambda: AdaLR(sketch_size=2.5), "sketch_size=2.5 is invalid"),
     ],
 )

@@ -145,7 +145,7 @@ def test_every_shorter_or_longer_file_is_refused(path):
         if length > 60:
             assert "ends too early" in message
     path.write_bytes(content + b"\0")
-    assert "goes on after its end" in refusal(path)
+    assert "has extra bytes after its end" in refusal(path)
 
 
 @pytest.mark.parametrize(

@@ -135,5 +135,5 @@ def test_the_simplest_adagrad_that_does(parameters: dict[str, object], kind: typ
 
 
 def test_a_composite_adagrad_learns_no_range() -> None:
-    with pytest.raises(ValueError, match="clip='auto' is invalid: it goes with neither a penalty"):
+    with pytest.raises(ValueError, match="clip='auto' is invalid: it cannot be combined with a penalty"):
         CompositeAdaGrad(penalty="l1", clip="auto")

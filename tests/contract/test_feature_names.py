@@ -68,7 +68,7 @@ def test_names_stay_with_copies_and_files(tmp_path: Path) -> None:
             twin.predict(FRAMES["pandas"][["c", "b", "a"]])
     header, views = learner.to_archive()
     arrays = {name: np.array(view) for name, view in views.items()}
-    with pytest.raises(ModelFileError, match="its names of features are no list of texts"):
+    with pytest.raises(ModelFileError, match="its feature names are not a list of strings"):
         NewtonBank.from_archive(
             {**header, "feature_names": [1, 2, 3]}, {k: np.array(a) for k, a in arrays.items()}
         )

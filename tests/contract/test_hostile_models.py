@@ -186,7 +186,7 @@ def test_names_that_name_each_other_are_refused() -> None:
     state["keys"] = np.frombuffer(b"".join(keys), np.uint8)
     state["ends"] = np.cumsum([len(key) for key in keys])
     state["indices"] = np.arange(len(keys))
-    with pytest.raises(ValueError, match="entry 2 is no name"):
+    with pytest.raises(ValueError, match="entry 2 is not a name"):
         Names.from_state(state, exact=False)
 
 

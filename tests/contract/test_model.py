@@ -420,8 +420,8 @@ def test_classes_that_mean_different_things_are_not_merged() -> None:
 @pytest.mark.parametrize(
     ("learner", "target", "message"),
     [
-        (lambda: OneVsAll(SketchedNewton, 3, {}), Signs(1.0), "do not go with OneVsAll"),
-        (NewtonBank, Classes(3), "labels as 3 classes do not go with NewtonBank"),
+        (lambda: OneVsAll(SketchedNewton, 3, {}), Signs(1.0), "cannot be learned by OneVsAll"),
+        (NewtonBank, Classes(3), "labels as 3 classes cannot be learned by NewtonBank"),
         (lambda: SketchedNewton(loss="poisson"), Signs(1.0), "the poisson loss needs labels >= 0"),
         (lambda: "squared", None, "must be a learner"),
     ],

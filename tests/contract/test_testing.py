@@ -224,7 +224,7 @@ def test_a_broken_learner_is_caught(make: Callable[[], Learner], promise: str) -
 def test_all_promises_are_checked() -> None:
     with pytest.raises(AssertionError, match=r"^broken promise: batches do not matter: "):
         check_learner(BatchesMatter)
-    with pytest.raises(ValueError, match="'be nice' is no promise: there are 'batches do not matter'"):
+    with pytest.raises(ValueError, match="'be nice' is not a promise: choose from 'batches do not matter'"):
         check_learner(AdaGrad, only=["be nice"])
 
 

@@ -285,7 +285,7 @@ def _layout(text: Header, available: int) -> dict[str, tuple[np.dtype[Any], tupl
     if position > available:
         raise _damaged("it ends too early")
     if position < available:
-        raise _damaged("it goes on after its end")
+        raise _damaged("it has extra bytes after its end")
     return layout
 
 

@@ -30,14 +30,15 @@ class Views(NamedTuple):
 
 
 class Batch:
-    """Rows and their labels: the one currency between streams and learners.
+    """A batch of rows with labels, as streams produce and learners consume it.
 
     A batch looks like a SciPy CSR matrix to whoever reads ``indptr``, ``indices``, ``data`` and ``shape``:
     read-only NumPy arrays, made without a copy when they are first asked for. Indices are as the input has them:
     neither sorted nor free of duplicates, which mean their sum. ``batch[begin:end]`` is a part, without a copy.
     A batch does not change, nor may the arrays that it was made of: `rows` are checked once.
 
-    ``weights`` are the importance weights of rows, ``base`` what is to be added to each prediction.
+    ``labels`` are the labels of rows, ``weights`` their importance weights, ``base`` what is to be added to each
+    prediction.
 
     >>> import numpy as np
     >>> batch = Batch(np.array([0, 2, 3]), np.array([4, 1, 7]), np.array([0.5, 2.0, 1.0]), np.array([1.0, -1.0]))

@@ -172,7 +172,7 @@ class Persistent(ABC):
 
 
 def load(path: Path) -> Persistent:
-    """Read a model file of any kind: a learner, a sketch, or a learner of eigenvectors.
+    """Read the model file at `path`, of any kind: a model, a learner, a sketch, or a learner of eigenvectors.
 
     It continues bit for bit. Raises `archive.ModelFileError` for a file that is damaged or foreign.
 

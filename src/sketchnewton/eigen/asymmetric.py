@@ -22,7 +22,7 @@ _INNER = "learner."  # prefix of the wrapped learner's arrays
 
 
 class AsymmetricLearner(Persistent):
-    """Turns a learner of eigenvectors in dimension m + n into one of singular vectors (EIG Algorithm 1).
+    """Turns a `learner` of eigenvectors in dimension m + n into one of singular vectors (EIG Algorithm 1).
 
     The learner sees the symmetric matrix with A and Aᵀ off its diagonal. Its vector x = (ũ, ṽ) becomes the pair
     (ũ/‖ũ‖, ṽ/‖ṽ‖) with probability 2‖ũ‖‖ṽ‖, else a uniformly random pair: the expected reward is exactly xᵀÃx
@@ -33,7 +33,7 @@ class AsymmetricLearner(Persistent):
     `MatrixMultiplicativeWeights` do not mind; the bounds of the other two noises double; `EpochPowerMethod`
     shifts.
 
-    `random_state`: the seed of what is drawn.
+    `shape` is (m, n); `random_state` is the seed of what is drawn.
 
     >>> from sketchnewton.eigen import FollowPerturbedLeader
     >>> learner = AsymmetricLearner(FollowPerturbedLeader(5, horizon=10), (2, 3))
@@ -82,7 +82,7 @@ class AsymmetricLearner(Persistent):
         return self._pair[: self.m].copy(), self._pair[self.m :].copy()
 
     def observe(self, A: object) -> None:
-        """Learn this round's matrix and begin the next round."""
+        """Observe the matrix of this round and start the next round."""
         self.learner.observe(self.checked(A))
         self._pair = None
 

@@ -58,7 +58,7 @@ class EigenLearner(Persistent):
         return self._prediction.copy()
 
     def observe(self, A: object) -> None:
-        """Learn this round's matrix and begin the next round."""
+        """Observe the matrix of this round and start the next round."""
         matrix = self.checked(A)
         self._observe(matrix)
         self._rounds += 1

@@ -41,7 +41,7 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class Game:
-    """The score of a game."""
+    """Rewards, regret and time of a game."""
 
     rewards: Floats
     """xᵀAx (uᵀAv) of every round."""
@@ -66,7 +66,7 @@ class Game:
 def play(
     learner: Player, matrices: Iterable[object], *, checkpoints: int = 50, progress: bool | None = None
 ) -> Game:
-    """Let the learner predict and observe every matrix in turn.
+    """Let `learner` predict and observe every matrix in turn.
 
     The regret is measured at about `checkpoints` rounds, spread evenly if `matrices` has a length and doubling
     otherwise, and at the last; the eigenvalue that it needs is not counted as the learner's time. `progress`

@@ -85,7 +85,8 @@ class FollowTheLeader(_Leader):
     the cautionary baseline. `components` > 1 predicts an (n, k) matrix of orthonormal columns, found by
     deflation. One call of the oracle per round.
 
-    `tolerance`: how far below λ_max the oracle may stay, relatively; None: 1e-6.
+    `oracle` finds the eigenvector: "lanczos" or "power"; `tolerance`: how far below λ_max it may stay, relatively;
+    None: 1e-6.
 
     >>> learner = FollowTheLeader(2)
     >>> learner.observe([[0.0, 0.0], [0.0, 0.5]])
@@ -113,8 +114,8 @@ class FollowPerturbedLeader(_Leader):
     "exponential", density ∝ exp(−ε‖N‖) (4.2). `scale` is c, or 1/ε; None takes the theorem's for the horizon.
     `horizon` is T; without one, and when it has passed, the horizon doubles (first to n) and new noise of the
     new scale is drawn while the sum is kept, which costs a constant factor. `fresh_noise` draws new noise every
-    round, for an adversary that watches the predictions. `tolerance` is how far below λ_max the oracle may
-    stay; None takes what Theorem 6 permits.
+    round, for an adversary that watches the predictions. `tolerance` is how far below λ_max the
+    eigenvector `oracle` ("lanczos" or "power") may stay; None takes what Theorem 6 permits.
 
     Expected regret for positive semidefinite matrices of norm ≤ `bound`, in its units, by `regret_bound`:
     O(√(nT ln(T/n))) for rank-one noise, O(n√T) for exponential, O(n^{5/4}√T) for uniform. Rank-one noise needs

@@ -123,7 +123,7 @@ class EpochPowerMethod(EigenLearner):
 
 
 class OjaLearner(EigenLearner):
-    """Oja's rule: x ← (x + η_t A x)/‖·‖ with η_t = rate/√t. Nothing is remembered but x.
+    """Oja's rule: x ← (x + η_t A x)/‖·‖ with η_t = `rate`/√t. Nothing is remembered but x.
 
     The cheapest method, O(nnz + n) per round whatever was seen before, and good on stochastic data; no regret
     bound against an adversary. η_t is in units of 1/`bound`.

@@ -35,7 +35,7 @@ def best_fixed(
     known.
     Cost: O(T r²) per step for T rows of rank r, all of them dense in memory.
 
-    `X` are the rows, `y` their labels.
+    `X` are the rows, `y` their labels, `loss` an object or a name.
     """
     loss, rows, labels, C = get_loss(loss), dense(X), np.asarray(y, np.float64), checked_clip(clip)
     loss.check_labels(labels)

@@ -4,7 +4,7 @@ All follow from one inequality (SON Proposition 1): with A_t the metric of round
 
     2 R_T(w) ≤ ‖w‖²_{A_0} + Σ gᵀA_t†g + Σ (w_t − w)ᵀ(A_t − A_{t−1} − σ_t ggᵀ)(w_t − w)
 
-Where a theorem as it is printed does not follow, its function says what was mended.
+Where a theorem as it is printed does not follow, its function says what was corrected.
 """
 
 from __future__ import annotations

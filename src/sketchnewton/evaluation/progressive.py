@@ -89,7 +89,7 @@ class ProgressiveScore:
 
     A prediction of 0 counts as +1, as SGN(0) = 1 in the sketched online Newton paper. Sums run from the first
     row to the last, so the numbers do not depend, to the last bit, on how the rows were cut into batches.
-    Memory is constant; a row costs one evaluation of the loss.
+    Memory is constant; a row costs one evaluation of the `loss`, an object or a name.
     """
 
     def __init__(self, loss: Loss | str) -> None:
@@ -199,10 +199,10 @@ class ProgressiveScore:
 
 
 class ClassScore(ProgressiveScore):
-    """The same for one of K classes: each row has K scores, and its label is the number 0…K − 1 of its class.
+    """`ProgressiveScore` for K classes: each row has K scores, and its label is the number 0…K − 1 of its class.
 
-    The loss is the mean of the K losses of the scores, +1 being wanted of the row's class and −1 of the others;
-    the error counts rows whose largest score is another class's.
+    `classes` is K. The `loss` is averaged over the K scores, of which the row's class should be +1 and the others
+    −1; the error counts rows whose largest score is another class's.
 
     >>> score = ClassScore("hinge", 3)
     >>> score.update([[0.5, 0.0, -1.0], [2.0, -2.0, -2.0]], [0, 2])
@@ -230,7 +230,7 @@ class ClassScore(ProgressiveScore):
 
 
 class SoftmaxScore(ClassScore):
-    """The same for scores whose loss is the cross-entropy of their softmax.
+    """`ClassScore` with the cross-entropy of the softmax of the scores.
 
     >>> score = SoftmaxScore("logistic", 2)
     >>> score.update([[0.0, 0.0], [0.0, np.log(3.0)]], [0, 1])
@@ -246,7 +246,7 @@ class SoftmaxScore(ClassScore):
 
 
 def score_for(learner: ScoredLearner) -> ProgressiveScore:
-    """A score of nothing yet, of the kind that fits the learner's predictions."""
+    """A new score, of the kind that fits the predictions of `learner`."""
     if learner.classes is None:
         return ProgressiveScore(learner.loss)
     return (SoftmaxScore if learner.softmax else ClassScore)(learner.loss, learner.classes)

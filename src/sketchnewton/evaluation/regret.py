@@ -52,7 +52,7 @@ def regret(
 
 
 def regret_bound(learner: Learner, X: object, y: ArrayLike, *, clip: float | None = None) -> float:
-    """What theory allows `regret(learner, X, y)` to be at most, for a learner that has seen nothing yet.
+    """Upper bound of `regret(learner, X, y)` by theory: `learner` must be untrained, `X` are rows, `y` labels.
 
     * `FullNewton`: SON Theorem 2. `InvariantNewton`: SON Corollary 1.
     * `SketchedNewton("fd")`: SON Theorem 3, with the k that makes it least.

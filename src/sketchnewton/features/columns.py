@@ -74,13 +74,13 @@ class Columns(NamedTuple):
         return {**dict(self.kinds), **self.chosen()}
 
     def agree(self, other: Columns) -> bool:
-        """Do both make the same features of the same columns?"""
+        """Whether both make the same features from the same columns."""
         mine, theirs = self.known_kinds(), other.known_kinds()
         same = all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
         return same and (set(self.drop), set(self.missing)) == (set(other.drop), set(other.missing))
 
     def to_dict(self) -> Header:
-        """What differs from the defaults, as JSON has it."""
+        """The options that differ from the defaults, for JSON."""
         defaults = self._field_defaults
         return {name: _lists(value) for name, value in self._asdict().items() if value != defaults[name]}
 

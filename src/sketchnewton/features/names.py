@@ -27,7 +27,7 @@ def murmur3(data: bytes, seed: int = 0) -> int:
 
 
 def hash_namespace(name: str) -> int:
-    """The hash of a namespace: MurmurHash3 of its name, 0 for the default namespace.
+    """The hash of a namespace: MurmurHash3 of its `name`, 0 for the default namespace.
 
     >>> hash_namespace(""), hash_namespace("a")
     (0, 1009084850)
@@ -36,7 +36,7 @@ def hash_namespace(name: str) -> int:
 
 
 def hash_feature(name: str, namespace: str = "", bits: int = DEFAULT_BITS) -> int:
-    """The index of a feature: MurmurHash3 of its name, seeded with its namespace, to so many bits.
+    """The index of a feature: MurmurHash3 of its `name`, seeded by its `namespace`, cut to `bits` bits.
 
     A name of digits is kept as a number, counted from the namespace's hash.
 
@@ -52,7 +52,7 @@ def mask_of(bits: int | None) -> int:
 
 
 class Names:
-    """The names that readers met: an exact dictionary, or a record of what was hashed where.
+    """Feature names seen by readers: an exact dictionary, or a record of the index that each name was hashed to.
 
     With ``exact`` a name's index is its number of first appearance, so that no two names share one. Otherwise
     indices are the hashes, and the names are kept for people to read. Memory grows with the number of names.
@@ -158,7 +158,7 @@ class Names:
         for place, (end, index) in enumerate(zip(ends, indices, strict=True)):
             known = begin < end <= len(text) and index >= 0 and names.table.restore(text[begin:end], index)
             if not known:
-                raise ValueError(f"names are damaged: entry {place} is no name")
+                raise ValueError(f"names are damaged: entry {place} is not a name")
             begin = end
         if names.table.snapshot()[1].tolist() != indices:
             raise ValueError("names are damaged: their indices are not those of their order")

@@ -37,7 +37,7 @@ class _Options(NamedTuple):
 
 
 class Features(_Options):
-    """How rows are made of what a file says.
+    """How names become feature indices: hashing, interactions, n-grams, ignored namespaces.
 
     A namespace is meant by the first character of its name, as in Vowpal Wabbit; the default namespace is a
     blank.
@@ -107,7 +107,7 @@ class Features(_Options):
         return bool(self.interactions or self.ngram)
 
     def to_dict(self) -> Header:
-        """What differs from the defaults, as JSON has it."""
+        """The options that differ from the defaults, for JSON."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in self._asdict().items()

@@ -88,7 +88,7 @@ class Learner(Persistent):
         return predictions
 
     def predict(self, X: object) -> Floats:
-        """Predict each row as it stands; features never seen count as zero."""
+        """Predict each row; features never seen count as zero."""
         rows = self._rows(X)
         checked_scan(rows)
         predictions = np.empty(self._shape(len(rows)))
@@ -98,7 +98,7 @@ class Learner(Persistent):
         return predictions
 
     def new_predictions(self, n: int) -> View:
-        """Room for the predictions of n rows, for `learn_into`; `np.asarray` makes it an array without a copy."""
+        """Buffer for the predictions of n rows, for `learn_into`; `np.asarray` wraps it without a copy."""
         return zeros(self._shape(n))
 
     def learn_into(
@@ -123,17 +123,17 @@ class Learner(Persistent):
         return predictions
 
     def reserve(self, rows: _native.Rows) -> None:
-        """Make room for these rows, or refuse them; then they, or parts of them, can be learned."""
+        """Allocate memory for the features of these rows, or raise; afterwards they can be learned."""
         largest, widest = checked_scan(rows)
         with self._lock:
             self._reserve(largest, widest)
 
     def takes(self, label: float) -> bool:
-        """Is the label one that can be learned?"""
+        """Whether the label can be learned."""
         return self.loss.takes(label)
 
     def learn_row(self, row: _native.Rows, label: float, weight: float = 1.0) -> float:
-        """`learn` for a row that is in the kernels' form already, without the cost of checking arrays."""
+        """`learn` for one row in native form, without the cost of checking arrays."""
         if weight != 1.0 or not self.takes(label):
             return float(self.learn(row, [label], [weight])[0])
         with self._lock:
@@ -144,7 +144,7 @@ class Learner(Persistent):
         return prediction
 
     def decision_function(self, X: object) -> Floats:
-        """wᵀx + b for each row: what `predict` gives before it is clipped."""
+        """wᵀx + b for each row: the prediction before clipping."""
         return self.predict(X)
 
     @property
@@ -168,7 +168,7 @@ class Learner(Persistent):
         return int(np.count_nonzero(self.weights))
 
     def largest_weights(self, n: int | None = None) -> tuple[Integers, Floats]:
-        """The features whose weights are largest in size, largest first, and their weights; None: all features.
+        """The `n` features with the largest absolute weights, and these weights, largest first; None: all.
 
         Features never learned from do not appear, so the cost does not depend on how large their indices are.
         """
@@ -234,7 +234,7 @@ class Learner(Persistent):
         return None
 
     def sorted_scales(self) -> tuple[Integers, Floats]:
-        """The features seen and what they are divided by, smallest first; empty if by nothing."""
+        """The features seen and their scales, smallest first; empty for a learner that does not scale."""
         return np.empty(0, np.int64), np.empty(0)
 
     @property
@@ -248,7 +248,7 @@ class Learner(Persistent):
         return np.empty(0)
 
     def merge(self, *others: Self, base: Self | None = None) -> Self:
-        """Add what `others` have learned from other rows. Returns the learner; the others stay as they are.
+        """Merge `others`, trained on other rows, into this learner. Returns it; the others are not changed.
 
         All must be of the same class with the same parameters. Sketches merge by their own rule, and the weights
         become a mean, weighted by what each learner knows of each direction or feature (docs/merging.md).
@@ -321,7 +321,7 @@ class Learner(Persistent):
         """A new learner that knows what this one and `others` know, each of which has learned something."""
         if base is not None and base.rows_seen:
             raise ValueError(
-                f"{type(self).__name__} merges without a base: let each shard begin with nothing"
+                f"{type(self).__name__} cannot be merged relative to a base: train each shard from scratch"
             )
         first, *rest = [self, *others] if self.rows_seen else others
         whole = first if rest else self._with(first._all_arrays())
@@ -361,7 +361,7 @@ class Learner(Persistent):
         names = header.get("feature_names")
         if names is not None:
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-                raise ValueError("its names of features are no list of texts")
+                raise ValueError("its feature names are not a list of strings")
             made.feature_names = tuple(names)
         return made
 
@@ -403,8 +403,8 @@ class _HalfLearned(AbstractContextManager[object]):
 
     def __enter__(self) -> object:
         raise RuntimeError(
-            "another thread was using this learner when the process was forked, so here it may be half changed: "
-            "fork before, or after, or copy the learner first"
+            "another thread was using this learner when the process was forked, so this copy may be inconsistent: "
+            "fork before or after, or copy the learner first"
         )
 
     def __exit__(self, *_: object) -> None:

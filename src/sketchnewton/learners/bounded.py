@@ -92,7 +92,7 @@ class RangedLearner(TableLearner):
         return self.loss.in_unit(self._unit)
 
     def decision_function(self, X: object) -> Floats:
-        """wᵀx + b for each row: what `predict` gives before it is clipped."""
+        """wᵀx + b for each row: the prediction before clipping."""
         rows = self._rows(X)
         checked_scan(rows)
         scores = np.empty(len(rows))

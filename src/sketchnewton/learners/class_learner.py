@@ -35,7 +35,7 @@ class ClassLearner(Learner):
         return float(self.intercepts[0])
 
     def takes(self, label: float) -> bool:
-        """Is the label one that can be learned?"""
+        """Whether the label can be learned."""
         if self.classes is None:
             return super().takes(label)
         return _native.LabelRule.classes(self.classes, zero=True).takes(label)

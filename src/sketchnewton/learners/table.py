@@ -107,7 +107,7 @@ class FeatureTable:
 class TableLearner(Learner):
     """A learner whose state is a feature table and a few small arrays."""
 
-    _kernel: _native.RowKernel  # views of the arrays; made anew whenever an array is replaced
+    _kernel: _native.RowKernel  # views of the arrays; rebuilt whenever an array is replaced
     _scale_column: ClassVar[int] = 1  # of the table; greater than zero for features learned from
     _lists_of_features: ClassVar[
         tuple[str, ...]

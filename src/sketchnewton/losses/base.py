@@ -189,15 +189,15 @@ class Loss(ABC):
 
     @property
     def takes_all_numbers(self) -> bool:
-        """Is every number a label, as in regression?"""
+        """Whether every number is a valid label, as in regression."""
         return not self.sign_labels and self.label_range == (-math.inf, math.inf)
 
     def takes(self, label: float) -> bool:
-        """Is this one label fit for this loss?"""
+        """Whether this label is valid for this loss."""
         return self.labels.takes(label)
 
     def check_labels(self, labels: ArrayLike) -> None:
-        """Raise ValueError that names the first label not fit for this loss and its position, from 0."""
+        """Raise ValueError for the first invalid label, with its position from 0."""
         flat = contiguous(labels, np.float64).ravel()
         for at in self.labels.unfit(flat)[:1]:
             where = f"label {flat[at]:g} at position {at} is"
@@ -254,7 +254,7 @@ class ResidualLoss(Loss):
 
 
 def loss_class(name: str) -> type[Loss]:
-    """The class of the loss that has this name, one of `LOSSES`."""
+    """The class of the loss called `name`, one of `LOSSES`."""
     import importlib
 
     module = importlib.import_module(f"sketchnewton.losses.{name}")
@@ -263,7 +263,7 @@ def loss_class(name: str) -> type[Loss]:
 
 
 def get_loss(loss: str | Loss) -> Loss:
-    """The loss that a name such as `"logistic"` or `"huber:0.5"` stands for; a Loss is returned as it is.
+    """The object for `loss`, a name such as `"logistic"` or `"huber:0.5"`; a Loss is returned unchanged.
 
     Without a parameter, quantile has tau = 0.5 (the median) and huber has delta = 1.
 

@@ -14,7 +14,7 @@ __all__ = ["Poisson"]
 class Poisson(Loss):
     """exp(p) − yp for counts y ≥ 0, predicted as exp(p).
 
-    From p = 300 on, the exponential goes on as its tangent and the link stays at exp(300). The loss remains
+    From p = 300 on, the exponential is continued by its tangent and the link stays at exp(300). The loss remains
     convex and finite, and so do the derivative and its square, however wild the prediction.
     """
 

@@ -33,7 +33,7 @@ _LEARNER, _NAMES, _BEST = "learner/", "names/", "best/"  # before the names of a
 
 
 class Model(Persistent):
-    """How a record becomes features, how a label becomes a target, a learner, and how its scores become answers.
+    """A trainable model for records: turns them into features, labels into targets, and scores into predictions.
 
     A model trained by `skn train` is the same thing as one made here: both are saved whole, and
     `sketchnewton.load` opens both. Records are a dict, a list of dicts, a pandas, polars or pyarrow table, lines
@@ -206,7 +206,7 @@ class Model(Persistent):
         )
 
     def merge(self, *others: Model, base: Model | None = None) -> Self:
-        """Add what `others` have learned from other records. Returns the model; the others stay as they are.
+        """Merge `others`, trained on other records, into this model. Returns it; the others are not changed.
 
         All must turn records into features and labels into targets in the same way. `base` is the model that all
         of them began with, where they did not begin with nothing (`NewtonBank`, the default learner, takes one).
@@ -309,11 +309,11 @@ class Model(Persistent):
         return Answers(scores, targets, weights, kind, known)
 
     def new_score(self) -> ProgressiveScore:
-        """A score of nothing yet, of the kind that fits the learner."""
+        """A new score, of the kind that fits the learner."""
         return score_for(self.learner)
 
     def facts(self, top: int = 10) -> Header:
-        """What the model is and what it has learned, as JSON can hold it; `top` of the largest weights."""
+        """Description of the model for JSON: parameters, spectrum, the `top` largest weights."""
         from sketchnewton.model.facts import facts_of
 
         return facts_of(self, top)
@@ -356,7 +356,7 @@ class Model(Persistent):
     def _around(cls, learner: Persistent, header: Mapping[str, Any]) -> Self:
         """The learner with the rest that the header describes."""
         if not isinstance(learner, Learner):
-            raise ValueError(f"a {type(learner).__name__} is no learner")
+            raise ValueError(f"a {type(learner).__name__} is not a learner")
         target = Target.from_dict(header["target"])
         if not isinstance(header["exact_names"], bool):
             raise ValueError("exact_names must be true or false")
@@ -538,7 +538,7 @@ class Model(Persistent):
         return "signs" if signs else "numbers"
 
     def check_mergeable(self, other: Model) -> None:
-        """Refuse a model that makes other features, has another target or another learner."""
+        """Raise ValueError for a model with different features, target or learner."""
         self.target.merged(other.target)
         self.learner._check_mergeable(other.learner)
         if other.features != self.features or not self.columns.agree(other.columns):

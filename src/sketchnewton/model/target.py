@@ -120,7 +120,7 @@ class Target(ABC):
         """Refuse a learner that this is no target for."""
         if self.outputs != learner.classes:
             raise ValueError(
-                f"{self.description} do not go with {learner.title}, which predicts {learner.outputs} number"
+                f"{self.description} cannot be learned by {learner.title}, which predicts {learner.outputs} number"
                 f"{'' if learner.outputs == 1 else 's'} per row"
             )
 
@@ -200,7 +200,7 @@ class Target(ABC):
 
 
 class Numbers(Target):
-    """Labels that the loss takes are learned as they are."""
+    """Labels are numbers, learned unchanged; `loss` decides which are valid."""
 
     kind = "numbers"
 
@@ -247,7 +247,7 @@ class Signs(Target):
         self, positive: float | str | None = None, *, names: Sequence[Hashable] | None = None
     ) -> None:
         if (positive is None) == (names is None):
-            raise ValueError("either the positive label or the names of two classes are needed")
+            raise ValueError("give either the positive label or the names of two classes")
         if isinstance(positive, str):
             self.positive = positive
             self._rule = _native.LabelRule.positive(1.0)  # of what a reader made of it
@@ -324,13 +324,13 @@ class Classes(Target):
         names: Sequence[Hashable] | None = None,
     ) -> None:
         if (count is None) == (names is None):
-            raise ValueError("either the number of classes or their names are needed")
+            raise ValueError("give either the number of classes or their names")
         if names is not None:
             known = _checked_names(names)
             self._set_names(known, map(float, range(len(known))))
             count = len(known)
         if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count < _MOST:
-            raise ValueError(f"count={count!r} is invalid: there must be two classes or more")
+            raise ValueError(f"count={count!r} is invalid: must be at least 2")
         if zero is not None and not isinstance(zero, bool):
             raise ValueError(f"zero={zero!r} is invalid: must be true, false or none")
         self.count = self.outputs = count

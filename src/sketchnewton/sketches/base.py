@@ -49,7 +49,7 @@ class LowRank:
 
 
 class Sketch(Persistent):
-    """A small stand-in for AᵀA, where the rows of A come one by one and are not kept.
+    """A small approximation of AᵀA, computed in one pass over the rows of A.
 
     The stand-in is BᵀB + ridge·I: `matrix` is B, `covariance()` all of it. The sketch depends on the rows and on
     their order, not on how they were cut into updates: one by one, in blocks and sparse are the same to rounding.
@@ -73,9 +73,9 @@ class Sketch(Persistent):
     def update(self, rows: object) -> Self:
         """Add rows: one or many, as an array, CSR matrix, table, or an iterator of these. Returns the sketch.
 
-        CSR rows are never made dense beyond a few at a time, in Frequent Directions and its kin not at all where
-        they are sparse enough for that to pay. Everything is checked before
-        anything changes; of an iterator, where this is impossible, bad rows undo the items before them.
+        CSR rows are made dense a few at a time at most; Frequent Directions and its variants keep them sparse
+        where that pays. Everything is checked before anything changes. An iterator cannot be checked in advance:
+        a bad row undoes the items before it.
         """
         if isinstance(rows, Iterator):
             return self._update_all(rows)
@@ -215,7 +215,7 @@ class Sketch(Persistent):
     # -- several sketches
 
     def merge(self, other: Self) -> Self:
-        """Add what `other` knows of its rows. Returns the sketch; `other` stays as it is."""
+        """Merge the sketch of other rows into this one. Returns the sketch; `other` is not changed."""
         self._check_mergeable(other)
         peak = max(self._peak, other._peak)
         self._check_sum(self.rows_seen + other.rows_seen, other.n_features, peak)

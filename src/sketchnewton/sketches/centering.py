@@ -82,10 +82,10 @@ class _CenteredRows(Rows):
 
 
 class CenteredSketch:
-    """A sketch of rows about their mean, which comes to be known with them.
+    """A sketch of centered rows; the mean is learned along with them.
 
     `sketch` is then a sketch of the centered matrix, certificate included. Sparse rows stay sparse in Frequent
-    Directions and its kin; other sketches make them dense a few at a time.
+    Directions and its variants; other sketches make them dense a few at a time.
 
     >>> import numpy as np
     >>> from sketchnewton import FrequentDirections
@@ -122,7 +122,7 @@ class CenteredSketch:
         self.sketch._update(rows)
 
     def merge(self, other: CenteredSketch) -> CenteredSketch:
-        """Add what `other` knows of its rows. Returns the sketch; `other` stays as it is.
+        """Merge the sketch of other rows into this one. Returns the sketch; `other` is not changed.
 
         The scatter of both about the common mean is that of each about its own, and one more row: the difference
         of the means, √(n₁n₂/(n₁ + n₂)) times as long.

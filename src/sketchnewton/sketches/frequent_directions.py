@@ -1,4 +1,4 @@
-"""Frequent Directions and its kin: one state, one shrink rule each.
+"""Frequent Directions and its variants: one state, one shrink rule each.
 
 When the buffer is full, the rows are rotated onto their singular vectors and the squared lengths σ₁² ≥ σ₂² ≥ …
 are replaced by at most m − 1 smaller ones. The kinds differ in that replacement, and in what they make of the
@@ -171,9 +171,9 @@ class _DirectionsSketch(Sketch):
 
 
 class FrequentDirections(_DirectionsSketch):
-    """Frequent Directions: a sketch of AᵀA that is never above it and certified not to be far below.
+    """Frequent Directions: a sketch BᵀB ⪯ AᵀA with a certified error.
 
-    A shrink subtracts σ_m² from every squared singular value, so at most m − 1 = sketch_size − 1 rows stay (RFD
+    A shrink subtracts σ_m² from every squared singular value, so at most m − 1 rows stay, m = `sketch_size` (RFD
     Algorithms 1 and 4). At any time, rows that wait in the buffer included, for every k < m:
 
         0 ⪯ AᵀA − BᵀB ⪯ error_bound·I,    error_bound = Σσ_m² ≤ ‖A − A_k‖²_F/(m − k)
@@ -203,7 +203,7 @@ class FrequentDirections(_DirectionsSketch):
 
 
 class RobustFrequentDirections(FrequentDirections):
-    """FD with a ridge that gives back half of what shrinks take (RFD Algorithm 2): half the error.
+    """Robust Frequent Directions (RFD Algorithm 2): FD plus a ridge of half of all shrinks, half the error bound.
 
     AᵀA is approximated by BᵀB + ridge·I, which is invertible as soon as something was lost:
 
@@ -305,7 +305,8 @@ class GreedyDirections(_DirectionsSketch):
     that are each a little shorter than what is kept are all forgotten, however many (RFD Appendix F). What was
     lost is still accounted for: 0 ⪯ AᵀA − BᵀB ⪯ error_bound·I, but error_bound may be as large as ‖A‖²_F.
 
-    Other parameters are those of `FrequentDirections`: `sketch_size`, `decay`, `window`, `target_error`.
+    Other parameters are those of `FrequentDirections`: `sketch_size`, `buffer_size`, `decay`, `window`,
+    `target_error`.
 
     >>> import numpy as np
     >>> A = np.vstack([np.eye(4)[:2], np.tile(0.9 * np.eye(4)[3], (100, 1))])

@@ -20,7 +20,7 @@ _NOTHING = 1e-30
 
 
 class OjaSketch(Sketch):
-    """Oja's algorithm as a sketch (SON Algorithm 3, block form): S = (tΛ)^½ V with m = sketch_size rows.
+    """Oja's algorithm as a sketch (SON Algorithm 3, block form): S = (tΛ)^½ V with m = `sketch_size` rows.
 
     With every `block_size` rows G (default m) the directions move by VᵢGᵀG/Eᵢ and are orthonormalised again, where
     E = tΛ, the energy seen so far along each, sets the step: Γ_t of order 1/t without a rate to tune. The first

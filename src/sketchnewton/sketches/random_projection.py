@@ -17,10 +17,10 @@ _BLOCK = 256  # rows whose random weights are drawn together
 
 
 class RandomProjection(Sketch):
-    """S = RA with independent R_ij of variance 1/m, so that the mean of SᵀS over R is AᵀA; m = sketch_size.
+    """Gaussian random projection S = RA, with E[SᵀS] = AᵀA; R has m = `sketch_size` rows.
 
     One sketch is off by about ‖A‖_F·‖A‖₂/√m + ‖A‖²_F/m, with no certificate: error_bound is infinite. The weights
-    of row t are those of (random_state, t), however the rows arrive. Merged sketches must have different random
+    of row t follow from (`random_state`, t), however the rows arrive. Merged sketches must have different random
     states: rows with the same weights would be taken for one row. Cost per row O(m·nonzeros) plus making it dense.
 
     >>> import numpy as np

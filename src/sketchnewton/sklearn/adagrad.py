@@ -17,7 +17,7 @@ from sketchnewton.sklearn.regressor import OnlineRegressor
 
 
 class SketchedAdaGradClassifier(OnlineClassifier):
-    """Linear classification with AdaGrad's steps, in a metric that sees directions instead of coordinates.
+    """Online linear classifier with AdaGrad's steps, in a full-matrix metric approximated by a sketch.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ n_iter_no_change, warm_start, dtype :
 
 
 class SketchedAdaGradRegressor(OnlineRegressor):
-    """Linear regression with AdaGrad's steps, in a metric that sees directions instead of coordinates.
+    """Online linear regression with AdaGrad's steps, in a full-matrix metric approximated by a sketch.
 
     Parameters
     ----------

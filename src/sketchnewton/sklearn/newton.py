@@ -20,7 +20,7 @@ from sketchnewton.sklearn.regressor import OnlineRegressor
 
 
 class SketchedNewtonClassifier(OnlineClassifier):
-    """Linear classification with second-order steps, one row at a time.
+    """Online linear classifier with second-order steps and no learning rate.
 
     A drop-in replacement for `sklearn.linear_model.SGDClassifier` on streams: `partial_fit` takes batches of
     any size, dense, sparse or DataFrames, and no learning rate has to be chosen. More than two classes are
@@ -78,7 +78,7 @@ class SketchedNewtonClassifier(OnlineClassifier):
     n_iter_no_change : int, default=5
         Passes without improvement before `fit` stops.
     warm_start : bool, default=False
-        Whether `fit` goes on from what was learned before.
+        Whether `fit` continues from the previous fit instead of starting from zero.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the model.
 
@@ -202,7 +202,7 @@ class SketchedNewtonClassifier(OnlineClassifier):
 
 
 class SketchedNewtonRegressor(OnlineRegressor):
-    """Linear regression with second-order steps, one row at a time.
+    """Online linear regression with second-order steps and no learning rate.
 
     A drop-in replacement for `sklearn.linear_model.SGDRegressor` on streams: no learning rate to choose, and the
     targets may have any scale.

@@ -28,9 +28,10 @@ Kind = TypeVar("Kind", bound=Mergeable)
 
 
 def sketch(frame: Any, make: Callable[[], Sketch], featuresCol: str = "features") -> Sketch:
-    """The sketch of a column of ML vectors: `make()` for each partition, merged; its certificate is that of all.
+    """The sketch of a column of ML vectors: `make` makes one for each partition, and they are merged.
 
-    `sketch(frame, lambda: FrequentDirections(50))`.
+    `sketch(frame, lambda: FrequentDirections(50))`. `featuresCol` is the column of `frame` to sketch. The
+    certificate holds for all rows.
     """
     return _sketched(frame, make, featuresCol)
 
@@ -64,6 +65,7 @@ class SketchedPCA(Estimator, HasInputCol, HasOutputCol, DefaultParamsReadable, D
     """Principal components of a column of ML vectors in one pass, by Frequent Directions about the mean.
 
     * `k`: components to keep. `sketchSize`: rows of the sketch; 0: 2k + 10.
+    * `inputCol`: the column of vectors. `outputCol`: the column of coordinates that the fitted model adds.
     """
 
     k = Param(Params._dummy(), "k", "components to keep", typeConverter=TypeConverters.toInt)

@@ -223,6 +223,12 @@ class SketchedNewtonClassifier(_Estimator):
     (docs/merging.md). Rows are put into a random order of `shuffleSeed` first, because those that come ordered by
     their label leave every partition with one class; -1 leaves them as they come. `featuresCol` is a column of ML
     vectors; "" takes all other columns as features, each of its own type.
+
+    * `labelCol`, `weightCol`: columns of the label and of the importance weight. `predictionCol`,
+      `probabilityCol`, `rawPredictionCol`: columns that the fitted model adds.
+    * `partitions`: how many learn at a time; 0: one per core. `loss`: "logistic", "squared", "hinge" or
+      "squared_hinge". `sketchSize`: directions of the sketch; 0: the default of `NewtonBank`.
+    * `initialModel`: a model, or its bytes or file, to continue from.
     """
 
     @keyword_only

@@ -40,12 +40,13 @@ def open_stream(
     """Read files, one after the other, as one stream of batches.
 
     ``paths`` are files, patterns (``logs/*.vw.gz``), directories (all files in them, in order of their names)
-    and ``-`` for standard input. Each is read in ``format``, or in that which its name says, or else its first
-    bytes. ``columns`` says what is what in CSV, Parquet and JSON; ``names`` collects the names of features.
-    With ``on_error="skip"`` bad rows are counted, not raised; so are cells that are not of their column's kind,
-    which are missing then. Labels of tables are numbers, or those that ``label_codes`` has a number for; with
-    ``ignore_labels`` they are NaN, with ``only_labels`` there is nothing else. ``delimiter`` is that of CSV and
-    TSV, found in the first line of CSV if it is not given; without a ``header`` columns are named 1, 2, 3, ….
+    and ``-`` for standard input. The format is ``format``, else that of the file's name, else detected from its
+    first bytes. ``columns`` says what is what in CSV, Parquet and JSON, ``features`` how names become indices;
+    ``names`` collects the names of features. With ``on_error="skip"`` bad rows are counted, not raised; cells that
+    do not fit their column's kind are counted and treated as missing. Labels of tables are numbers, or have a
+    number in ``label_codes``; with ``ignore_labels`` they are NaN, with ``only_labels`` nothing else is read.
+    ``delimiter`` is that of CSV and TSV, by default detected in the first line; without a ``header`` columns are
+    named 1, 2, 3, ….
 
     ``batch_bytes``, ``max_line_bytes`` and ``prefetch`` are as for ``read_svmlight``.
 
@@ -116,8 +117,8 @@ def read_vw(
 ) -> BatchReader:
     """Read ``[label [importance [base]]] ['tag]|[namespace[:weight]] name[:value] … |…`` lines.
 
-    Names become indices as in Vowpal Wabbit. A row without a label has the label NaN. All else is as for
-    ``read_svmlight``.
+    Names become indices as in Vowpal Wabbit. A row without a label has the label NaN. ``path`` and all else is as
+    for ``read_svmlight``.
 
     ``features`` says how names become indices, ``names`` collects them; ``batch_bytes``, ``max_line_bytes`` and
     ``prefetch`` are as for ``read_svmlight``.
@@ -151,7 +152,7 @@ def _options(
 
 
 def expand_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """The files that paths, patterns and directories mean, in order; ``-`` stays.
+    """The files that ``paths`` stand for, with globs and directories expanded, in order; ``-`` stays.
 
     Hidden files, and those whose names begin with an underscore, are left out of directories.
     """

@@ -56,7 +56,7 @@ def read_records(
     label_codes: Mapping[bytes, float] | None = None,
     ignore_labels: bool = False,
 ) -> Iterator[Batch]:
-    """Turn what Python users have into the batches that ``open_stream`` makes of files.
+    """Turn ``records`` in memory into the batches that ``open_stream`` makes of files.
 
     * A dict, or an iterable of dicts: as JSON lines. A name is a text or a whole number.
     * A data frame of pandas or polars, a table or record batches of pyarrow, anything else that exports Arrow's
@@ -73,7 +73,7 @@ def read_records(
     with a record is a ``ParseError`` that gives its number and the key, after the batches before it:
     ``record 3: expected a finite number for 'price', got 'inf'``.
 
-    ``names`` collects the names of features.
+    ``columns`` says what is what in a table, ``features`` how names become indices; ``names`` collects them.
     """
     options = ReadOptions(
         Features() if features is None else features,

@@ -112,7 +112,7 @@ class Cancelled(Exception):
 
 
 def open_source(path: str | os.PathLike[str]) -> Source:
-    """Open a path, or standard input for ``-``; gzip, bzip2, xz and zstd are known by their first bytes."""
+    """Open ``path``, or standard input for ``-``; gzip, bzip2, xz and zstd are detected from the first bytes."""
     name = os.fspath(path)
     if name != "-":
         return _from_file(name, open(name, "rb", buffering=0))

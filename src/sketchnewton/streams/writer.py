@@ -29,7 +29,7 @@ def open_writer(
     columns: int | None = None,
     names: Names | None = None,
 ) -> BatchWriter:
-    """A writer of batches, in ``format`` or in that which the name says; ``-`` is standard output.
+    """A writer of batches to ``path``, in ``format`` or the format of its name; ``-`` is standard output.
 
     A name that ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` is compressed. CSV and TSV are dense and need to
     know how many ``columns`` there will be. With exact ``names``, VW text, CSV and JSON have the names of the

@@ -198,7 +198,7 @@ def bytes_come_back_whole(case: Case) -> None:
 
 
 def copies_are_independent(case: Case) -> None:
-    """What a copy learns does not change the original, and both go on alike."""
+    """What a copy learns does not change the original, and both continue alike."""
     X, y = case.stream(50, seed=5)
     ways: dict[str, Callable[[Learner], Learner]] = {
         "copy.copy": copy.copy,

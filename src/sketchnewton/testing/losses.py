@@ -206,7 +206,7 @@ LOSS_PROMISES = by_title(
 
 
 def check_loss(loss: Loss, *, only: Iterable[str] | None = None) -> None:
-    """Check that a loss keeps what every loss promises.
+    """Check that `loss` keeps what every loss promises.
 
     Raises AssertionError that names the first promise that is broken. `only` names some of the `LOSS_PROMISES`.
 

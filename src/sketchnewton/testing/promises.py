@@ -23,7 +23,7 @@ def check(promises: Promises[Subject], subject: Subject, only: Iterable[str] | N
     wanted = list(promises if only is None else only)
     for title in wanted:
         if title not in promises:
-            raise ValueError(f"{title!r} is no promise: there are {', '.join(map(repr, promises))}")
+            raise ValueError(f"{title!r} is not a promise: choose from {', '.join(map(repr, promises))}")
     for title in wanted:
         try:
             promises[title](subject)

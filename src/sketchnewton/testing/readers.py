@@ -252,11 +252,11 @@ def check_reader(
 ) -> None:
     """Check that a reader keeps what every reader promises, on a file of this `content`.
 
-    `read(path, *, batch_bytes, prefetch, on_error)` opens a stream; the options have the defaults and meaning of
-    `streams.open_stream`. `expected` are the rows of the content, in any batches; `bad` is a line that, added to
-    it, is an error; without them these two promises are not checked. `lines` is False for archives, of which
-    every part is needed. `ending` is that of the file's name. Raises AssertionError that names the first promise
-    that is broken; `only` names some of the `READER_PROMISES`.
+    `read` opens a stream, called as `read(path, *, batch_bytes, prefetch, on_error)`; the options have the
+    defaults and meaning of `streams.open_stream`. `expected` are the rows of the content, in any batches; `bad` is
+    a line that, added to it, is an error; without them these two promises are not checked. `lines` is False for
+    archives, of which every part is needed. `ending` is the extension of the file name. Raises AssertionError that
+    names the first promise that is broken; `only` names some of the `READER_PROMISES`.
 
     >>> from functools import partial
     >>> import numpy as np

@@ -32,7 +32,7 @@ __all__ = ["ROW_PROMISES", "SKETCH_PROMISES", "Theory", "Trial", "assert_certifi
 
 @dataclass(frozen=True)
 class Theory:
-    """What is known of a sketch beyond what all promise; nothing unless it is said."""
+    """What theory guarantees for a sketch, beyond what every sketch promises; by default nothing."""
 
     guarantee: Callable[[Floats, int], float] | None = None
     """How large `error_bound` may be for these rows and this size; such a sketch has a certificate."""

@@ -91,6 +91,8 @@ class AdaGP(_Adaptive):
     `AdaGP(…, **AS_PUBLISHED)`: no mean of gradients, nothing forgotten, an update in every step, η and σ to tune.
     The defaults need no tuning.
 
+    `params` are the parameters to optimize, or groups of them.
+
     Parameters: `lr` is η. `sigma` is σ, the ridge of the metric: directions that the sketch does not know move by
     η/σ times the gradient; None is a tenth of the metric's largest singular value. `sketch_size` is τ. `betas`
     are the decay of the mean gradient, to which the metric is applied, and the decay of the sketch; with a second
@@ -149,7 +151,7 @@ class AdaFD(_Adaptive):
 
     As `AdaGP`, but nothing is random: the `sketch_size` − 1 strongest directions of the gradients are kept; at
     each update their squared singular values lose the `sketch_size`-th. With more rows than the gradients' rank
-    it equals `AdaFull`.
+    it equals `AdaFull`. Parameters as in `AdaGP`.
 
     >>> w = torch.nn.Parameter(torch.zeros(3))
     >>> optimizer = AdaFD([w], lr=0.5, sigma=1.0, sketch_size=2, graft=None)

@@ -34,6 +34,8 @@ class SketchyShampoo(Optimizer):
 
     Convolutions are matrices with a row per filter. Vectors, and groups with `diagonal=True`, take steps of Adam.
 
+    `params` are the parameters to optimize, or groups of them.
+
     Parameters: `lr` is η. `betas` are the decay of the mean gradient, to which the metric is applied, and the
     decay of the second moments, of the sketches and of Adam; with a second β of 1 both sum. `sketch_size` is m.
     `graft` is the method whose step length each tensor takes: "adam", "sgd" (the length of the mean gradient), or

@@ -29,7 +29,7 @@ examples:
   skn convert clicks.vw.gz clicks.svm          names become the indices that training would use
   skn convert table.csv --label y table.vw
   skn convert day*.svm - --to jsonl | head
-  skn convert clicks.skn.state seen.jsonl      what skn serve has learned
+  skn convert clicks.skn.state seen.jsonl      the rows that skn serve learned from
 
 The format of OUT follows from its name or --to. OUT appears only when it is complete.
 """

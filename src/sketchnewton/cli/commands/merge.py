@@ -21,11 +21,11 @@ SUMMARY = "Merge sketches or models of the same kind into one of all their rows.
 EXAMPLES = """\
 examples:
   skn merge monday.skn tuesday.skn -o both.skn
-  skn merge shard1.skn shard2.skn --base sunday.skn -o all.skn   both began with --resume sunday.skn
+  skn merge shard1.skn shard2.skn --base sunday.skn -o all.skn   both continued from sunday.skn
 
 Merging sketches gives a sketch of all their rows, with a certified error as good as that of a single sketch.
 Merging models that were trained on different rows with the same options gives one model, whose weights are the
-mean, weighted by what each model knows of each feature or direction.
+mean, weighted by how much each model learned about each feature or direction.
 """
 
 
@@ -35,7 +35,9 @@ def add_options(parser: Parser) -> None:
         "sketches", metavar="FILE", nargs="+", help="File written by skn sketch -o or skn train --model."
     )
     parser.add_argument(
-        "--base", metavar="MODEL", help="The model that all began with (skn train --resume): it counts once."
+        "--base",
+        metavar="MODEL",
+        help="Model that all of them continued from (skn train --resume); its rows are counted once.",
     )
     add_sketch_output_options(parser, required=True)
 

@@ -20,7 +20,7 @@ SUMMARY = "Write the predictions of a trained model, one per line."
 EXAMPLES = """\
 examples:
   skn predict clicks.skn today.svm > scores.txt
-  skn predict chance.skn today.svm.gz --link --output probabilities.txt      of a model of --loss logistic
+  skn predict chance.skn today.svm.gz --link --output probabilities.txt      with a model of --loss logistic
   skn predict spam.skn mails.csv --tag id --probabilities --output csv     a table: tag, prediction, ham, spam
   skn predict spam.skn mails.csv --output scores.jsonl                     an object per row
 
@@ -36,8 +36,8 @@ def add_options(parser: Parser) -> None:
         "--output",
         metavar="FILE",
         default="-",
-        help="Write here instead of stdout; to FILE.csv or FILE.jsonl as a table with tags. csv or jsonl: that "
-        "table on stdout.",
+        help="Write to FILE instead of stdout; FILE.csv and FILE.jsonl get a table with tags. csv or jsonl: "
+        "write that table to stdout.",
     )
     add_scale_options(parser)
     add_data_options(parser)

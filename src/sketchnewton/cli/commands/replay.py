@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
 USAGE = "skn replay LOG [--model OUT] [--learner NAME ...] [--json]"
-SUMMARY = "Learn again what a server has learned, with its own learner or with another."
+SUMMARY = "Retrain on the log of a server, with its own learner or with another."
 EXAMPLES = """\
 examples:
-  skn replay clicks.skn.state                              the loss that the server has seen
+  skn replay clicks.skn.state                              the progressive loss of the server
   skn replay clicks.skn.state --model again.skn            the server's model, byte for byte
-  skn replay clicks.skn.state --learner adagrad            what another learner would have made of it
+  skn replay clicks.skn.state --learner adagrad            the loss of another learner on the same rows
   skn convert clicks.skn.state seen.jsonl                  the records themselves
 
-LOG is the directory of a server, or the log in it; the server may go on meanwhile. Another learner begins with
-nothing; features, columns and labels are those of the server's model.
+LOG is the directory of a server, or the log in it; the server may keep running. Another learner starts
+untrained; features, columns and labels are those of the server's model.
 """
 
 

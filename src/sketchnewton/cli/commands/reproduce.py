@@ -42,12 +42,14 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--experiments",
         metavar="DIR",
-        help="Folder of the experiments, whose code is run (default: that of the checkout that skn was installed "
+        help="Directory with the experiments, whose code is run (default: the checkout that skn was installed "
         "from).",
     )
-    parser.add_argument("--data", metavar="DIR", help="Folder of data sets (default ../shared/data).")
     parser.add_argument(
-        "--output", metavar="DIR", default="report", help="Folder for the report (default report)."
+        "--data", metavar="DIR", help="Directory with the data sets (default ../shared/data)."
+    )
+    parser.add_argument(
+        "--output", metavar="DIR", default="report", help="Directory for the report (default report)."
     )
     parser.add_argument(
         "--workers", type=at_least_one, metavar="N", help="Number of processes (default: all cores)."

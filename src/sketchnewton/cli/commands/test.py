@@ -34,7 +34,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--by",
         metavar="COLUMN",
-        help="Also score the rows of each value of COLUMN; of VW text, which has no columns, --by tag. Reads DATA "
+        help="Also score each value of COLUMN separately; VW text has no columns, but --by tag works. Reads DATA "
         "twice.",
     )
     parser.add_argument(

@@ -27,7 +27,7 @@ examples:
   skn top http://127.0.0.1:8080
   skn top https://clicks.example.com --token-file read.token --once
 
-Ctrl-C ends it. Without a terminal, a page is printed each time.
+Ctrl-C exits. Without a terminal, pages are printed one after the other.
 """
 
 Stats = Mapping[str, Any]
@@ -40,12 +40,12 @@ _TO_LINE_END, _OTHER_SCREEN, _BACK = "\x1b[K", "\x1b[?1049h\x1b[?25l", "\x1b[?25
 
 def add_options(parser: Parser) -> None:
     """Define the options."""
-    parser.add_argument("url", metavar="URL", help="Where the server is, such as http://127.0.0.1:8080.")
-    parser.add_argument("--once", action="store_true", help="Print one page and end.")
+    parser.add_argument("url", metavar="URL", help="URL of the server, such as http://127.0.0.1:8080.")
+    parser.add_argument("--once", action="store_true", help="Print one page and exit.")
     parser.add_argument(
         "--interval", metavar="SECONDS", type=float, default=1.0, help="Time between two pages (1)."
     )
-    parser.add_argument("--token-file", metavar="FILE", help="File with the bearer token, of any kind.")
+    parser.add_argument("--token-file", metavar="FILE", help="File with a bearer token.")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -85,7 +85,7 @@ def add_options(parser: Parser) -> None:
         "--rounds",
         type=at_least_one,
         metavar="N",
-        help="Merge --shards N times, and let them continue from what all have learned (default 16).",
+        help="With --shards: merge N times, each shard continuing from the merged model (default 16).",
     )
     rows.add_argument(
         "--positive",

@@ -41,6 +41,8 @@ class Segments:
                 f"--by {column} does not apply to {data.name}, which has no columns: use --by tag"
             )
         tagged = DataSource(args.data, reading, model)
+        # Interactions may multiply this very column, which is not a feature here.
+        tagged.features = tagged.features._replace(interactions=())
         self._data = data
         self._numbers: dict[bytes, int] = {}
         self._of = array("q")
@@ -52,7 +54,7 @@ class Segments:
         """The metrics of the rows of each value, the most frequent first."""
         if len(self._of) != len(answers.labels):
             raise CommandError(
-                f"{self._data.name}: other rows are skipped when the column is read for --by: mend them, or use "
+                f"{self._data.name}: reading the column for --by skips different rows: fix them, or use "
                 "--on-error stop"
             )
         of = np.frombuffer(self._of, np.int64)

@@ -40,9 +40,9 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add("--label", metavar="COLUMN", help="Column that holds the label (default: label).")
     add("--weight", metavar="COLUMN", help="Column that holds the importance weight of the row.")
     add("--tag", metavar="COLUMN", help="Column to write after the prediction of each row.")
-    add("--drop", type=names, metavar="COLUMNS", help="Columns to leave out: a,b,c.")
+    add("--drop", type=names, metavar="COLUMNS", help="Columns to ignore: a,b,c.")
     kinds = {
-        "categorical": "Columns of categories, whatever they look like: zip,store.",
+        "categorical": "Columns of categories, even if they look like numbers: zip,store.",
         "numeric": "Columns of numbers.",
         "boolean": "Columns of true/false, yes/no or 1/0.",
         "text": "Columns of texts, a feature per word: review; review:2 adds pairs of words.",
@@ -54,25 +54,25 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "--missing",
         type=names,
         metavar="CELLS",
-        help="Cells that are missing values, besides empty ones, NA, NaN, null and None: ?,-999.",
+        help="More spellings of missing values, besides empty cells, NA, NaN, null and None: ?,-999.",
     )
     add(
         "--delimiter",
         type=delimiter,
         metavar="CHARACTER",
-        help="Of CSV and TSV: tab, or one character (default: what the first line has of , ; and tab).",
+        help="Delimiter of CSV and TSV: tab, or one character (default: detected in the first line).",
     )
     add(
         "--no-header",
         action="store_true",
-        help="CSV and TSV have no names of columns: they are 1, 2, 3 and so on.",
+        help="CSV and TSV have no header line: columns are named 1, 2, 3 and so on.",
     )
     group.add_argument(
         "--on-error",
         choices=("stop", "skip"),
         default="stop",
         help="Stop at a malformed row (default), or skip it, count it and report it; a cell that does not fit its "
-        "column is counted and taken as missing.",
+        "column is counted and treated as missing.",
     )
     group.add_argument(
         "--threads",
@@ -108,5 +108,5 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--exact-names",
         action="store_true",
-        help="Keep a dictionary of names in the model instead of hashing them.",
+        help="Store feature names in the model instead of hashing them.",
     )

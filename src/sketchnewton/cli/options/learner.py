@@ -58,7 +58,7 @@ _OPTIONS: dict[str, dict[str, object]] = {
     "sketch_size": {
         "type": at_least_zero,
         "metavar": "M",
-        "help": "Directions kept by the sketch (default 10; bank 7).",
+        "help": "Directions kept by the sketch (default 10; bank 6).",
     },
     "alpha": {
         "type": finite,
@@ -68,14 +68,13 @@ _OPTIONS: dict[str, dict[str, object]] = {
     "curvature_weight": {
         "type": curvature_weight,
         "metavar": "E",
-        "help": "Newton: weight of curvature beyond the loss's own; a number, or 1/t or 1/sqrt(t), which decrease "
-        "with the row t.",
+        "help": "Newton: extra curvature added to that of the loss; a number, or 1/t or 1/sqrt(t) for row t.",
     },
     "eta": {"type": finite, "metavar": "E", "help": "Learning rate, for the AdaGrad family (default 0.1)."},
     "curvature": {
         "type": finite,
         "metavar": "S",
-        "help": "Curvature of the loss along its gradient (default: that of the loss within --clip).",
+        "help": "Curvature of the loss along its gradient (default: its minimum within --clip).",
     },
     "sigma": {
         "type": finite,
@@ -84,7 +83,7 @@ _OPTIONS: dict[str, dict[str, object]] = {
     },
     "of": {
         "choices": ("gradients", "data"),
-        "help": "What sketched AdaGrad sketches: gradients (default), or data: the rows.",
+        "help": "Sketch the gradients (default) or the data, that is, the rows; for sketched AdaGrad.",
     },
     "penalty": {
         "choices": ("l1", "l2", "elasticnet"),

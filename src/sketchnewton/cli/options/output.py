@@ -13,12 +13,12 @@ def add_scale_options(group: argparse._ActionsContainer) -> None:
         "--link",
         action="store_true",
         help="Write predictions on the scale of the labels: probabilities for logistic loss, within "
-        "sigmoid(-C..C) for --clip C; counts for poisson. Those of other losses are on it already.",
+        "sigmoid(-C..C) for --clip C; counts for poisson. No effect for other losses.",
     )
     group.add_argument(
         "--raw",
         action="store_true",
-        help="Write scores; with several classes, those of all instead of the predicted class.",
+        help="Write raw scores; with several classes, one score per class instead of the predicted class.",
     )
     group.add_argument(
         "--probabilities",

@@ -36,11 +36,13 @@ def check(args: argparse.Namespace) -> None:
     """Refuse at once what shards cannot do."""
     if args.shards is None:
         if args.rounds is not None:
-            raise usage_error("--rounds goes with --shards: it says how often these are merged")
+            raise usage_error("--rounds needs --shards: it sets how often shards are merged")
         return
     for name in _NOT_WITH:
         if getattr(args, name) is not None:
-            raise usage_error(f"--{name.replace('_', '-')} does not go with --shards: leave one out")
+            raise usage_error(
+                f"--{name.replace('_', '-')} cannot be combined with --shards: remove one of them"
+            )
     if "-" in args.data:
         raise usage_error("--shards needs files: standard input cannot be read in parts")
 
@@ -51,7 +53,8 @@ def learn_in_shards(training: Training) -> None:
     rounds = args.rounds or (ROUNDS if model.learner.merges_from_base else 1)
     if not model.learner.merges_from_base and (rounds > 1 or model.learner.rows_seen):
         raise usage_error(
-            f"{model.learner.base_name} merges without a base: --shards goes with --rounds 1 and a new model"
+            f"{model.learner.base_name} cannot be merged relative to a base: use --shards with "
+            "--rounds 1 and a new model"
         )
     plan = _plan(cut(data.paths, args.shards * rounds, data.format), args.shards, rounds)
     if plan is None:

@@ -262,7 +262,7 @@ class Training:
         """What is gone on with, if anything, for a line."""
         if self.interrupted is not None:
             if self.interrupted.get("over"):
-                return f" ({self.args.resume} has learned all of {self.data.name}: nothing is left to do)"
+                return f" ({self.args.resume} already learned all of {self.data.name}: nothing left to do)"
             in_pass = f" of pass {self.interrupted['pass'] + 1}" if self.pass_count > 1 else ""
             return f" (finishing {self.args.resume}, from row {amount(self.interrupted['row'] + 1)}{in_pass})"
         return "" if self.args.resume is None else f" (continuing {self.args.resume})"

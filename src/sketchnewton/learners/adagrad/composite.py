@@ -22,7 +22,8 @@ PART = 2**20  # kHigh of native/learners/adagrad_penalty.hpp
 class CompositeAdaGrad(CompositeLearner, TableLearner):
     """AdaGrad with a diagonal metric, and a penalty, dual averaging or several classes; `AdaGrad` is without them.
 
-    * `eta`, `sigma`, `intercept`, `dtype`: as in `AdaGrad`. `clip`: None, or C for the projection onto |wᵀx| ≤ C.
+    * `eta`, `sigma`, `loss`, `intercept`, `dtype`: as in `AdaGrad`. `clip`: None, or C for the projection onto
+      |wᵀx| ≤ C.
     * `penalty`, `penalty_strength`, `l1_ratio`, `form`, `classes`: as in `SketchedAdaGrad`. Everything has a
       closed form feature by feature, and a feature makes up for rounds that it missed when it is met next.
 
@@ -54,7 +55,7 @@ class CompositeAdaGrad(CompositeLearner, TableLearner):
         classes = checked_classes(classes, get_loss(loss), clip, form)
         if isinstance(clip, str):
             raise ValueError(
-                f"clip={clip!r} is invalid: it goes with neither a penalty, nor dual averaging, nor classes"
+                f"clip={clip!r} is invalid: it cannot be combined with a penalty, dual averaging or classes"
             )
         self._clip = checked_clip(clip)
         super().__init__(

@@ -21,6 +21,7 @@ class AdaGrad(RangedLearner):
     a penalty, dual averaging or several classes.
 
     * `eta` (η): the step size. `sigma` (σ): keeps the first steps finite.
+    * `loss`: an object or a name such as "squared" or "huber:1".
     * `clip`: None (the algorithm as published), or C for the projection onto |wᵀx| ≤ C in AdaGrad's own metric,
       or `"auto"`: C is learned from the targets as they come, and the step size is η·C.
     * `intercept`: learn a constant too, like the weight of a feature that is always 1.

@@ -233,7 +233,8 @@ class FullAdaGrad(DenseAdaGrad):
     Cost per row: O(d³) time, for the singular vectors of all gradients; O(d²) memory. Meant for d up to
     a few hundred.
 
-    `sigma`, `penalty`, `penalty_strength`, `l1_ratio`, `form`, `clip` and `intercept` are as in `SketchedAdaGrad`.
+    `eta`, `sigma`, `penalty`, `penalty_strength`, `l1_ratio`, `form`, `loss`, `clip` and `intercept` are as in
+    `SketchedAdaGrad`.
 
     >>> learner = FullAdaGrad(eta=1.0)
     >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0], sample_weight=None).round(3).tolist()

@@ -28,7 +28,7 @@ class _RangeFinder(DenseAdaGrad):
         random_state: int = 0,
     ) -> None:
         if penalty not in (None, "l2"):
-            raise ValueError(f"penalty={penalty!r} is invalid: {type(self).__name__} knows None and 'l2'")
+            raise ValueError(f"penalty={penalty!r} is invalid: {type(self).__name__} supports None and 'l2'")
         self._m = checked_size("sketch_size", sketch_size, 1)
         self._seed = checked_size("random_state", random_state, 0)
         super().__init__(
@@ -58,7 +58,8 @@ class AdaLR(_RangeFinder):
     Cost per row: O(τd²) time, O(d²) memory.
 
     `sketch_size` is the number of columns of the random projection, `random_state` its seed.
-    `sigma`, `penalty`, `penalty_strength`, `form`, `clip` and `intercept` are as in `SketchedAdaGrad`.
+    `eta`, `sigma`, `penalty`, `penalty_strength`, `form`, `loss`, `clip` and `intercept` are as in
+    `SketchedAdaGrad`.
 
     >>> learner = AdaLR(2, eta=1.0)
     >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0]).round(3).tolist()
@@ -95,7 +96,8 @@ class RadaGrad(_RangeFinder):
     Cost per row: O(τd + τ³) time, O(τd) memory; it does not use that rows are sparse.
 
     `sketch_size` is the number of columns of the random projection, `random_state` its seed.
-    `sigma`, `penalty`, `penalty_strength`, `form`, `clip` and `intercept` are as in `SketchedAdaGrad`.
+    `eta`, `sigma`, `penalty`, `penalty_strength`, `form`, `loss`, `clip` and `intercept` are as in
+    `SketchedAdaGrad`.
 
     >>> learner = RadaGrad(2, eta=1.0)
     >>> learner.learn([[3.0, 4.0], [3.0, 4.0]], [1.0, 1.0]).round(3).tolist()

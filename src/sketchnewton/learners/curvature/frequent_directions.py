@@ -1,4 +1,4 @@
-"""Frequent Directions and its kin inside a learner (SON Algorithms 6–10, RFD Algorithms 3 and 6)."""
+"""Frequent Directions and its variants inside a learner (SON Algorithms 6–10, RFD Algorithms 3 and 6)."""
 
 from __future__ import annotations
 

@@ -127,7 +127,8 @@ class FullNewton(MatrixLearner):
     Parameters are those of `SketchedNewton`. A is kept as its Cholesky factor, which stays accurate however
     features are scaled. Cost per row: O(d²) time; memory: one d × d matrix. Meant for d up to a few thousand.
 
-    `clip` (C), `curvature` (σ) and `curvature_weight` (η_t) are as in `SketchedNewton`.
+    `alpha` (α), `loss`, `clip` (C), `curvature` (σ), `curvature_weight` (η_t) and `intercept` are as in
+    `SketchedNewton`.
 
     >>> learner = FullNewton(alpha=1.0)
     >>> learner.learn([[1.0], [1.0]], [1.0, 1.0]).round(3).tolist()

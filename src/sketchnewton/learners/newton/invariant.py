@@ -49,7 +49,7 @@ class InvariantNewton(MatrixLearner):
     `weights` are the shortest that give these predictions, each feature in a unit of about its first value; they
     say nothing about rows outside the span. Cost per row: O(d²) time; memory: three d × d matrices.
 
-    `clip` (C), `curvature` (σ) and `curvature_weight` (η_t) are as in `SketchedNewton`.
+    `loss`, `clip` (C), `curvature` (σ), `curvature_weight` (η_t) and `intercept` are as in `SketchedNewton`.
 
     >>> X, y = np.array([[1.0, 2.0], [3.0, -1.0], [1.0, 1.0]]), [1.0, -1.0, 1.0]
     >>> M = np.array([[1.0, 100.0], [0.0, 1000.0]])

@@ -13,7 +13,7 @@ from sketchnewton.losses import Loss
 
 
 class SketchedNewton(TableNewton):
-    """Sketched Online Newton (SON), for streams of sparse or dense rows.
+    """Sketched Online Newton (SON): second-order steps at the cost of first-order ones, on sparse or dense rows.
 
     The metric A = αI + SᵀS, with S a sketch of the gradients seen, tells in which directions the weights are
     known well already; each step is A⁻¹ times the gradient. Before a row is predicted, the weights are projected
@@ -27,7 +27,7 @@ class SketchedNewton(TableNewton):
     * `sketch_size` (m): how many directions of curvature are kept.
     * `alpha` (α): the metric of directions never seen; 1/α is the step size there. None: ℓ'' times the mean
       of ‖x‖², the largest second derivative of the loss along a row of usual length; the first row sets it, and it
-      is set anew when the mean has moved by a factor of two. The unit of the features then does not matter (with
+      is reset when the mean has changed by a factor of two. The unit of the features then does not matter (with
       `diagonal`, where it never does: 1). `"rfd"`: 0, and it grows by itself; with `"auto"` it grows from
       where the other sketches have it, so that first steps in each new direction are not too long.
     * `loss`: a name (`squared`, `logistic`, `hinge`, `quantile:0.9`, …) or a `Loss`.
