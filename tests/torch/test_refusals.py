@@ -148,10 +148,3 @@ def test_the_state_of_other_parameters_is_refused(make):
         make([large]).load_state_dict(saved.state_dict())
     with pytest.raises(ValueError, match="parameter group"):
         make([small, large]).load_state_dict(saved.state_dict())
-
-
-@pytest.mark.parametrize("option", ["fused", "differentiable", "capturable"])
-def test_what_other_optimizers_offer_is_refused_with_a_reason(make, option):
-    w = torch.nn.Parameter(torch.ones(2, 2))
-    with pytest.raises(ValueError, match=f"{option}=True is not supported by"):
-        make([{"params": [w], option: True}])

@@ -91,8 +91,11 @@ class Optimizer(torch.optim.Optimizer, ABC):
         moving = [(i, p, group) for i, p, group in self._parameters() if p.grad is not None and p.numel()]
         self._check_gradients([(i, p.grad) for i, p, _ in moving])
         for batch in self._batches(moving):
-            means, adam = moments(batch)
-            directions = adam if batch.diagonal else self._preconditioned(batch, means, adam)
+            directions, adam = moments(batch)
+            if not batch.diagonal:
+                directions = self._preconditioned(batch, directions, adam)
+            elif adam is not None:
+                directions = adam
             # Rounded to the parameter's dtype once, also if that is narrower than the direction's.
             torch._foreach_mul_(directions, batch.group["lr"])
             for parameter, state, direction in zip(batch.parameters, batch.states, directions, strict=True):
@@ -204,6 +207,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
         pairs = ((parameter, group) for group in self.param_groups for parameter in group["params"])
         return ((position, parameter, group) for position, (parameter, group) in enumerate(pairs))
 
+    @torch._disable_dynamo  # made once: torch.compile has nothing to gain from it, and NumPy's generators to lose
     def _fresh(
         self, parameter: torch.Tensor, group: Group, position: int, device: torch.device
     ) -> dict[str, Any]:

@@ -233,7 +233,8 @@ def _error_bound(state: State, side: str, i: int, group: Group) -> float:
     memory = min(updates, 1 / (1 - beta)) if beta < 1 else float(updates)
     lengths = sum(len(state[f"{which}_basis{i}"]) for which in ("left", "right"))
     rounding = _ROUNDING * lengths**0.5 * torch.finfo(values.dtype).eps * (float(values.max()) + ridge)
-    return ridge + memory * rounding
+    bound: float = ridge + memory * rounding
+    return bound
 
 
 # -- shapes
