@@ -53,8 +53,8 @@ def soap(model: nn.Module, lr: float) -> list[Any]:
     return [SOAP(model.parameters(), lr=lr, weight_decay=0.0)]
 
 
-# Each with its usual learning rate, its default where it has one that works, and the smallest of its grid: the same
-# for all whose steps are as long as Adam's.
+# Each with its usual learning rate, its default where it has one that works, and the smallest of its grid, which
+# is the same for all whose steps are as long as Adam's.
 METHODS: dict[str, tuple[float, float, Make]] = {
     "SGD, momentum .9": (0.05, 0.025, lambda m, lr: [torch.optim.SGD(m.parameters(), lr=lr, momentum=0.9)]),
     "Adagrad": (0.01, 0.005, lambda m, lr: [torch.optim.Adagrad(m.parameters(), lr=lr)]),

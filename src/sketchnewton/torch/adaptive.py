@@ -32,7 +32,10 @@ _DEFAULT_RIDGE = 0.1  # σ of sigma=None, as a share of the largest singular val
 
 
 class _Adaptive(Optimizer):
-    """The step (σI + G^½)⁻¹ times the mean gradient. What is remembered of G: `basis`, its rows, and `values`."""
+    """The step (σI + G^½)⁻¹ times the mean gradient. What is remembered of G: `basis`, its rows, and `values`.
+
+    Parameters of all: `sigma` is σ; with `per_output` there is a G for each index of a tensor's first dimension.
+    """
 
     _flags = ("maximize", "diagonal", "per_output")
 
@@ -97,8 +100,10 @@ class AdaGP(_Adaptive):
     sketch, which takes the gradient of the first of them. `weight_decay` adds that much of the parameter to its
     gradient; `maximize` ascends. `diagonal` makes the metric the diagonal of Adam (with betas=(0, 1), of
     AdaGrad), with its `eps`. With `per_output` a tensor has a metric for each index of its first dimension: for
-    each filter of a convolution, each output of a linear layer, each entry of a bias. Random numbers depend on
-    `seed`, the place of the parameter and its count of steps alone. All may differ between param groups.
+    each filter of a convolution, each output of a linear layer, each entry of a bias. `foreach=False` works on one
+    tensor at a time, which takes less memory. Random numbers depend on `seed`, the place of the parameter and its
+    count of steps alone. All may differ between param groups. `unsupported` is what other optimizers take and
+    these refuse: `fused`, `capturable`, `differentiable`.
 
     >>> w = torch.nn.Parameter(torch.zeros(3))
     >>> optimizer = AdaGP([w], lr=0.5, sigma=1.0, sketch_size=2, graft=None)

@@ -64,7 +64,14 @@ class Batch(NamedTuple):
 
 
 class Optimizer(torch.optim.Optimizer, ABC):
-    """A step that moves every parameter by −lr times a direction, which the subclass says."""
+    """A step that moves every parameter by −lr times a direction, which the subclass says.
+
+    Parameters of all: `params` are parameters or param groups. `lr` is the step size; `betas` are the decay of the
+    mean gradient and of the second moments; `graft` is the method whose step length each tensor takes;
+    `update_every` is how many steps share one update of the sketches; `weight_decay` adds that much of the parameter
+    to its gradient; `maximize` ascends; `diagonal` is a step size per entry, with Adam's `eps`; `foreach=False` works
+    on one tensor at a time.
+    """
 
     def __init__(self, params: object, defaults: dict[str, Any], unsupported: dict[str, object]) -> None:
         self._refuse(unsupported)
@@ -96,11 +103,14 @@ class Optimizer(torch.optim.Optimizer, ABC):
                 directions = self._preconditioned(batch, directions, adam)
             elif adam is not None:
                 directions = adam
-            # Rounded to the parameter's dtype once, also if that is narrower than the direction's.
-            torch._foreach_mul_(directions, batch.group["lr"])
+            lr = batch.group["lr"]
+            if torch.is_tensor(lr):  # stays where it is: no wait for its value, no new trace for each value
+                torch._foreach_mul_(directions, lr)
+                lr = 1.0
             for parameter, state, direction in zip(batch.parameters, batch.states, directions, strict=True):
                 state["step"] += 1
-                parameter.sub_(direction)
+                # Rounded to the parameter's dtype once, also if that is narrower than the direction's.
+                parameter.sub_(direction, alpha=lr)
         return loss
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -232,17 +242,21 @@ class Optimizer(torch.optim.Optimizer, ABC):
                 )
             if gradient.is_complex():
                 raise RuntimeError(f"{where} complex gradient: {type(self).__name__} takes real ones only")
-        # One answer from each device for all of its tensors.
+        # One answer from each device for all of its tensors. A sum is finite only if all terms are: one pass,
+        # where asking each term takes several. Finite terms may overflow, so the terms have the last word.
         devices: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
         for position, gradient in gradients:
             devices.setdefault(gradient.device, []).append((position, gradient))
         for found in devices.values():
-            if bool(torch.stack([gradient.isfinite().all() for _, gradient in found]).all()):
+            sums = [g.sum(dtype=torch.promote_types(g.dtype, torch.float32)) for _, g in found]
+            if bool(torch.stack([total.isfinite() for total in sums]).all()):
                 continue
-            bad = next(position for position, gradient in found if not bool(gradient.isfinite().all()))
-            raise ValueError(
-                f"parameter {bad} has a gradient with NaN or infinity: not learned (is lr too large?)"
-            )
+            for position, gradient in found:
+                if not bool(gradient.isfinite().all()):
+                    raise ValueError(
+                        f"parameter {position} has a gradient with NaN or infinity: "
+                        "not learned (is lr too large?)"
+                    )
 
 
 # -- moments: what the metric is applied to, and whose step length is taken
@@ -262,10 +276,12 @@ def moments(batch: Batch) -> tuple[list[torch.Tensor], list[torch.Tensor] | None
     squares = batch.memory("squares")
     torch._foreach_mul_(squares, beta2)
     torch._foreach_addcmul_(squares, g, g, weight_of_new(beta2))
-    roots = torch._foreach_sqrt(squares)
-    torch._foreach_div_(roots, total_weight(beta2, count) ** 0.5)
-    torch._foreach_add_(roots, batch.group["eps"])
-    return unbiased, torch._foreach_div(unbiased, roots)
+    adam = torch._foreach_sqrt(squares)  # in place from here on: a new tensor costs more than a pass over it
+    torch._foreach_div_(adam, total_weight(beta2, count) ** 0.5)
+    torch._foreach_add_(adam, batch.group["eps"])
+    torch._foreach_reciprocal_(adam)
+    torch._foreach_mul_(adam, unbiased)
+    return unbiased, adam
 
 
 def grafted(

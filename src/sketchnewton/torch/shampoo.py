@@ -44,7 +44,9 @@ class SketchyShampoo(Optimizer):
     of the first of them. `warmup` is how many steps follow the grafted method alone. `ridge` is added to the
     eigenvalues of both sides, as a share of the largest. `block_size` is the longest side: longer ones are cut
     into blocks with sketches of their own. `eps` is Adam's. `weight_decay` adds that much of the parameter to its
-    gradient; `maximize` ascends. All may differ between param groups.
+    gradient; `maximize` ascends. `foreach=False` works on one tensor at a time, which takes less memory. All may
+    differ between param groups. `unsupported` is what other optimizers take and this one refuses: `fused`,
+    `capturable`, `differentiable`.
 
     >>> w = torch.nn.Parameter(torch.zeros(3, 2))
     >>> optimizer = SketchyShampoo([w], lr=0.1)
