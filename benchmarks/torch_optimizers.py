@@ -172,7 +172,7 @@ def _megabytes(optimizers: list[Any]) -> float:
 
 
 def plot(found: dict[str, dict[str, dict[str, Any]]], path: str) -> None:
-    """Training loss with the best rate, by steps and by time, as a running mean of a tenth of the epoch."""
+    """Training loss with the rate of each, by steps and by time, as a running mean of a tenth of the epoch."""
     from matplotlib.figure import Figure  # the measurements do without
 
     figure = Figure(figsize=(11, 3.2 * len(found)), layout="constrained")
@@ -183,12 +183,15 @@ def plot(found: dict[str, dict[str, dict[str, Any]]], path: str) -> None:
             width = len(losses) // 10
             smooth = np.convolve(losses, np.full(width, 1 / width), "valid")
             steps = np.arange(width, len(losses) + 1)
-            style = {"linewidth": 2.5 if method == "SketchyShampoo" else 1.2, "label": method}
+            style = {
+                "linewidth": 2.5 if method == "SketchyShampoo" else 1.2,
+                "label": f"{method}, {row['rate']:g}",
+            }
             left.plot(steps, smooth, **style)
             right.plot(steps * row["ms"] / 1000, smooth, **style)
         left.set(xlabel="steps", ylabel=f"{name}: training loss", yscale="log")
         right.set(xlabel="seconds of processor time", yscale="log")
-    axes[0, 1].legend(fontsize="small")
+        right.legend(fontsize="small")
     figure.savefig(path, dpi=110)
 
 
@@ -211,8 +214,11 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     if args.plot:
-        read = [json.loads(Path(file).read_text()) for file in args.plot[1:]]
-        plot({name: rows for file in read for name, rows in file.items()}, args.plot[0])
+        read: dict[str, Any] = {}
+        for file in args.plot[1:]:
+            for name, rows in json.loads(Path(file).read_text()).items():
+                read[name] = rows | read.get(name, {})
+        plot(read, args.plot[0])
         return
     found: dict[str, Any] = {}
     if args.json and Path(args.json).exists():

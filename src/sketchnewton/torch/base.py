@@ -68,9 +68,9 @@ class Optimizer(torch.optim.Optimizer, ABC):
 
     Parameters of all: `params` are parameters or param groups. `lr` is the step size; `betas` are the decay of the
     mean gradient and of the second moments; `graft` is the method whose step length each tensor takes;
-    `update_every` is how many steps share one update of the sketches; `weight_decay` adds that much of the parameter
-    to its gradient; `maximize` ascends; `diagonal` is a step size per entry, with Adam's `eps`; `foreach=False` works
-    on one tensor at a time.
+    `update_every` is how many steps share one update of the sketches; `weight_decay` adds that much of the
+    parameter to its gradient; `maximize` ascends; `diagonal` is a step size per entry, with Adam's `eps`;
+    `foreach=False` works on one tensor at a time.
     """
 
     def __init__(self, params: object, defaults: dict[str, Any], unsupported: dict[str, object]) -> None:
