@@ -1,24 +1,28 @@
-"""Optimizers of PyTorch side by side: test loss after one epoch, and what a step costs.
+"""Optimizers of PyTorch side by side: loss after one epoch, by steps and by time, and what a step costs.
 
-Three networks that a laptop trains in seconds: a dense one (784-256-256-10) and a convolutional one on MNIST, a
-small character transformer on the text of Python's own documentation topics; and a regression whose two sides are
-ill-conditioned. Every method has the same number of learning rates to choose from, by the loss on held-out rows
-with seed 0; the table is of other seeds. Times are processor time per step, forward and backward included.
+Four tasks: a dense network (784-256-256-10) and a convolutional one on MNIST, a small character transformer on
+the text of Python's own documentation topics, and a regression whose two sides are ill-conditioned. Every method
+has the same number of learning rates to choose from, by the loss on held-out rows with two seeds; the table is of
+others. Times are processor time per step, forward and backward included.
 
-    python benchmarks/torch_optimizers.py --data ../shared/data [--seeds 3] [--only mlp cnn transformer regression]
+    python benchmarks/torch_optimizers.py --data ../shared/data --json losses.json [--seeds 3] [--only mlp cnn …]
+    python benchmarks/torch_optimizers.py --data ../shared/data --times [--only mlp cnn …]
+    python benchmarks/torch_optimizers.py --plot docs/torch-optimizers.png losses.json …
+
+SOAP takes part if the package pytorch-optimizer is installed.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import json
 import math
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,21 +30,11 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from experiments.ada.idx import read_mnist
+from benchmarks.torch_tasks import Batch, Task, tasks
 
-from sketchnewton.torch import AdaFD, AdaGP, RadaGrad, SketchyShampoo, auto_groups
+from sketchnewton.torch import AdaFD, AdaGP, RadaGrad, SketchyShampoo
 
-Batch = tuple[torch.Tensor, torch.Tensor]
-RATES = (0.25, 0.5, 1.0, 2.0, 4.0)  # times a method's usual one
-
-
-class Task(NamedTuple):
-    model: Callable[[], nn.Module]
-    train: Batch
-    held_out: Batch
-    test: Batch
-    batch: int
-    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Make = Callable[[nn.Module, float], list[Any]]
 
 
 def muon(model: nn.Module, lr: float) -> list[torch.optim.Optimizer]:
@@ -53,47 +47,68 @@ def muon(model: nn.Module, lr: float) -> list[torch.optim.Optimizer]:
     ]
 
 
-# Each with the learning rate around which its grid lies: its default, where it has one that works.
-METHODS: dict[str, tuple[float, Callable[[nn.Module, float], list[Any]]]] = {
-    "SGD, momentum .9": (0.05, lambda m, lr: [torch.optim.SGD(m.parameters(), lr=lr, momentum=0.9)]),
-    "Adagrad": (0.01, lambda m, lr: [torch.optim.Adagrad(m.parameters(), lr=lr)]),
-    "Adam": (0.001, lambda m, lr: [torch.optim.Adam(m.parameters(), lr=lr)]),
-    "AdamW": (0.001, lambda m, lr: [torch.optim.AdamW(m.parameters(), lr=lr)]),
-    "Muon": (0.002, muon),
-    "SketchyShampoo": (0.002, lambda m, lr: [SketchyShampoo(m.parameters(), lr=lr)]),
-    "AdaGP": (0.002, lambda m, lr: [AdaGP(m.parameters(), lr=lr)]),
-    "AdaGP, automatic groups": (0.002, lambda m, lr: [AdaGP(auto_groups(m), lr=lr)]),
-    "AdaFD": (0.002, lambda m, lr: [AdaFD(m.parameters(), lr=lr)]),
-    "RadaGrad": (0.002, lambda m, lr: [RadaGrad(m.parameters(), lr=lr)]),
+def soap(model: nn.Module, lr: float) -> list[Any]:
+    from pytorch_optimizer import SOAP
+
+    return [SOAP(model.parameters(), lr=lr, weight_decay=0.0)]
+
+
+# Each with its usual learning rate, its default where it has one that works, and the smallest of its grid, which
+# is the same for all whose steps are as long as Adam's.
+METHODS: dict[str, tuple[float, float, Make]] = {
+    "SGD, momentum .9": (0.05, 0.025, lambda m, lr: [torch.optim.SGD(m.parameters(), lr=lr, momentum=0.9)]),
+    "Adagrad": (0.01, 0.005, lambda m, lr: [torch.optim.Adagrad(m.parameters(), lr=lr)]),
+    "Adam": (0.001, 0.001, lambda m, lr: [torch.optim.Adam(m.parameters(), lr=lr)]),
+    "AdamW": (0.001, 0.001, lambda m, lr: [torch.optim.AdamW(m.parameters(), lr=lr)]),
+    "Muon": (0.002, 0.001, muon),
+    "SOAP": (0.003, 0.001, soap),
+    "SketchyShampoo": (0.002, 0.001, lambda m, lr: [SketchyShampoo(m.parameters(), lr=lr)]),
+    "AdaGP": (0.002, 0.001, lambda m, lr: [AdaGP(m.parameters(), lr=lr)]),
+    "AdaGP per output": (0.002, 0.001, lambda m, lr: [AdaGP(m.parameters(), lr=lr, per_output=True)]),
+    "AdaFD": (0.002, 0.001, lambda m, lr: [AdaFD(m.parameters(), lr=lr)]),
+    "RadaGrad": (0.002, 0.001, lambda m, lr: [RadaGrad(m.parameters(), lr=lr)]),
 }
+GRID = (1, 2, 4, 8)  # times the smallest
+CHOOSING = (
+    0,
+    1000,
+)  # the seeds that choose a rate, by the mean loss on held-out rows; the others are 1, 2, …
 if not hasattr(torch.optim, "Muon"):
     del METHODS["Muon"]
+if not importlib.util.find_spec("pytorch_optimizer"):
+    del METHODS["SOAP"]
 
 
-def train(
-    task: Task, make: Callable[[nn.Module, float], list[Any]], lr: float, seed: int
-) -> dict[str, float]:
-    """One epoch: loss on held-out and on test rows, and processor milliseconds per step."""
+def learn(task: Task, model: nn.Module, optimizers: list[Any], batch: torch.Tensor) -> float:
+    """One step; the loss before it."""
+    inputs, targets = task.train
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    loss = task.loss(model(inputs[batch]), targets[batch])
+    loss.backward()
+    for optimizer in optimizers:
+        optimizer.step()
+    return float(loss.detach())
+
+
+def train(task: Task, make: Make, lr: float, seed: int) -> dict[str, Any]:
+    """One epoch: loss on held-out and on test rows, the loss of every batch, processor milliseconds per step."""
     torch.manual_seed(seed)
     model = task.model()
     optimizers = make(model, lr)
-    inputs, targets = task.train
-    batches = torch.randperm(len(inputs)).split(task.batch)
+    batches = torch.randperm(len(task.train[0])).split(task.batch)
+    losses = []
     start = time.process_time()
     for batch in batches:
-        for optimizer in optimizers:
-            optimizer.zero_grad()
-        loss = task.loss(model(inputs[batch]), targets[batch])
-        if not math.isfinite(loss.item()):
-            return {"held_out": math.inf, "test": math.inf, "ms": math.nan}
-        loss.backward()
-        for optimizer in optimizers:
-            optimizer.step()
+        losses.append(learn(task, model, optimizers, batch))
+        if not losses[-1] < 1e6:
+            return {"held_out": math.inf, "test": math.inf, "ms": math.nan, "losses": losses}
     milliseconds = 1000 * (time.process_time() - start) / len(batches)
     return {
         "held_out": evaluate(task, model, task.held_out),
         "test": evaluate(task, model, task.test),
         "ms": milliseconds,
+        "losses": losses,
     }
 
 
@@ -107,100 +122,77 @@ def evaluate(task: Task, model: nn.Module, data: Batch) -> float:
     return float(sum(parts)) / len(inputs)
 
 
-# -- tasks
-
-
-def mnist(folder: str, rows: int, model: Callable[[], nn.Module]) -> Task:
-    images, labels = (torch.from_numpy(array) for array in read_mnist(Path(folder) / "mnist", "train"))
-    order = torch.from_numpy(np.random.default_rng(0).permutation(len(images)))
-    test = [torch.from_numpy(array[:5000]) for array in read_mnist(Path(folder) / "mnist", "t10k")]
-
-    def scaled(images: torch.Tensor, labels: torch.Tensor) -> Batch:
-        return images[:, None].float() / 255, labels.long()
-
-    chosen, held_out = order[:rows], order[-2000:]
-    return Task(
-        model,
-        scaled(images[chosen], labels[chosen]),
-        scaled(images[held_out], labels[held_out]),
-        scaled(*test),
-        64,
-        nn.functional.cross_entropy,
-    )
-
-
-def dense_network() -> nn.Module:
-    sizes = (nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
-    return nn.Sequential(nn.Flatten(), *sizes)
-
-
-def convolutional_network() -> nn.Module:
-    return nn.Sequential(
-        *(nn.Conv2d(1, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Linear(800, 64), nn.ReLU(), nn.Linear(64, 10)),
-    )
-
-
-class Transformer(nn.Module):
-    """Two layers that look back; the next character of each of 64."""
-
-    width, length = 64, 64
-
-    def __init__(self, characters: int) -> None:
-        super().__init__()
-        self.characters = nn.Embedding(characters, self.width)
-        self.places = nn.Parameter(0.02 * torch.randn(self.length, self.width))
-        layer = nn.TransformerEncoderLayer(
-            self.width, 4, 4 * self.width, 0.0, batch_first=True, norm_first=True
-        )
-        self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.out = nn.Linear(self.width, characters)
-        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(self.length))
-
-    def forward(self, text: torch.Tensor) -> torch.Tensor:
-        hidden = self.layers(self.characters(text) + self.places, mask=self.mask, is_causal=True)
-        return self.out(hidden).flatten(0, 1)
-
-
-def characters(rows: int) -> Task:
-    topics = importlib.import_module("pydoc_data.topics").topics
-    text = "".join(topics[name] for name in sorted(topics))
-    alphabet = sorted(set(text))
-    codes = torch.tensor([alphabet.index(c) for c in text])
-    windows = codes[: len(codes) // 65 * 65].view(-1, 65)
-    windows = windows[torch.from_numpy(np.random.default_rng(0).permutation(len(windows)))]
-
-    def pairs(part: torch.Tensor) -> Batch:
-        return part[:, :-1], part[:, 1:]
-
-    return Task(
-        lambda: Transformer(len(alphabet)),
-        pairs(windows[:rows]),
-        pairs(windows[-1000:-500]),
-        pairs(windows[-500:]),
-        32,
-        lambda scores, targets: nn.functional.cross_entropy(scores, targets.flatten()),
-    )
-
-
-def regression(rows: int) -> Task:
-    """y = Wx with correlated x and outputs of unlike scales."""
-    random = torch.Generator().manual_seed(0)
-    mix = torch.linalg.qr(torch.randn(50, 50, generator=random))[0] * torch.logspace(0, -2, 50)
-    W = torch.randn(20, 50, generator=random) @ torch.linalg.inv(mix) * torch.logspace(0, -2, 20)[:, None]
-    X = torch.randn(rows + 4000, 50, generator=random) @ mix.T
-    Y = X @ W.T + 0.01 * torch.randn(len(X), 20, generator=random)
-    parts = [(X[a:b], Y[a:b]) for a, b in ((0, rows), (rows, rows + 2000), (rows + 2000, rows + 4000))]
-    return Task(lambda: nn.Linear(50, 20), *parts, 32, nn.functional.mse_loss)
-
-
-def tasks(folder: str, rows: int) -> dict[str, Callable[[], Task]]:
+def compare(
+    task: Task, usual: float, smallest: float, make: Make, seeds: int, untuned: bool
+) -> dict[str, Any]:
+    """A method with its usual rate and with its best one: the same seeds for both, none of which chose it."""
+    best = usual
+    if not untuned:
+        rates = [smallest * factor for factor in GRID]
+        tried = {lr: [train(task, make, lr, seed)["held_out"] for seed in CHOOSING] for lr in rates}
+        best = min(rates, key=lambda lr: sum(tried[lr]))
+    plain = [train(task, make, usual, seed) for seed in range(1, seeds + 1)]
+    tuned = plain if best == usual else [train(task, make, best, seed) for seed in range(1, seeds + 1)]
     return {
-        "mlp": lambda: mnist(folder, rows, dense_network),
-        "cnn": lambda: mnist(folder, rows, convolutional_network),
-        "transformer": lambda: characters(rows // 2),
-        "regression": lambda: regression(rows),
+        "default": [run["test"] for run in plain],
+        "rate": best,
+        "best": [run["test"] for run in tuned],
+        "ms": min(run["ms"] for run in plain + tuned),
+        "losses": np.mean([run["losses"] for run in tuned], axis=0).round(5).tolist(),
     }
+
+
+def step_times(task: Task, methods: list[str], rounds: int = 12) -> dict[str, tuple[float, float]]:
+    """Processor milliseconds per step and megabytes of state; the methods take turns, the quickest turn counts."""
+    runs = {}
+    for method in methods:
+        torch.manual_seed(0)
+        model = task.model()
+        usual, _, make = METHODS[method]
+        runs[method] = model, make(model, usual)
+    batches = torch.arange(len(task.train[0])).split(task.batch)
+    best = dict.fromkeys(methods, math.inf)
+    for _ in range(rounds):
+        for method, (model, optimizers) in runs.items():
+            start = time.process_time()
+            for batch in batches[:20]:  # twice as many as share an update of the sketches
+                learn(task, model, optimizers, batch)
+            best[method] = min(best[method], 50 * (time.process_time() - start))
+    return {method: (best[method], _megabytes(optimizers)) for method, (_, optimizers) in runs.items()}
+
+
+def _megabytes(optimizers: list[Any]) -> float:
+    def size(value: Any) -> int:
+        if isinstance(value, list | tuple):
+            return sum(map(size, value))
+        return value.numel() * value.itemsize if torch.is_tensor(value) else 0
+
+    states = (state for optimizer in optimizers for state in optimizer.state.values())
+    return sum(size(value) for state in states for value in state.values()) / 1e6
+
+
+def plot(found: dict[str, dict[str, dict[str, Any]]], path: str) -> None:
+    """Training loss with the rate of each, by steps and by time, as a running mean of a tenth of the epoch."""
+    from matplotlib.figure import Figure  # the measurements do without
+
+    figure = Figure(figsize=(11, 3.2 * len(found)), layout="constrained")
+    axes = figure.subplots(len(found), 2, squeeze=False)
+    for (name, methods), (left, right) in zip(found.items(), axes, strict=True):
+        for method, row in methods.items():
+            losses = np.array(row["losses"])
+            width = len(losses) // 10
+            smooth = np.convolve(losses, np.full(width, 1 / width), "valid")
+            steps = np.arange(width, len(losses) + 1)
+            style = {
+                "linewidth": 2.5 if method == "SketchyShampoo" else 1.2,
+                "label": f"{method}, {row['rate']:g}",
+            }
+            left.plot(steps, smooth, **style)
+            right.plot(steps * row["ms"] / 1000, smooth, **style)
+        left.set(xlabel="steps", ylabel=f"{name}: training loss", yscale="log")
+        right.set(xlabel="seconds of processor time", yscale="log")
+        right.legend(fontsize="small")
+    figure.savefig(path, dpi=110)
 
 
 def main() -> None:
@@ -210,38 +202,47 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, default=12800)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--untuned", action="store_true", help="only the usual learning rates")
+    parser.add_argument("--batch", type=int, help="rows per step (default: the task's own)")
     parser.add_argument("--only", nargs="+", help="tasks (default: all)")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--json", help="file for the figures")
+    parser.add_argument("--json", help="file for the figures; what it has is not measured again")
+    parser.add_argument("--times", action="store_true", help="only what a step costs, methods taking turns")
+    parser.add_argument(
+        "--plot", nargs="+", metavar="FILE", help="a picture to draw, of these files of --json"
+    )
     args = parser.parse_args()
     torch.set_num_threads(1)
+    if args.plot:
+        read: dict[str, Any] = {}
+        for file in args.plot[1:]:
+            for name, rows in json.loads(Path(file).read_text()).items():
+                read[name] = rows | read.get(name, {})
+        plot(read, args.plot[0])
+        return
     found: dict[str, Any] = {}
+    if args.json and Path(args.json).exists():
+        found = json.loads(Path(args.json).read_text())
     for name, prepare in tasks(args.data, args.rows).items():
         if args.only and name not in args.only:
             continue
         task = prepare()
+        task = task._replace(batch=args.batch or task.batch)
+        if args.times:
+            print(f"\n{name}, batches of {task.batch}: ms per step, MB of state", flush=True)
+            for method, (ms, megabytes) in step_times(task, args.methods).items():
+                print(f"  {method:20} {ms:7.2f} {megabytes:8.2f}", flush=True)
+            continue
         print(
-            f"\n{name}: test loss with the default rate; best of {len(RATES)} rates; ms per step", flush=True
+            f"\n{name}: test loss with the default rate; best of {len(GRID)} rates; ms per step", flush=True
         )
         for method in args.methods:
-            usual, make = METHODS[method]
-            tried = {rate: train(task, make, usual * rate, 0)["held_out"] for rate in RATES}
-            best = min(tried, key=lambda rate: tried[rate])
-            # The same seeds for both, none of which chose the rate.
-            plain = [train(task, make, usual, seed) for seed in range(1, args.seeds + 1)]
-            tuned = (
-                plain if best == 1 else [train(task, make, usual * best, s) for s in range(1, args.seeds + 1)]
-            )
-            row = {
-                "default": [run["test"] for run in plain],
-                "rate": usual * best,
-                "best": [run["test"] for run in tuned],
-                "ms": min(run["ms"] for run in plain),
-            }
-            found.setdefault(name, {})[method] = row
+            row = found.setdefault(name, {}).get(method)
+            row = row or compare(task, *METHODS[method], args.seeds, args.untuned)
+            found[name][method] = row
             shown = [f"{np.mean(row[key]):.4f} ± {np.std(row[key]):.4f}" for key in ("default", "best")]
             print(
-                f"  {method:24} {shown[0]}   {shown[1]} at {row['rate']:<8.3g} {row['ms']:6.1f}", flush=True
+                f"  {method:20} {shown[0]}   {shown[1]} at {row['rate']:<8.3g} {row['ms']:6.1f}", flush=True
             )
             if args.json:
                 Path(args.json).write_text(json.dumps(found, indent=1))

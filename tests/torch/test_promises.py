@@ -145,6 +145,20 @@ def test_a_zero_gradient_moves_nothing(make):
     assert torch.equal(w, torch.ones(3))
 
 
+def test_a_layer_below_one_that_starts_at_zero_learns(make):
+    """Its first gradient is zero, and with it all that a sketch has seen until it is updated again."""
+    model = network()
+    with torch.no_grad():
+        model[2].weight.zero_()
+    before = snapshot(model)
+    optimizer = make(model.parameters(), lr=0.01)
+    train(model, optimizer, range(1))
+    assert torch.equal(model[0].weight, before[0])
+    train(model, optimizer, range(1, 3))
+    moved = (model[0].weight - before[0]).norm()
+    assert 1e-5 < moved < 1
+
+
 def test_maximize_ascends_what_minus_descends(make):
     up, down = network(), network()
     ascent, descent = make(up.parameters(), maximize=True), make(down.parameters())

@@ -213,3 +213,18 @@ def test_float32_stays_near_float64(make):
         for dtype in (torch.float64, torch.float32)
     )
     np.testing.assert_allclose(narrow, wide, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [AdaGP, AdaFD, RadaGrad])
+def test_a_basis_stays_orthonormal(make):
+    """A thousand rotations in float32: rounding alone would add up to more than a hundred ε."""
+    gradients = np.random.default_rng(0).standard_normal((1000, 40)) * np.geomspace(1, 1e-4, 40)
+    _, state = path(
+        lambda w: make(w, lr=0.0, sketch_size=8, betas=(0.0, 0.9)),
+        lambda w, t: gradients[t],
+        np.zeros(40),
+        1000,
+        torch.float32,
+    )
+    basis = state["basis"].double()
+    assert (basis @ basis.T - torch.eye(len(basis))).abs().max() < 16 * torch.finfo(torch.float32).eps

@@ -9,13 +9,13 @@ import numpy as np
 
 from sketchnewton import _native
 from sketchnewton.core.parameters import checked
+from sketchnewton.torch import low_rank
 from sketchnewton.torch.base import (
+    Batch,
     Group,
     Optimizer,
     State,
-    fresh_moments,
     grafted,
-    moments,
     options,
     torch,
     total_weight,
@@ -27,45 +27,46 @@ __all__ = ["AS_PUBLISHED", "AdaFD", "AdaFull", "AdaGP", "RadaGrad"]
 # The options with which the optimizers take the papers' steps: AdaGP(parameters, lr=0.01, **AS_PUBLISHED).
 AS_PUBLISHED = {"betas": (0.0, 1.0), "graft": None, "update_every": 1, "sigma": 0.1}
 
-_Shape = tuple[int, ...]  # of a gradient: its length, perhaps after the number of outputs that share nothing
 _WIDEST_STREAM = 2**40  # steps of one parameter before its random numbers would meet the next one's
 _DEFAULT_RIDGE = 0.1  # σ of sigma=None, as a share of the largest singular value
 
 
 class _Adaptive(Optimizer):
-    """The step (σI + G^½)⁻¹ times the mean gradient. What is remembered of G: `basis`, its rows, and `values`."""
+    """The step (σI + G^½)⁻¹ times the mean gradient. What is remembered of G: `basis`, its rows, and `values`.
+
+    Parameters of all: `sigma` is σ; with `per_output` there is a G for each index of a tensor's first dimension.
+    """
 
     _flags = ("maximize", "diagonal", "per_output")
 
-    def _memory(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
-        shape = _shape(parameter, group)
-        memory = fresh_moments(shape, group, adam=group["diagonal"])
-        return memory if group["diagonal"] else {**memory, **self._sketch(shape, group, position)}
+    def _preconditioned(
+        self, batch: Batch, means: list[torch.Tensor], adam: list[torch.Tensor] | None
+    ) -> list[torch.Tensor]:
+        group = batch.group
+        if batch.step % group["update_every"] == 0:
+            self._update(batch, [_vectors(g, group) for g in batch.gradients])
+        total = total_weight(group["betas"][1], 1 + batch.step // group["update_every"])
+        directions = [
+            self._direction(_vectors(mean, group), state, group, total).view(mean.shape)
+            for mean, state in zip(means, batch.states, strict=True)
+        ]
+        return grafted(directions, means, adam, group["graft"])
 
-    def _direction(
-        self, g: torch.Tensor, parameter: torch.Tensor, state: State, group: Group, position: int
-    ) -> torch.Tensor:
-        g = g.view(_shape(parameter, group))
-        mean, adam = moments(g, state, group)
-        if group["diagonal"]:
-            return adam
-        if state["step"] % group["update_every"] == 0:
-            self._update(g, state, group, position)
-        updates = 1 + state["step"] // group["update_every"]
-        lengths = self._lengths(state["values"], total_weight(group["betas"][1], updates))
-        sigma = group["sigma"]
-        if sigma is None:
-            sigma = (_DEFAULT_RIDGE * lengths.amax(-1, keepdim=True)).clamp(min=torch.finfo(g.dtype).tiny)
-        inside, outside = self._factors(lengths, sigma, group)
-        return grafted(_apply(state["basis"].mT, inside, outside, mean), mean, adam, group)
+    def _direction(self, mean: torch.Tensor, state: State, group: Group, total: float) -> torch.Tensor:
+        lengths = self._lengths(state["values"], total)
+        if group["sigma"] is not None:
+            return low_rank.apply_with_small_ridge(
+                state["basis"], *self._factors(lengths, group["sigma"], group), mean
+            )
+        # The mean of ggᵀ is at least that of g times its transpose. The sketch may know less: nothing, if its
+        # gradient was zero, as a layer's is at first if the layer above it starts at zero.
+        largest = torch.maximum(lengths.amax(-1, keepdim=True), mean.norm(dim=-1, keepdim=True))
+        sigma = (_DEFAULT_RIDGE * largest).clamp(min=torch.finfo(mean.dtype).tiny)
+        return low_rank.apply(state["basis"], *self._factors(lengths, sigma, group), mean)
 
     @abstractmethod
-    def _sketch(self, shape: _Shape, group: Group, position: int) -> dict[str, torch.Tensor]:
-        """What is remembered of gradients of that shape, before the first of them."""
-
-    @abstractmethod
-    def _update(self, g: torch.Tensor, state: State, group: Group, position: int) -> None:
-        """Take g, one vector or several, into `basis` and `values`."""
+    def _update(self, batch: Batch, gradients: list[torch.Tensor]) -> None:
+        """Take each gradient, one vector or several, into its `basis` and `values`."""
 
     def _lengths(self, values: torch.Tensor, total: float) -> torch.Tensor:
         """The singular values of G^½ along the basis, from `values`, those of S, and the rows' total weight."""
@@ -101,8 +102,10 @@ class AdaGP(_Adaptive):
     sketch, which takes the gradient of the first of them. `weight_decay` adds that much of the parameter to its
     gradient; `maximize` ascends. `diagonal` makes the metric the diagonal of Adam (with betas=(0, 1), of
     AdaGrad), with its `eps`. With `per_output` a tensor has a metric for each index of its first dimension: for
-    each filter of a convolution, each output of a linear layer, each entry of a bias. Random numbers depend on
-    `seed`, the place of the parameter and its count of steps alone. All may differ between param groups.
+    each filter of a convolution, each output of a linear layer, each entry of a bias. `foreach=False` works on one
+    tensor at a time, which takes less memory. Random numbers depend on `seed`, the place of the parameter and its
+    count of steps alone. All may differ between param groups. `unsupported` is what other optimizers take and
+    these refuse: `fused`, `capturable`, `differentiable`.
 
     >>> w = torch.nn.Parameter(torch.zeros(3))
     >>> optimizer = AdaGP([w], lr=0.5, sigma=1.0, sketch_size=2, graft=None)
@@ -132,18 +135,24 @@ class AdaGP(_Adaptive):
         per_output: bool = False,
         eps: float = 1e-8,
         seed: int = 0,
+        foreach: bool | None = None,
+        **unsupported: object,
     ) -> None:
-        super().__init__(params, options(locals()))
+        super().__init__(params, options(locals()), unsupported)
 
-    def _sketch(self, shape: _Shape, group: Group, position: int) -> dict[str, torch.Tensor]:
-        return _fresh_projection(shape, group["sketch_size"])
+    def _sketch(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
+        shape = _vectors(parameter, group).shape
+        return low_rank.fresh(shape, group["sketch_size"])
 
-    def _update(self, g: torch.Tensor, state: State, group: Group, position: int) -> None:
-        beta = group["betas"][1]
-        rows = state["rotation"].shape[:-1]
-        draws = _native.normal_row(group["seed"], position * _WIDEST_STREAM + state["step"], rows.numel())
-        r = torch.from_numpy(draws / math.sqrt(rows[-1])).to(g.device, g.dtype).view(rows)
-        _add_outer(state, r * math.sqrt(weight_of_new(beta)), g, decay=math.sqrt(beta))
+    def _update(self, batch: Batch, gradients: list[torch.Tensor]) -> None:
+        beta, seed = batch.group["betas"][1], batch.group["seed"]
+        projected = []
+        for position, rotation in zip(batch.positions, batch.memory("rotation"), strict=True):
+            rows = rotation.shape[:-1]
+            draws = _native.normal_row(seed, position * _WIDEST_STREAM + batch.step, rows.numel())
+            draws *= math.sqrt(weight_of_new(beta) / rows[-1])
+            projected.append(torch.from_numpy(draws).to(rotation).view(rows))
+        low_rank.add_outer(batch, projected, gradients, decay=math.sqrt(beta))
 
 
 class AdaFD(_Adaptive):
@@ -180,26 +189,33 @@ class AdaFD(_Adaptive):
         diagonal: bool = False,
         per_output: bool = False,
         eps: float = 1e-8,
+        foreach: bool | None = None,
+        **unsupported: object,
     ) -> None:
-        super().__init__(params, options(locals()))
+        super().__init__(params, options(locals()), unsupported)
 
-    def _sketch(self, shape: _Shape, group: Group, position: int) -> dict[str, torch.Tensor]:
+    def _sketch(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
+        shape = _vectors(parameter, group).shape
         kept = min(group["sketch_size"] - 1, shape[-1])
         return {"basis": torch.zeros(*shape[:-1], kept, shape[-1]), "values": torch.zeros(*shape[:-1], kept)}
 
-    def _update(self, g: torch.Tensor, state: State, group: Group, position: int) -> None:
-        basis, values, beta = state["basis"], state["values"], group["betas"][1]
-        kept = values.shape[-1]
-        rows = (
-            math.sqrt(beta) * values.unsqueeze(-1) * basis,
-            math.sqrt(weight_of_new(beta)) * g.unsqueeze(-2),
-        )
-        V, s, _ = _right_singular(torch.cat(rows, -2))
-        if kept < g.shape[-1]:  # else all directions fit, and nothing is lost
-            last = s[..., -1:]
-            s = ((s - last) * (s + last)).clamp(min=0).sqrt()  # (s² − last²)^½ without cancellation
-        basis.copy_(V.mT[..., :kept, :])
-        values.copy_(s[..., :kept])
+    def _update(self, batch: Batch, gradients: list[torch.Tensor]) -> None:
+        beta = batch.group["betas"][1]
+        found = [
+            low_rank.resolve(basis, g) for basis, g in zip(batch.memory("basis"), gradients, strict=True)
+        ]
+        small = []
+        for values, (coordinates, _) in zip(batch.memory("values"), found, strict=True):
+            old = torch.nn.functional.pad(low_rank.wide(math.sqrt(beta) * values).diag_embed(), (0, 1))
+            new = math.sqrt(weight_of_new(beta)) * low_rank.wide(coordinates).unsqueeze(-2)
+            small.append(torch.cat((old, new), -2))
+        parts = zip(batch.states, found, low_rank.decomposed(small), strict=True)
+        for state, (_, direction), (_, s, Zt) in parts:
+            lost = 0.0
+            if s.shape[-1] <= direction.shape[-1]:  # else all directions fit, and nothing is lost
+                lost = s[..., -1:]
+            shrunk = ((s - lost) * (s + lost)).clamp(min=0).sqrt()  # (s² − lost²)^½ without cancellation
+            low_rank.rotate(state, direction, s, Zt, shrunk)
 
 
 class AdaFull(_Adaptive):
@@ -233,24 +249,29 @@ class AdaFull(_Adaptive):
         diagonal: bool = False,
         per_output: bool = False,
         eps: float = 1e-8,
+        foreach: bool | None = None,
+        **unsupported: object,
     ) -> None:
-        super().__init__(params, options(locals()))
+        super().__init__(params, options(locals()), unsupported)
 
     def _dtype(self, parameter: torch.Tensor, group: Group) -> torch.dtype:
         if group["diagonal"] or parameter.device.type == "mps":
             return super()._dtype(parameter, group)
         return torch.float64
 
-    def _sketch(self, shape: _Shape, group: Group, position: int) -> dict[str, torch.Tensor]:
+    def _sketch(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
+        shape = _vectors(parameter, group).shape
         return {"basis": torch.zeros(*shape, shape[-1]), "values": torch.zeros(shape)}
 
-    def _update(self, g: torch.Tensor, state: State, group: Group, position: int) -> None:
-        basis, values, beta = state["basis"], state["values"], group["betas"][1]
-        G = basis.mT @ (beta * values.unsqueeze(-1) * basis)
-        G.addcmul_(g.unsqueeze(-1), g.unsqueeze(-2), value=weight_of_new(beta))
-        eigenvalues, V = torch.linalg.eigh(G)
-        basis.copy_(V.mT)
-        values.copy_(eigenvalues.clamp(min=0))
+    def _update(self, batch: Batch, gradients: list[torch.Tensor]) -> None:
+        beta = batch.group["betas"][1]
+        for state, g in zip(batch.states, gradients, strict=True):
+            basis, values = state["basis"], state["values"]
+            G = basis.mT @ (beta * values.unsqueeze(-1) * basis)
+            G.addcmul_(g.unsqueeze(-1), g.unsqueeze(-2), value=weight_of_new(beta))
+            eigenvalues, V = torch.linalg.eigh(G)
+            basis.copy_(V.mT)
+            values.copy_(eigenvalues.clamp(min=0))
 
     def _lengths(self, values: torch.Tensor, total: float) -> torch.Tensor:
         return (values / total).sqrt()
@@ -294,25 +315,31 @@ class RadaGrad(_Adaptive):
         per_output: bool = False,
         eps: float = 1e-8,
         seed: int = 0,
+        foreach: bool | None = None,
+        **unsupported: object,
     ) -> None:
-        super().__init__(params, options(locals()))
+        super().__init__(params, options(locals()), unsupported)
 
-    def _sketch(self, shape: _Shape, group: Group, position: int) -> dict[str, torch.Tensor]:
+    def _sketch(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
+        shape = _vectors(parameter, group).shape
         n = shape[-1]
         random = np.random.Generator(np.random.Philox(key=(group["seed"], position)))
         signs = 1 - 2 * random.integers(0, 2, n)
         rows = random.permutation(_power_of_two(n))[: min(group["sketch_size"], n)]
         return {
-            **_fresh_projection(shape, len(rows)),
+            **low_rank.fresh(shape, len(rows)),
             "signs": torch.tensor(signs.tolist(), dtype=torch.int8),
             "rows": torch.tensor(rows.tolist(), dtype=torch.int64),
         }
 
-    def _update(self, g: torch.Tensor, state: State, group: Group, position: int) -> None:
+    def _update(self, batch: Batch, gradients: list[torch.Tensor]) -> None:
         # B = G̃ᵀQ of the paper is Rᵀ: its W and Σ make up G̃'s own decomposition.
-        beta = group["betas"][1]
-        projected = _project(g, state["signs"], state["rows"])
-        _add_outer(state, weight_of_new(beta) * projected, g, decay=beta)
+        beta = batch.group["betas"][1]
+        projected = [
+            weight_of_new(beta) * _project(g, state["signs"], state["rows"])
+            for g, state in zip(gradients, batch.states, strict=True)
+        ]
+        low_rank.add_outer(batch, projected, gradients, decay=beta)
 
     def _lengths(self, values: torch.Tensor, total: float) -> torch.Tensor:
         return (values / total).sqrt()
@@ -320,66 +347,7 @@ class RadaGrad(_Adaptive):
     def _factors(
         self, lengths: torch.Tensor, sigma: float | torch.Tensor, group: Group
     ) -> tuple[torch.Tensor, float | torch.Tensor]:
-        outside = 1.0 if group["sigma"] is not None else 1 / sigma
-        known = lengths > (16 * torch.finfo(lengths.dtype).eps) ** 0.5 * lengths[..., :1]
-        return torch.where(known, 1 / (sigma + lengths), outside), outside
-
-
-# -- linear algebra
-
-
-def _fresh_projection(shape: _Shape, rows: int) -> dict[str, torch.Tensor]:
-    """S = 0, kept as rotation · diag(values) · basis, so that its decomposition is at hand between updates."""
-    kept = min(rows, shape[-1])
-    return {
-        "basis": torch.zeros(*shape[:-1], kept, shape[-1]),
-        "values": torch.zeros(*shape[:-1], kept),
-        "rotation": torch.eye(rows)[:, :kept].repeat(*shape[:-1], 1, 1),
-    }
-
-
-def _add_outer(state: State, r: torch.Tensor, g: torch.Tensor, decay: float) -> None:
-    """S ← decay · S + r gᵀ."""
-    basis, values, rotation = state["basis"], state["values"], state["rotation"]
-    S = rotation @ (decay * values.unsqueeze(-1) * basis)
-    S.addcmul_(r.unsqueeze(-1), g.unsqueeze(-2))
-    V, s, U = _right_singular(S)
-    basis.copy_(V.mT)
-    values.copy_(s)
-    rotation.copy_(U)
-
-
-def _right_singular(S: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """S = U diag(s) Vᵀ: V, as columns, the singular values, largest first, and U.
-
-    By QR, then an SVD of what is small: as accurate as the SVD of S, where the eigenvectors of SSᵀ would lose half
-    of the digits.
-    """
-    Q, R = torch.linalg.qr(S.mT)
-    W, singular_values, Ut = torch.linalg.svd(R, full_matrices=False)
-    return Q @ W, singular_values, Ut.mT
-
-
-def _apply(
-    V: torch.Tensor, inside: torch.Tensor, outside: float | torch.Tensor, g: torch.Tensor
-) -> torch.Tensor:
-    """V diag(inside) Vᵀg + outside (g − VVᵀg), for V with orthonormal columns.
-
-    Not as g/σ − V(…)Vᵀg, which cancels once the metric is large against σ. What is left of g outside V is made
-    orthogonal twice; components no larger than rounding count as zero, since 1/σ would blow them up.
-    """
-    inner = _times(V.mT, g)
-    rest = g - _times(V, inner)
-    rest = rest - _times(V, _times(V.mT, rest))
-    rounding = 16 * torch.finfo(g.dtype).eps * g.norm(dim=-1, keepdim=True)
-    inner = torch.where(inner.abs() > rounding, inner, 0)
-    rest = torch.where(rest.norm(dim=-1, keepdim=True) > rounding, rest, 0)
-    return _times(V, inside * inner) + outside * rest
-
-
-def _times(matrix: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
-    """The product of a matrix and a vector, or of as many matrices as vectors."""
-    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
+        return 1 / (sigma + lengths), 1.0 if group["sigma"] is not None else 1 / sigma
 
 
 def _project(g: torch.Tensor, signs: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
@@ -399,8 +367,6 @@ def _power_of_two(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def _shape(parameter: torch.Tensor, group: Group) -> _Shape:
+def _vectors(tensor: torch.Tensor, group: Group) -> torch.Tensor:
     """How a gradient is looked at: as one vector, or as one for each output."""
-    if group["per_output"] and not group["diagonal"] and parameter.dim() > 0:
-        return len(parameter), parameter[0].numel()
-    return (parameter.numel(),)
+    return tensor.reshape(len(tensor), -1) if group["per_output"] and tensor.dim() else tensor.reshape(-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +21,11 @@ except ModuleNotFoundError as error:
     ) from None
 
 __all__ = [
+    "Batch",
     "Group",
     "Optimizer",
     "State",
-    "fresh_moments",
     "grafted",
-    "moments",
     "options",
     "torch",  # imported here alone, with the error that names the extra
     "total_weight",
@@ -40,20 +39,49 @@ Group = dict[str, Any]
 
 # What torch.optim's optimizers take and these do not: said plainly, instead of an unexpected keyword.
 _REFUSED = {
-    "fused": "there is no fused kernel; foreach work is batched already",
-    "differentiable": "steps are taken without autograd; differentiate through your own update",
-    "capturable": "steps count on the host, so they cannot be captured in a CUDA graph",
+    "fused": "there is no fused kernel; foreach=True batches",
+    "differentiable": "steps are taken without autograd",
+    "capturable": "steps count on the host and decompose matrices, which a CUDA graph cannot hold",
 }
 
 
+class Batch(NamedTuple):
+    """Parameters that move together: of one group, kind, dtype, device and number of steps."""
+
+    group: Group
+    diagonal: bool
+    step: int
+    positions: list[int]
+    parameters: list[torch.Tensor]
+    states: list[State]
+    gradients: list[
+        torch.Tensor
+    ]  # of what is minimised, contiguous; perhaps the memory of parameter.grad itself
+
+    def memory(self, name: str) -> list[torch.Tensor]:
+        """One tensor of each state."""
+        return [state[name] for state in self.states]
+
+
 class Optimizer(torch.optim.Optimizer, ABC):
-    """A step that moves every parameter by −lr times a direction, which the subclass says."""
+    """A step that moves every parameter by −lr times a direction, which the subclass says.
+
+    Parameters of all: `params` are parameters or param groups. `lr` is the step size; `betas` are the decay of the
+    mean gradient and of the second moments; `graft` is the method whose step length each tensor takes;
+    `update_every` is how many steps share one update of the sketches; `weight_decay` adds that much of the
+    parameter to its gradient; `maximize` ascends; `diagonal` is a step size per entry, with Adam's `eps`;
+    `foreach=False` works on one tensor at a time.
+    """
+
+    def __init__(self, params: object, defaults: dict[str, Any], unsupported: dict[str, object]) -> None:
+        self._refuse(unsupported)
+        if unknown := unsupported.keys() - _REFUSED.keys():
+            raise TypeError(f"{type(self).__name__} has no option {', '.join(sorted(unknown))}")
+        super().__init__(params, defaults)
 
     def add_param_group(self, param_group: Group) -> None:
         """Add parameters with options of their own; options not given are those of the constructor."""
-        for name, reason in _REFUSED.items():
-            if param_group.get(name):
-                raise ValueError(f"{name}=True is not supported by {type(self).__name__}: {reason}")
+        self._refuse(param_group)
         self._check_options({**self.defaults, **param_group})
         super().add_param_group(param_group)
 
@@ -69,15 +97,20 @@ class Optimizer(torch.optim.Optimizer, ABC):
                 loss = closure()
         moving = [(i, p, group) for i, p, group in self._parameters() if p.grad is not None and p.numel()]
         self._check_gradients([(i, p.grad) for i, p, _ in moving])
-        for position, parameter, group in moving:
-            state = self.state[parameter]
-            if not state:
-                state.update(self._fresh(parameter, group, position, parameter.device))
-            g = _gradient(parameter, group, self._dtype(parameter, group))
-            direction = self._direction(g, parameter, state, group, position)
-            state["step"] += 1
-            # The product is rounded to the parameter's dtype once, also if that is narrower than the direction's.
-            parameter.sub_(direction.view(parameter.shape), alpha=float(group["lr"]))
+        for batch in self._batches(moving):
+            directions, adam = moments(batch)
+            if not batch.diagonal:
+                directions = self._preconditioned(batch, directions, adam)
+            elif adam is not None:
+                directions = adam
+            lr = batch.group["lr"]
+            if torch.is_tensor(lr):  # stays where it is: no wait for its value, no new trace for each value
+                torch._foreach_mul_(directions, lr)
+                lr = 1.0
+            for parameter, state, direction in zip(batch.parameters, batch.states, directions, strict=True):
+                state["step"] += 1
+                # Rounded to the parameter's dtype once, also if that is narrower than the direction's.
+                parameter.sub_(direction, alpha=lr)
         return loss
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -118,17 +151,18 @@ class Optimizer(torch.optim.Optimizer, ABC):
     # -- what an optimizer says of itself
 
     @abstractmethod
-    def _memory(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
-        """What is remembered of a parameter's gradients, before the first of them."""
+    def _sketch(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
+        """What is remembered of a parameter's gradients beside the moments, before the first of them."""
 
     @abstractmethod
-    def _direction(
-        self, g: torch.Tensor, parameter: torch.Tensor, state: State, group: Group, position: int
-    ) -> torch.Tensor:
-        """Take g, flat, into the memory and return the direction.
+    def _preconditioned(
+        self, batch: Batch, means: list[torch.Tensor], adam: list[torch.Tensor] | None
+    ) -> list[torch.Tensor]:
+        """Take the gradients into the sketches; the directions, perhaps grafted, as new tensors."""
 
-        g may be the parameter's own gradient: it stays as it is.
-        """
+    def _diagonal(self, parameter: torch.Tensor, group: Group) -> bool:
+        """Whether a parameter has a step size per entry and no sketch."""
+        return bool(group["diagonal"])
 
     def _dtype(self, parameter: torch.Tensor, group: Group) -> torch.dtype:
         """What state is kept and computed in: never less than float32, as linear algebra needs."""
@@ -145,23 +179,55 @@ class Optimizer(torch.optim.Optimizer, ABC):
                 raise ValueError(f"{name}={group[name]!r} is invalid: must be True or False")
         for name, least in (*self._integers, ("update_every", 1)):
             _check_integer(name, group[name], least)
+        if group["foreach"] not in (None, True, False):
+            raise ValueError(f"foreach={group['foreach']!r} is invalid: must be True, False or None")
         _check_betas(group["betas"])
         if group["graft"] not in _GRAFTS:
             raise ValueError(f"graft={group['graft']!r} is invalid: must be 'adam', 'sgd' or None")
 
     # -- what follows from it
 
+    def _refuse(self, options: dict[str, Any]) -> None:
+        for name, reason in _REFUSED.items():
+            if options.get(name):
+                raise ValueError(f"{name}=True is not supported by {type(self).__name__}: {reason}")
+
+    def _batches(self, moving: list[tuple[int, torch.Tensor, Group]]) -> Iterable[Batch]:
+        """Parameters that can move together; with foreach=False each by itself."""
+        batches: dict[object, Batch] = {}
+        for position, parameter, group in moving:
+            state = self.state[parameter]
+            if not state:
+                state.update(self._fresh(parameter, group, position, parameter.device))
+            dtype = self._dtype(parameter, group)
+            diagonal, step = self._diagonal(parameter, group), state["step"]
+            alone = position if group["foreach"] is False else None
+            key = (id(group), diagonal, step, dtype, parameter.device, alone)
+            if key not in batches:
+                batches[key] = Batch(group, diagonal, step, [], [], [], [])
+            batch = batches[key]
+            batch.positions.append(position)
+            batch.parameters.append(parameter)
+            batch.states.append(state)
+            batch.gradients.append(_gradient(parameter, group, dtype))
+        return batches.values()
+
     def _parameters(self) -> Iterable[tuple[int, torch.Tensor, Group]]:
         """All parameters with their group, numbered in the order in which they were given."""
         pairs = ((parameter, group) for group in self.param_groups for parameter in group["params"])
         return ((position, parameter, group) for position, (parameter, group) in enumerate(pairs))
 
+    @torch._disable_dynamo  # made once: torch.compile has nothing to gain from it, and NumPy's generators to lose
     def _fresh(
         self, parameter: torch.Tensor, group: Group, position: int, device: torch.device
     ) -> dict[str, Any]:
         dtype = self._dtype(parameter, group)
+        diagonal = self._diagonal(parameter, group)
+        names = ("mean", "squares") if diagonal or group["graft"] == "adam" else ("mean",)
         with torch.device(device):
-            memory = self._memory(parameter, group, position)
+            memory = {name: torch.zeros(parameter.shape) for name in names}
+            if not diagonal:
+                memory.update(self._sketch(parameter, group, position))
         floating = {name: tensor.to(dtype) for name, tensor in memory.items() if tensor.is_floating_point()}
         return {"step": 0, **memory, **floating}
 
@@ -176,49 +242,62 @@ class Optimizer(torch.optim.Optimizer, ABC):
                 )
             if gradient.is_complex():
                 raise RuntimeError(f"{where} complex gradient: {type(self).__name__} takes real ones only")
-        # One answer from each device for all of its tensors.
+        # One answer from each device for all of its tensors. A sum is finite only if all terms are: one pass,
+        # where asking each term takes several. Finite terms may overflow, so the terms have the last word.
         devices: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
         for position, gradient in gradients:
             devices.setdefault(gradient.device, []).append((position, gradient))
         for found in devices.values():
-            if bool(torch.stack([gradient.isfinite().all() for _, gradient in found]).all()):
+            sums = [g.sum(dtype=torch.promote_types(g.dtype, torch.float32)) for _, g in found]
+            if bool(torch.stack([total.isfinite() for total in sums]).all()):
                 continue
-            bad = next(position for position, gradient in found if not bool(gradient.isfinite().all()))
-            raise ValueError(
-                f"parameter {bad} has a gradient with NaN or infinity: not learned (is lr too large?)"
-            )
+            for position, gradient in found:
+                if not bool(gradient.isfinite().all()):
+                    raise ValueError(
+                        f"parameter {position} has a gradient with NaN or infinity: "
+                        "not learned (is lr too large?)"
+                    )
 
 
 # -- moments: what the metric is applied to, and whose step length is taken
 
 
-def fresh_moments(shape: tuple[int, ...], group: Group, adam: bool) -> dict[str, torch.Tensor]:
-    """The mean of the gradients, and the mean of their squares, if `adam` or grafting asks for it."""
-    names = ("mean", "squares") if adam or group["graft"] == "adam" else ("mean",)
-    return {name: torch.zeros(shape) for name in names}
-
-
-def moments(g: torch.Tensor, state: State, group: Group) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Take g into the moments. The mean gradient, and the direction of Adam if squares are kept.
+def moments(batch: Batch) -> tuple[list[torch.Tensor], list[torch.Tensor] | None]:
+    """Take the gradients into the moments. The mean gradients, and the directions of Adam if squares are kept.
 
     With a second β of 1 squares are summed: with a first one of 0 that is AdaGrad's direction.
     """
-    (beta1, beta2), count = group["betas"], state["step"] + 1
-    mean = state["mean"].lerp_(g, 1 - beta1) / (1 - beta1**count)
-    if "squares" not in state:
-        return mean, None
-    squares = state["squares"].mul_(beta2).addcmul_(g, g, value=weight_of_new(beta2))
-    return mean, mean / (squares.sqrt() / total_weight(beta2, count) ** 0.5 + group["eps"])
+    (beta1, beta2), count, g = batch.group["betas"], batch.step + 1, batch.gradients
+    means = batch.memory("mean")
+    torch._foreach_lerp_(means, g, 1 - beta1)
+    unbiased = torch._foreach_div(means, 1 - beta1**count)
+    if "squares" not in batch.states[0]:
+        return unbiased, None
+    squares = batch.memory("squares")
+    torch._foreach_mul_(squares, beta2)
+    torch._foreach_addcmul_(squares, g, g, weight_of_new(beta2))
+    adam = torch._foreach_sqrt(squares)  # in place from here on: a new tensor costs more than a pass over it
+    torch._foreach_div_(adam, total_weight(beta2, count) ** 0.5)
+    torch._foreach_add_(adam, batch.group["eps"])
+    torch._foreach_reciprocal_(adam)
+    torch._foreach_mul_(adam, unbiased)
+    return unbiased, adam
 
 
 def grafted(
-    direction: torch.Tensor, mean: torch.Tensor, adam: torch.Tensor | None, group: Group
-) -> torch.Tensor:
-    """`direction` with the length of another method's step, if the group asks for one."""
-    if group["graft"] is None:
-        return direction
-    length = (mean if adam is None or group["graft"] == "sgd" else adam).norm()
-    return direction * (length / direction.norm().clamp(min=torch.finfo(direction.dtype).tiny))
+    directions: list[torch.Tensor],
+    means: list[torch.Tensor],
+    adam: list[torch.Tensor] | None,
+    graft: str | None,
+) -> list[torch.Tensor]:
+    """The directions, each with the length of another method's step, if `graft` names one."""
+    if graft is None:
+        return directions
+    lengths = torch._foreach_norm(means if adam is None or graft == "sgd" else adam)
+    own = torch._foreach_norm(directions)
+    torch._foreach_clamp_min_(own, torch.finfo(own[0].dtype).tiny)
+    torch._foreach_mul_(directions, torch._foreach_div(lengths, own))
+    return directions
 
 
 def weight_of_new(beta: float) -> float:
@@ -250,17 +329,17 @@ def _check_betas(betas: object) -> None:
 
 def options(arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a constructor that are options of a param group."""
-    return {name: value for name, value in arguments.items() if name not in {"self", "params", "__class__"}}
+    others = {"self", "params", "unsupported", "__class__"}
+    return {name: value for name, value in arguments.items() if name not in others}
 
 
 def _gradient(parameter: torch.Tensor, group: Group, dtype: torch.dtype) -> torch.Tensor:
-    """The gradient of what is minimised, as a vector; perhaps the memory of parameter.grad itself."""
     gradient = parameter.grad.to(dtype)
     if group["maximize"]:
         gradient = -gradient
     if group["weight_decay"]:
         gradient = gradient.add(parameter.to(dtype), alpha=group["weight_decay"])
-    return gradient.reshape(-1)
+    return gradient.contiguous()
 
 
 def _shapes(state: State) -> dict[str, tuple[int, ...]]:

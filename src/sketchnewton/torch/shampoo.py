@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from sketchnewton.core.parameters import checked
 from sketchnewton.torch.base import (
+    Batch,
     Group,
     Optimizer,
     State,
-    fresh_moments,
     grafted,
-    moments,
     options,
     torch,
     total_weight,
@@ -19,6 +20,8 @@ from sketchnewton.torch.base import (
 )
 
 __all__ = ["SketchyShampoo"]
+
+_ROUNDING = 4.0  # of one update, in units of ε · √length · largest eigenvalue: what a certificate allows
 
 
 class SketchyShampoo(Optimizer):
@@ -43,7 +46,9 @@ class SketchyShampoo(Optimizer):
     of the first of them. `warmup` is how many steps follow the grafted method alone. `ridge` is added to the
     eigenvalues of both sides, as a share of the largest. `block_size` is the longest side: longer ones are cut
     into blocks with sketches of their own. `eps` is Adam's. `weight_decay` adds that much of the parameter to its
-    gradient; `maximize` ascends. All may differ between param groups.
+    gradient; `maximize` ascends. `foreach=False` works on one tensor at a time, which takes less memory. All may
+    differ between param groups. `unsupported` is what other optimizers take and this one refuses: `fused`,
+    `capturable`, `differentiable`.
 
     >>> w = torch.nn.Parameter(torch.zeros(3, 2))
     >>> optimizer = SketchyShampoo([w], lr=0.1)
@@ -71,8 +76,10 @@ class SketchyShampoo(Optimizer):
         weight_decay: float = 0.0,
         maximize: bool = False,
         diagonal: bool = False,
+        foreach: bool | None = None,
+        **unsupported: object,
     ) -> None:
-        super().__init__(params, options(locals()))
+        super().__init__(params, options(locals()), unsupported)
 
     _integers = (("sketch_size", 2), ("warmup", 0), ("block_size", 1))
 
@@ -83,19 +90,22 @@ class SketchyShampoo(Optimizer):
         """
         state = self.state[parameter]
         group = next(group for _, p, group in self._parameters() if p is parameter)
-        if not state or _is_diagonal(parameter, group):
+        if not state or self._diagonal(parameter, group):
             return []
         return [
             (_error_bound(state, "left", i, group), _error_bound(state, "right", i, group))
-            for i in range(len(_blocks(_matrix(parameter), group["block_size"])))
+            for i in range(len(_blocks(parameter, group)))
         ]
 
     # -- what the base asks for
 
-    def _memory(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
-        diagonal = _is_diagonal(parameter, group)
-        memory = fresh_moments(parameter.shape, group, adam=diagonal)
-        for i, block in enumerate([] if diagonal else _blocks(_matrix(parameter), group["block_size"])):
+    def _diagonal(self, parameter: torch.Tensor, group: Group) -> bool:
+        """Vectors have no sides."""
+        return super()._diagonal(parameter, group) or min(_matrix(parameter).shape) == 1
+
+    def _sketch(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
+        memory = {}
+        for i, block in enumerate(_blocks(parameter, group)):
             for side, length in zip(("left", "right"), block.shape, strict=True):
                 kept = min(group["sketch_size"] - 1, length)
                 memory[f"{side}_basis{i}"] = torch.zeros(length, kept)
@@ -103,92 +113,135 @@ class SketchyShampoo(Optimizer):
                 memory[f"{side}_ridge{i}"] = torch.zeros(())
         return memory
 
-    def _direction(
-        self, g: torch.Tensor, parameter: torch.Tensor, state: State, group: Group, position: int
-    ) -> torch.Tensor:
-        g = g.view(parameter.shape)
-        mean, adam = moments(g, state, group)
-        if _is_diagonal(parameter, group):
-            return adam
-        size = group["block_size"]
-        if state["step"] % group["update_every"] == 0:
-            for i, block in enumerate(_blocks(_matrix(g), size)):
-                _update(state, "left", i, block, group)
-                _update(state, "right", i, block.mT, group)
-        if state["step"] < group["warmup"]:
-            return mean if adam is None else adam
-        direction = torch.empty_like(mean)
-        pairs = zip(_blocks(_matrix(mean), size), _blocks(_matrix(direction), size), strict=True)
-        for i, (block, into) in enumerate(pairs):
-            half = _precondition(state, "left", i, group, block)
-            into.copy_(_precondition(state, "right", i, group, half.mT).mT)
-        return grafted(direction, mean, adam, group)
+    def _preconditioned(
+        self, batch: Batch, means: list[torch.Tensor], adam: list[torch.Tensor] | None
+    ) -> list[torch.Tensor]:
+        group = batch.group
+        if batch.step % group["update_every"] == 0:
+            for places, G in _stacked(batch, batch.gradients):
+                _update(_Side(places, "left"), G, group["betas"][1])
+                _update(_Side(places, "right"), G.mT, group["betas"][1])
+        if batch.step < group["warmup"]:
+            return means if adam is None else adam
+        total = total_weight(group["betas"][1], 1 + batch.step // group["update_every"])
+        directions = [torch.empty_like(mean) for mean in means]
+        into = [_blocks(direction, group) for direction in directions]
+        for places, M in _stacked(batch, means):
+            steps = _precondition(_Side(places, "left"), _Side(places, "right"), M, group["ridge"], total)
+            for (which, i), step in zip(places.blocks, steps, strict=True):
+                into[which][i].copy_(step)
+        return grafted(directions, means, adam, group["graft"])
 
     def _check_options(self, group: Group) -> None:
         super()._check_options(group)
         checked("ridge", group["ridge"])
 
 
-# -- one side of a block: U diag(values) Uᵀ + ridge I, which is off by `ridge` at most
+# -- blocks of one shape, of whatever parameters, which are worked on together
 
 
-def _update(state: State, side: str, i: int, G: torch.Tensor, group: Group) -> None:
+class _Places(NamedTuple):
+    """Where blocks come from."""
+
+    states: list[State]  # of each block's parameter
+    blocks: list[tuple[int, int]]  # the parameter's place in the batch, and the block's in the parameter
+
+
+def _stacked(batch: Batch, tensors: list[torch.Tensor]) -> Iterable[tuple[_Places, torch.Tensor]]:
+    """The blocks of all tensors, those of one shape as one tensor."""
+    found: dict[tuple[int, ...], tuple[_Places, list[torch.Tensor]]] = {}
+    for which, (tensor, state) in enumerate(zip(tensors, batch.states, strict=True)):
+        for i, block in enumerate(_blocks(tensor, batch.group)):
+            places, blocks = found.setdefault(tuple(block.shape), (_Places([], []), []))
+            places.states.append(state)
+            places.blocks.append((which, i))
+            blocks.append(block)
+    return [(places, torch.stack(blocks)) for places, blocks in found.values()]
+
+
+class _Side:
+    """One side of blocks of one shape, for each U diag(values) Uᵀ + ridge I, which is off by `ridge` at most."""
+
+    def __init__(self, places: _Places, side: str) -> None:
+        self._kept = [
+            [state[f"{side}_{name}{i}"] for state, (_, i) in zip(*places, strict=True)]
+            for name in ("basis", "values", "ridge")
+        ]
+        self.U, self.values, self.ridge = (torch.stack(parts) for parts in self._kept)
+
+    def keep(self, U: torch.Tensor, values: torch.Tensor, ridge: torch.Tensor) -> None:
+        for parts, new in zip(self._kept, (U, values, ridge), strict=True):
+            torch._foreach_copy_(parts, list(new.unbind()))
+
+
+def _update(side: _Side, G: torch.Tensor, beta: float) -> None:
     """Take GGᵀ into the sketch: Robust Frequent Directions, one shrink for all columns of G."""
-    U, values, ridge = _sketch(state, side, i)
-    kept, beta = len(values), group["betas"][1]
-    C = torch.cat((U * (beta * values).sqrt(), G * math.sqrt(weight_of_new(beta))), 1)
-    found, vectors = _leading_eigenpairs(C, min(kept + 1, len(U)))
-    lost = found[kept:].sum()  # of one eigenvalue, or of none
-    ridge.mul_(beta).add_(lost / 2)
-    values.copy_((found[:kept] - lost).clamp(min=0))
-    U.copy_(vectors[:, :kept])
+    length, kept = side.U.shape[-2:]
+    old = side.U * (beta * side.values).sqrt().unsqueeze(-2)
+    C = torch.cat((old, G * math.sqrt(weight_of_new(beta))), -1)
+    found, vectors = _leading_eigenpairs(C, min(kept + 1, length))
+    lost = found[:, kept:].sum(-1)  # one eigenvalue, or none
+    values = (found[:, :kept] - lost.unsqueeze(-1)).clamp(min=0)
+    side.keep(vectors[..., :kept], values, beta * side.ridge + lost / 2)
 
 
 def _leading_eigenpairs(C: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The `count` largest eigenvalues of CCᵀ and their eigenvectors, by way of the smaller Gram matrix."""
-    if C.shape[0] <= C.shape[1]:
-        eigenvalues, vectors = torch.linalg.eigh(C @ C.mT)
-        return eigenvalues[-count:].flip(0).clamp(min=0), vectors[:, -count:].flip(1)
-    eigenvalues, W = torch.linalg.eigh(C.mT @ C)
-    eigenvalues, W = eigenvalues[-count:].flip(0).clamp(min=0), W[:, -count:].flip(1)
-    vectors = C @ W
-    # Directions that are rounding alone have no vector; the others get length 1.
-    length = vectors.norm(dim=0)
-    known = length > 8 * torch.finfo(C.dtype).eps ** 0.5 * length.max()
-    return eigenvalues * known, torch.where(known, vectors / length.clamp(min=torch.finfo(C.dtype).tiny), 0)
+    wide = C.shape[-2] <= C.shape[-1]
+    eigenvalues, W = torch.linalg.eigh(C @ C.mT if wide else C.mT @ C)
+    eigenvalues, W = eigenvalues[..., -count:].flip(-1).clamp(min=0), W[..., -count:].flip(-1)
+    if wide:
+        return eigenvalues, W
+    # Directions that are rounding alone have no vector.
+    known = eigenvalues > _ROUNDING / 2 * torch.finfo(C.dtype).eps * len(W[0]) ** 0.5 * eigenvalues[..., :1]
+    eigenvalues = eigenvalues * known
+    vectors = (C @ W) * torch.where(known, eigenvalues, torch.inf).rsqrt().unsqueeze(-2)
+    return eigenvalues, _orthonormal(vectors)
 
 
-def _precondition(state: State, side: str, i: int, group: Group, X: torch.Tensor) -> torch.Tensor:
-    """(U diag(values) Uᵀ + (ridge + damping) I)^-¼ X."""
-    U, values, ridge = _sketch(state, side, i)
-    total = total_weight(group["betas"][1], 1 + state["step"] // group["update_every"])
-    values, ridge = values / total, ridge / total
-    tiny = torch.finfo(values.dtype).tiny
-    outside = (ridge + group["ridge"] * (values.max() + ridge)).clamp(min=tiny)
-    inside = values + outside
-    return outside**-0.25 * X + U @ ((inside**-0.25 - outside**-0.25)[:, None] * (U.mT @ X))
+def _orthonormal(vectors: torch.Tensor) -> torch.Tensor:
+    """The nearest orthonormal columns V(VᵀV)^-½; those that are zero stay so.
+
+    Eigenvectors by way of a Gram matrix have lost half of their digits where eigenvalues are small.
+    """
+    eigenvalues, W = torch.linalg.eigh(vectors.mT @ vectors)
+    roots = torch.where(eigenvalues > 0.25, eigenvalues, torch.inf).rsqrt()
+    return vectors @ ((W * roots.unsqueeze(-2)) @ W.mT)
+
+
+def _precondition(left: _Side, right: _Side, X: torch.Tensor, ridge: float, total: float) -> torch.Tensor:
+    """L^-¼ X R^-¼ for L and R with damping: each a multiple of the identity plus a matrix of low rank."""
+    unknown = X.square().sum((-2, -1))  # sketches of zeros alone take X for what they should have seen
+    l_out, l_in = _root(left, ridge, total, unknown)
+    r_out, r_in = _root(right, ridge, total, unknown)
+    half = torch.baddbmm(X, left.U, l_in.unsqueeze(-1) * (left.U.mT @ X))
+    whole = torch.baddbmm(half, (half @ right.U) * r_in.unsqueeze(-2), right.U.mT)
+    return whole * (l_out * r_out)[:, None, None]
+
+
+def _root(
+    side: _Side, ridge: float, total: float, unknown: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(U diag(values) Uᵀ + (ridge + damping) I)^-¼ = outside · (I + U diag(inside) Uᵀ)."""
+    values, own = side.values / total, side.ridge / total
+    largest = values.amax(-1) + own
+    largest = torch.where(largest > 0, largest, unknown)
+    base = (own + ridge * largest).clamp(min=torch.finfo(values.dtype).tiny)
+    return base**-0.25, (1 + values / base.unsqueeze(-1)) ** -0.25 - 1
 
 
 def _error_bound(state: State, side: str, i: int, group: Group) -> float:
-    U, values, ridge = _sketch(state, side, i)
+    values, ridge = state[f"{side}_values{i}"], float(state[f"{side}_ridge{i}"])
     updates: int = 1 + (state["step"] - 1) // group["update_every"]
     beta: float = group["betas"][1]
     memory = min(updates, 1 / (1 - beta)) if beta < 1 else float(updates)
-    rounding = 4 * len(U) ** 0.5 * torch.finfo(values.dtype).eps * float(values.max() + ridge)
-    bound: float = float(ridge) + memory * rounding
+    lengths = sum(len(state[f"{which}_basis{i}"]) for which in ("left", "right"))
+    rounding = _ROUNDING * lengths**0.5 * torch.finfo(values.dtype).eps * (float(values.max()) + ridge)
+    bound: float = ridge + memory * rounding
     return bound
 
 
-def _sketch(state: State, side: str, i: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return tuple(state[f"{side}_{name}{i}"] for name in ("basis", "values", "ridge"))
-
-
-# -- shapes and weights
-
-
-def _is_diagonal(parameter: torch.Tensor, group: Group) -> bool:
-    """Vectors have no sides."""
-    return bool(group["diagonal"]) or min(_matrix(parameter).shape) == 1
+# -- shapes
 
 
 def _matrix(tensor: torch.Tensor) -> torch.Tensor:
@@ -196,6 +249,7 @@ def _matrix(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.reshape(len(tensor), -1) if tensor.dim() else tensor.reshape(1, 1)
 
 
-def _blocks(matrix: torch.Tensor, size: int) -> list[torch.Tensor]:
-    """Views of a matrix no longer than `size` on either side."""
-    return [block for rows in matrix.split(size) for block in rows.split(size, dim=1)]
+def _blocks(tensor: torch.Tensor, group: Group) -> list[torch.Tensor]:
+    """Views of a tensor's matrix, no longer than `block_size` on either side."""
+    size = group["block_size"]
+    return [block for rows in _matrix(tensor).split(size) for block in rows.split(size, dim=1)]
