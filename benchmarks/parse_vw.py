@@ -8,7 +8,7 @@ names are hashed. Vowpal Wabbit parses and does as little as it can with what it
 
 "memchr" finds the line ends of the same text and does nothing else: what reading memory costs.
 
-The exit code is 1 if the promise is broken: the kernels alone parse at least 1,000 MB/s of VW text and of svmlight.
+The exit code is 1 if the promise is broken: the kernels alone parse at least 1,000 MB/s of VW text and svmlight.
 """
 
 from __future__ import annotations

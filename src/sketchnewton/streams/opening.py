@@ -36,6 +36,7 @@ def open_stream(
     only_labels: bool = False,
     delimiter: str | None = None,
     header: bool = True,
+    threads: int = 1,
 ) -> BatchReader:
     """Read files, one after the other, as one stream of batches.
 
@@ -47,7 +48,8 @@ def open_stream(
     ``ignore_labels`` they are NaN, with ``only_labels`` there is nothing else. ``delimiter`` is that of CSV and
     TSV, found in the first line of CSV if it is not given; without a ``header`` columns are named 1, 2, 3, ….
 
-    ``batch_bytes``, ``max_line_bytes`` and ``prefetch`` are as for ``read_svmlight``.
+    ``batch_bytes``, ``max_line_bytes`` and ``prefetch`` are as for ``read_svmlight``. With ``threads`` > 1 so many
+    parse svmlight and VW text at the same time, unless ``names`` are collected; the batches are the same.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -60,6 +62,8 @@ def open_stream(
     """
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
         raise ValueError(f"delimiter={delimiter!r} is invalid: must be one ASCII character")
+    if threads < 1:
+        raise ValueError(f"threads={threads} is invalid: must be >= 1")
     if format is not None and format not in FORMATS:
         raise ValueError(f"format={format!r} is invalid: must be one of {', '.join(FORMATS)}")
     options = _options(features, columns, names, batch_bytes, max_line_bytes)
@@ -69,6 +73,7 @@ def open_stream(
         only_labels=only_labels,
         delimiter=delimiter,
         header=header,
+        threads=threads,
     )
     opener = _Opener(format, options)
     return BatchReader(
