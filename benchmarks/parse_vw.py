@@ -6,7 +6,9 @@ Needs the extra `bench`. The rows are those of vowpal_wabbit.py, 76 MB of VW tex
 are medians, in megabytes of text per second. "names" is the same text with a letter before each number, so that
 names are hashed. Vowpal Wabbit parses and does as little as it can with what it parsed (`--noop`).
 
-The exit code is 1 if the promise is broken: the kernel alone parses at least 250 MB/s.
+"memchr" finds the line ends of the same text and does nothing else: what reading memory costs.
+
+The exit code is 1 if the promise is broken: the kernels alone parse at least 1,000 MB/s of VW text and svmlight.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import zipf
 from sketchnewton import _native
 from sketchnewton.streams import Names, read_svmlight, read_vw
 
-PROMISE = 250.0
+PROMISE = 1000.0
 MASK = (1 << 18) - 1
 
 
@@ -69,6 +71,7 @@ def main() -> int:
         sizes = {"svm": sum(map(len, svmlight)), "vw": len(text), "named": len(named)}
         numbers, letters = list(cut(text)), list(cut(named))
         contenders: dict[str, tuple[str, Callable[[], None]]] = {
+            "memchr": ("vw", lambda: drain(iter([text.count(b"\n")]))),
             "kernel": ("vw", lambda: kernel(numbers)),
             "kernel, names": ("named", lambda: kernel(letters)),
             "kernel, names recorded": ("named", lambda: kernel(letters, Names())),
@@ -94,10 +97,9 @@ def main() -> int:
     print(f"{args.rows} rows, {len(text) / 1e6:.0f} MB, medians of {args.repeat}")
     for name, value in speed.items():
         print(f"{name:<24}{value:8.0f} MB/s{value / speed['vw --noop']:8.2f} × vw --noop")
-    kept = speed["kernel"] >= PROMISE
-    print(
-        f"{'kept' if kept else 'BROKEN'}: the kernel parses {speed['kernel']:.0f} MB/s (at least {PROMISE:g})"
-    )
+    slower = min(speed["kernel"], speed["svmlight kernel"])
+    kept = slower >= PROMISE
+    print(f"{'kept' if kept else 'BROKEN'}: the kernels parse {slower:.0f} MB/s (at least {PROMISE:g})")
     return int(not kept)
 
 

@@ -241,6 +241,15 @@ nb::tuple pairs_of_rows(const Numbers<std::int64_t>& indptr, const Numbers<std::
   return nb::make_tuple(nb::bytes(result.text.data(), result.text.size()), to_numpy(std::move(result.ends)));
 }
 
+nb::str lines_of_numbers(const Numbers<double>& numbers) {
+  std::string text;
+  {
+    const nb::gil_scoped_release release;
+    text = write_lines(view(numbers));
+  }
+  return nb::str(text.data(), text.size());
+}
+
 void bind_names(nb::module_& m) {
   nb::class_<Names>(m, "NameTable")
       .def(nb::init<bool>(), nb::arg("exact"))
@@ -310,6 +319,7 @@ void bind_streams(nb::module_& m) {
         "Drop namespaces, add n-grams and interactions: (indptr, indices, data).");
   m.def("write_pairs", &pairs_of_rows, nb::arg("indptr"), nb::arg("indices"), nb::arg("data"),
         "All rows as ` index:value …`, and where each ends.");
+  m.def("write_lines", &lines_of_numbers, nb::arg("numbers"), "A number per line, with nine digits.");
   m.def("narrowed", &narrowed<std::int32_t, std::int64_t>, nb::arg("values").noconvert());
   m.def("narrowed", &narrowed<float, double>, nb::arg("values").noconvert(),
         "The same in half the bytes, or None if something would be lost by it.");

@@ -227,7 +227,8 @@ inline int compare_with_midpoint(const Digits& digits, const Rounded& below) {
 // w·10^q, or with `more` a number between it and (w + 1)·10^q, which then has 19 digits; w is not 0 and q
 // within the table. False where 128 bits do not decide; then `cut` is the largest double that is certainly
 // not above it.
-inline bool round_product(std::uint64_t w, int q, bool more, double& value, Rounded& cut) {
+[[gnu::always_inline]] inline bool round_product(std::uint64_t w, int q, bool more, double& value,
+                                                 Rounded& cut) {
   const int shift = std::countl_zero(w);
   w <<= shift;
   const PowerOfFive& power = powers_of_five[q];

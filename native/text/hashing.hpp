@@ -2,6 +2,7 @@
 // of its namespace; a name of digits is the number itself, counted from the namespace's hash.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -11,20 +12,30 @@ namespace skn::hashing {
 
 inline std::uint32_t rotate_left(std::uint32_t x, int by) { return x << by | x >> (32 - by); }
 
+// Four bytes, the first one lowest.
+inline std::uint32_t load_four(const char* p) {
+  std::uint32_t x = 0;
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(&x, p, 4);
+  } else {
+    for (int i = 0; i < 4; ++i) x |= static_cast<std::uint32_t>(static_cast<unsigned char>(p[i])) << 8 * i;
+  }
+  return x;
+}
+
 // Appleby's MurmurHash3_x86_32.
 inline std::uint32_t murmur3(const char* data, std::size_t size, std::uint32_t seed) {
   constexpr std::uint32_t c1 = 0xcc9e2d51, c2 = 0x1b873593;
   const auto mixed = [](std::uint32_t k) { return rotate_left(k * c1, 15) * c2; };
   std::uint32_t h = seed;
-  const char* const tail = data + size / 4 * 4;
-  for (; data < tail; data += 4) {
-    const auto byte = [data](int i) {
-      return static_cast<std::uint32_t>(static_cast<unsigned char>(data[i])) << 8 * i;
-    };
-    h = rotate_left(h ^ mixed(byte(0) | byte(1) | byte(2) | byte(3)), 13) * 5 + 0xe6546b64;
-  }
+  const char* const end = data + size;
+  for (; end - data >= 4; data += 4) h = rotate_left(h ^ mixed(load_four(data)), 13) * 5 + 0xe6546b64;
   std::uint32_t rest = 0;
-  for (std::size_t i = size % 4; i > 0; --i) rest = rest << 8 | static_cast<unsigned char>(tail[i - 1]);
+  if (size >= 4) {  // the last ones without those that are done
+    rest = static_cast<std::uint32_t>(std::uint64_t{load_four(end - 4)} << 8 * (size % 4) >> 32);
+  } else {
+    for (const char* p = end; p > data;) rest = rest << 8 | static_cast<unsigned char>(*--p);
+  }
   h ^= mixed(rest);  // of no bytes: 0
   h ^= static_cast<std::uint32_t>(size);
   h = (h ^ h >> 16) * 0x85ebca6b;
@@ -32,11 +43,12 @@ inline std::uint32_t murmur3(const char* data, std::size_t size, std::uint32_t s
   return h ^ h >> 16;
 }
 
-// Without ASCII blanks and control characters at both ends; bytes of UTF-8 are neither.
+// ASCII blanks and control characters; bytes of UTF-8 are neither.
+inline bool is_blank(char c) { return static_cast<unsigned char>(c) <= 0x20; }
+
 inline std::string_view trimmed(std::string_view name) {
-  const auto blank = [](char c) { return static_cast<unsigned char>(c) <= 0x20; };
-  while (!name.empty() && blank(name.front())) name.remove_prefix(1);
-  while (!name.empty() && blank(name.back())) name.remove_suffix(1);
+  while (!name.empty() && is_blank(name.front())) name.remove_prefix(1);
+  while (!name.empty() && is_blank(name.back())) name.remove_suffix(1);
   return name;
 }
 

@@ -1,4 +1,5 @@
-// CSR rows → ` index:value index:value …`: numbers as short as they can be without losing a bit.
+// CSR rows → ` index:value index:value …`: numbers as short as they can be without losing a bit. And
+// predictions, a line each.
 #pragma once
 
 #include <charconv>
@@ -32,6 +33,19 @@ inline PairText write_pairs(std::span<const std::int64_t> indptr, std::span<cons
     result.ends.push_back(static_cast<std::int64_t>(result.text.size()));
   }
   return result;
+}
+
+// A number per line, as "%.9g" has it: nine digits distinguish all float32 values.
+inline std::string write_lines(std::span<const double> numbers) {
+  constexpr std::size_t kLongest = 24;
+  std::string text(kLongest * numbers.size(), '\0');
+  char* p = text.data();
+  for (const double number : numbers) {
+    p = std::to_chars(p, p + kLongest - 1, number, std::chars_format::general, 9).ptr;
+    *p++ = '\n';
+  }
+  text.resize(static_cast<std::size_t>(p - text.data()));
+  return text;
 }
 
 }  // namespace skn

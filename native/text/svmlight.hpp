@@ -11,6 +11,7 @@
 #include <string>
 
 #include "text/number.hpp"
+#include "text/short_pairs.hpp"
 
 namespace skn::svmlight {
 
@@ -208,8 +209,12 @@ class Parser {
     std::int64_t largest = -1;
     while (true) {
       while (*p == ' ' || *p == '\t') ++p;
-      const char* const start = p;
+#ifdef SKN_HAS_WINDOWS
+      p = text::read_short_pairs(p, end, indices, data, ends_token);
+      while (*p == ' ' || *p == '\t') ++p;
+#endif
       std::uint64_t index = 0;
+      const char* const start = p;
       p = read_digits(p, end, index);
       // 18 digits always fit; line ends, signs, longer and malformed indices take the careful path.
       if (*p != ':' || p == start || p - start > 18) [[unlikely]] {
@@ -226,8 +231,8 @@ class Parser {
       }
       ++data;
       *indices++ = static_cast<std::int64_t>(index);
-      largest = std::max(largest, static_cast<std::int64_t>(index));
     }
+    for (const std::int64_t* k = out_.indices + nonzeros_; k < indices; ++k) largest = std::max(largest, *k);
     nonzeros_ = static_cast<std::size_t>(data - out_.data);
     largest_ = largest;
     return true;

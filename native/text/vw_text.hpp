@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -21,84 +22,14 @@
 #include "text/hashing.hpp"
 #include "text/names.hpp"
 #include "text/number.hpp"
+#include "text/short_pairs.hpp"
+#include "text/vw_errors.hpp"
+#include "text/window.hpp"
 
 namespace skn::vw {
 
 using text::is_digit;
 using text::NumberError;
-
-enum class Error {
-  none,
-  bar_missing,
-  tab_before_bar,
-  too_many_words,
-  label_syntax,
-  label_several,
-  label_not_finite,
-  importance_syntax,
-  importance_not_finite,
-  importance_negative,
-  base_syntax,
-  base_not_finite,
-  namespace_name,
-  weight_syntax,
-  weight_not_finite,
-  value_syntax,
-  value_not_finite,
-  product_range,
-  carriage_return,
-  number_range,
-  line_too_long,
-};
-
-inline const char* describe(Error error) {
-  switch (error) {
-    case Error::none:
-      return "";
-    case Error::bar_missing:
-      return "expected '|' before the features";
-    case Error::tab_before_bar:
-      return "expected blanks, not tabs, before the first '|'";
-    case Error::too_many_words:
-      return "expected at most a label, an importance, a base and a 'tag before the first '|'";
-    case Error::label_syntax:
-      return "expected a number as the label";
-    case Error::label_several:
-      return "expected one number as the label (multi-label, cost-sensitive and bandit labels are not "
-             "supported)";
-    case Error::label_not_finite:
-      return "expected a finite number as the label";
-    case Error::importance_syntax:
-      return "expected a number as the importance";
-    case Error::importance_not_finite:
-      return "expected a finite number as the importance";
-    case Error::importance_negative:
-      return "expected a non-negative importance";
-    case Error::base_syntax:
-      return "expected a number as the base";
-    case Error::base_not_finite:
-      return "expected a finite number as the base";
-    case Error::namespace_name:
-      return "expected a namespace or a blank after '|'";
-    case Error::weight_syntax:
-      return "expected a number as the weight of the namespace";
-    case Error::weight_not_finite:
-      return "expected a finite number as the weight of the namespace";
-    case Error::value_syntax:
-      return "expected a number after ':'";
-    case Error::value_not_finite:
-      return "expected a finite number after ':'";
-    case Error::product_range:
-      return "value times weight of the namespace is out of range";
-    case Error::carriage_return:
-      return "expected no carriage return within a line";
-    case Error::number_range:
-      return "number out of range";
-    case Error::line_too_long:
-      return "line too long";
-  }
-  return "";
-}
 
 struct Options {
   std::uint64_t mask = (1 << 18) - 1;  // 2^bits − 1
@@ -301,6 +232,69 @@ class Parser {
            fail_number(error, number, Error::weight_syntax, Error::weight_not_finite);
   }
 
+#ifdef SKN_HAS_WINDOWS
+  // As many features as are short, of a namespace without a weight; then come blanks, or what is not short.
+  const char* read_short_features(const char* p, const char* end, std::size_t& nonzeros) const {
+    const std::size_t first = nonzeros;
+    std::int64_t* index = out_.indices + first;
+    double* data = out_.data + first;
+    p = text::read_short_pairs(p, end, index, data, EndsWord{});
+    nonzeros = static_cast<std::size_t>(data - out_.data);
+    bool zeros = false;
+    for (std::size_t k = first; k < nonzeros; ++k) {
+      const std::uint64_t hash = static_cast<std::uint64_t>(out_.indices[k]) + space_hash_;
+      out_.indices[k] = static_cast<std::int64_t>(hash & options_.mask);
+      zeros |= out_.data[k] == 0.0;
+    }
+    if (zeros) nonzeros = without_zeros(first, nonzeros);
+    return read_short_names(p, end, nonzeros);
+  }
+
+  std::size_t without_zeros(std::size_t first, std::size_t last) const {
+    std::size_t kept = first;
+    for (std::size_t k = first; k < last; ++k) {
+      out_.indices[kept] = out_.indices[k];
+      out_.data[kept] = out_.data[k];
+      kept += out_.data[k] != 0.0;
+    }
+    return kept;
+  }
+
+  // The same where names are not numbers.
+  const char* read_short_names(const char* p, const char* end, std::size_t& nonzeros) const {
+    std::int64_t* index = out_.indices + nonzeros;
+    double* data = out_.data + nonzeros;
+    const std::uint64_t mask = options_.mask;
+    const auto seed = static_cast<std::uint32_t>(space_hash_);
+    while (end - p >= text::kReach) {
+      const text::Window window(p);
+      const text::Window::Marks marks = window.marks();
+      const std::uint64_t ends = window.any_of<':', ' ', '\t', '|', '\r', '\n'>();
+      auto size = static_cast<std::size_t>(std::countr_zero(ends));
+      const bool is_text = size < 32 && (marks.non_digits & ((std::uint64_t{1} << size) - 1)) != 0;
+      if (!is_text || hashing::is_blank(p[0]) || hashing::is_blank(p[size - 1])) break;
+      const std::uint64_t hash = hashing::murmur3(p, size, seed);
+      double value = 1.0;
+      if (p[size] == ':') {
+        const text::ShortNumber number = text::read_short_number(p, marks, size + 1, 0, EndsWord{});
+        if (number.end == 0) break;
+        value = number.value;
+        size = number.end;
+      }
+      *index = static_cast<std::int64_t>(hash & mask);
+      *data = value;
+      index += value != 0.0;  // else the next one takes its place
+      data += value != 0.0;
+      p += size;
+      if (*p != ' ') break;
+      ++p;
+    }
+    nonzeros = static_cast<std::size_t>(data - out_.data);
+    return p;
+  }
+
+#endif
+
   // The inner loop: the features of one namespace, up to the next '|' or the line's end.
   template <bool named>
   bool parse_features() {
@@ -311,11 +305,15 @@ class Parser {
     const double weight = weight_;
     std::int64_t* const indices = out_.indices;
     double* const data = out_.data;
-    std::uint8_t* const spaces = out_.spaces;
     std::size_t nonzeros = nonzeros_;
-    std::int64_t largest = largest_;
     while (true) {
       while (*p == ' ' || *p == '\t') ++p;
+#ifdef SKN_HAS_WINDOWS
+      if (!named && weight == 1.0) {
+        p = read_short_features(p, end, nonzeros);
+        while (*p == ' ' || *p == '\t') ++p;
+      }
+#endif
       const char* const start = p;
       std::uint64_t hash = 0;
       p = text::read_digits(p, end, hash);
@@ -361,12 +359,11 @@ class Parser {
         index = name(start, is_text ? p : name_end, anonymous && !is_text, index, nonzeros);
       indices[nonzeros] = index;
       data[nonzeros] = value;
-      if (spaces != nullptr) spaces[nonzeros] = first_byte_;
-      largest = std::max(largest, index);
       ++nonzeros;
     }
+    for (std::size_t k = nonzeros_; k < nonzeros; ++k) largest_ = std::max(largest_, indices[k]);
+    if (out_.spaces != nullptr) std::fill(out_.spaces + nonzeros_, out_.spaces + nonzeros, first_byte_);
     nonzeros_ = nonzeros;
-    largest_ = largest;
     p_ = p;
     return *p == '|' || at_line_end() || fail(Error::carriage_return, p);
   }

@@ -44,6 +44,7 @@ def hash_names(names: list[bytes], seed: int, mask: int) -> npt.NDArray[np.int64
 def write_pairs(
     indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int64], data: npt.NDArray[np.float64]
 ) -> tuple[bytes, npt.NDArray[np.int64]]: ...
+def write_lines(numbers: npt.NDArray[np.float64]) -> str: ...
 
 class Memory(Buffer):
     """Bytes of any content, which may have been those of an earlier batch, to be written to and then sealed."""

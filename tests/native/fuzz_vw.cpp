@@ -29,6 +29,8 @@ constexpr std::uint64_t mask = (1 << 18) - 1;
 
 // Valid lines, then one of every kind of mistake.
 const std::vector<std::string> corpus = {
+    "1 | 17:0.123456 4021:-1.5 7:12 99999999:0.1234567890123 a:.5 name_of:-0 abc:3.25 1:0 x:10000000\n",
+    "-1 |user anna age:31 _\xc3\xbc-x.y:0.30000000000000004 |item p1234567890 q:-0.0 123456789:1 z:1.5|b w\n",
     "1 | price:.23 sqft:.25 age:.05 2006\n",
     "1 2 'second_house | price:.18 sqft:.15 age:.35 1976\n",
     "0 1 0.5 'third_house|a x:1 y |b:2.5 z:-3 7:2\r\n",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.streams.error_policy import ErrorPolicy
+from sketchnewton.streams.parallel import parse_in_parallel
 from sketchnewton.streams.reader import MAX_LINE_BYTES, Parse, ReadOptions
 from sketchnewton.streams.source import Source
 
@@ -15,30 +16,40 @@ _SHOWN = 20  # characters of an offending token in a message
 
 LineError = tuple[int, str, bytes | None, int]
 """Column, message, token, and where the line behind begins."""
-ParseText = Callable[[memoryview, int], tuple[Batch, int, LineError | None]]
-"""Whole lines and the number of the first; gives rows, the number of good lines, and what stopped them."""
+Parsed = tuple[Batch, int, LineError | None]
+"""Rows, the number of good lines, and what stopped them."""
+ParseText = Callable[[memoryview, int], Parsed]
+"""Makes rows of whole lines and the number of the first."""
 
 
 def line_parser(parse_text: ParseText, options: ReadOptions) -> Parse:
-    """A format whose rows are lines of text, for a ``BatchReader``."""
+    """A format whose rows are lines of text, each parsed by itself, for a ``BatchReader``."""
+    # Names are numbered as they appear, so whoever collects them takes line after line.
+    threads = options.threads if options.names is None else 1
 
     def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
-        return parse_lines(source, parse_text, policy, options)
+        return parse_lines(source, parse_text, policy, options, threads)
 
     return parse
 
 
 def parse_lines(
-    source: Source, parse: ParseText, policy: ErrorPolicy, options: ReadOptions
+    source: Source, parse: ParseText, policy: ErrorPolicy, options: ReadOptions, threads: int = 1
 ) -> Iterator[Batch]:
     """Parse chunk after chunk; errors come after the rows that precede them."""
     line = 1
+    texts = chunks(source, options.batch_bytes, options.max_line_bytes)
+    parsed: Iterator[tuple[memoryview, Parsed | None]]
+    parsed = (
+        parse_in_parallel(source, texts, parse, threads) if threads > 1 else ((text, None) for text in texts)
+    )
     try:
-        for text in chunks(source, options.batch_bytes, options.max_line_bytes):
-            start: int | None = 0
-            while start is not None:
-                with text[start:] as rest:
-                    batch, lines, error = parse(rest, line)
+        for text, first in parsed:
+            batch, lines, error = parse(text, line) if first is None else first
+            batch.first_line = line
+            del first
+            start = 0
+            while True:
                 if len(batch):
                     yield batch
                 del batch  # whoever has it may be done with it before the next is parsed
@@ -52,6 +63,8 @@ def parse_lines(
                 )
                 line += 1
                 start += behind
+                with text[start:] as rest:
+                    batch, lines, error = parse(rest, line)
     except ParseError as error:
         if error.line is not None:
             raise

@@ -36,6 +36,7 @@ def open_stream(
     only_labels: bool = False,
     delimiter: str | None = None,
     header: bool = True,
+    threads: int = 1,
 ) -> BatchReader:
     """Read files, one after the other, as one stream of batches.
 
@@ -48,7 +49,8 @@ def open_stream(
     ``delimiter`` is that of CSV and TSV, by default detected in the first line; without a ``header`` columns are
     named 1, 2, 3, ….
 
-    ``batch_bytes``, ``max_line_bytes`` and ``prefetch`` are as for ``read_svmlight``.
+    ``batch_bytes``, ``max_line_bytes`` and ``prefetch`` are as for ``read_svmlight``. With ``threads`` > 1 so many
+    parse svmlight and VW text at the same time, unless ``names`` are collected; the batches are the same.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -61,6 +63,8 @@ def open_stream(
     """
     if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
         raise ValueError(f"delimiter={delimiter!r} is invalid: must be one ASCII character")
+    if threads < 1:
+        raise ValueError(f"threads={threads} is invalid: must be >= 1")
     if format is not None and format not in FORMATS:
         raise ValueError(f"format={format!r} is invalid: must be one of {', '.join(FORMATS)}")
     options = _options(features, columns, names, batch_bytes, max_line_bytes)
@@ -70,6 +74,7 @@ def open_stream(
         only_labels=only_labels,
         delimiter=delimiter,
         header=header,
+        threads=threads,
     )
     opener = _Opener(format, options)
     return BatchReader(

@@ -54,6 +54,8 @@ class ReadOptions(NamedTuple):
     """Whether labels of tables are not looked at, whatever they are."""
     only_labels: bool = False
     """Whether nothing else of tables is looked at."""
+    threads: int = 1
+    """How many parse lines of text at the same time."""
 
 
 class BatchReader(Iterator[Batch]):

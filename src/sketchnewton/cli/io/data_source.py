@@ -74,6 +74,7 @@ class DataSource:
             self.names = Names(exact=exact)
         self.on_error: str = args.on_error
         self.prefetch: bool = args.threads > 1
+        self.parsers: int = max(1, args.threads - 1)
         self.kinds: dict[str, str] = {}  # of columns, as far as the data has told
         self.skipped = 0
         self.unlearnable = 0
@@ -181,6 +182,7 @@ class DataSource:
             ignore_labels=self.ignore_labels,
             delimiter=self.delimiter,
             header=self.header,
+            threads=self.parsers,
         )
 
     def open_labels(self, codes: Mapping[bytes, float] | None, batch_bytes: int) -> BatchReader:

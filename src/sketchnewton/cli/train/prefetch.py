@@ -58,7 +58,13 @@ def begin(args: argparse.Namespace) -> Ahead | None:
         features = Features.from_dict(given(args, FEATURE_OPTIONS))
         columns = Columns.from_dict(given(args, COLUMN_OPTIONS))
         identity = identity_of(args.data)
-        reader = open_stream(args.data[0], features=features, columns=columns, on_error=args.on_error)
+        reader = open_stream(
+            args.data[0],
+            features=features,
+            columns=columns,
+            on_error=args.on_error,
+            threads=args.threads - 1,
+        )
     except (OSError, ValueError):
         return None
     return Ahead(reader, list(args.data), features, columns, identity)

@@ -1,0 +1,127 @@
+// Pairs of a name and a short number, as most of a text are: read by looking at 32 bytes at a time. What is
+// unusual is left to those who read byte by byte.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "text/decimal.hpp"
+#include "text/number.hpp"
+#include "text/window.hpp"
+
+#ifdef SKN_HAS_WINDOWS
+namespace skn::text {
+
+// One to eight digits, the last one in the highest byte, zeros before them; eight bytes can be read.
+inline std::uint64_t few_digits(const char* p, std::uint64_t count) {
+  std::uint64_t x;
+  std::memcpy(&x, p, 8);
+  return x << (64 - 8 * count) % 64;
+}
+
+struct TwoNumbers {
+  std::uint64_t first, second;
+};
+
+// What `few_digits` gave, twice, as numbers.
+inline TwoNumbers join_digits(std::uint64_t first, std::uint64_t second) {
+  const __m128i zeros = _mm_set1_epi8('0');  // subtracted where there are digits: less than 0 is 0
+  const __m128i digits = _mm_subs_epu8(
+      _mm_set_epi64x(static_cast<std::int64_t>(second), static_cast<std::int64_t>(first)), zeros);
+  const __m128i tens = _mm_mullo_epi16(_mm_and_si128(digits, _mm_set1_epi16(255)), _mm_set1_epi16(10));
+  const __m128i twos = _mm_add_epi16(tens, _mm_srli_epi16(digits, 8));
+  const __m128i fours = _mm_madd_epi16(twos, _mm_set1_epi32(1 << 16 | 100));
+  const __m128i eights = _mm_madd_epi16(_mm_packs_epi32(fours, fours), _mm_set1_epi32(1 << 16 | 10000));
+  const auto both = static_cast<std::uint64_t>(_mm_cvtsi128_si64(eights));
+  return {both & 0xFFFFFFFF, both >> 32};
+}
+
+// What must be left of the text for what follows: a window, and the digits that may begin at its end.
+inline constexpr std::ptrdiff_t kReach = Window::kBytes + 8;
+
+// What stands in a window after a name and ':'.
+struct ShortNumber {
+  double value;
+  std::uint64_t name;  // the number that the name is, if it is one
+  std::size_t end;     // 0: it is for `read_number` to look at
+};
+
+// Reads [-]digits[.digits], as most numbers are, from byte `at` of a window on. `name`: the digits before it,
+// which are joined on the way.
+template <class EndsToken>
+[[gnu::always_inline]] inline ShortNumber read_short_number(const char* text, const Window::Marks& marks,
+                                                            std::size_t at, std::uint64_t name,
+                                                            EndsToken ends_token) {
+  const std::size_t end = at + static_cast<std::size_t>(std::countr_zero(marks.ends >> at));
+  if (!ends_token(text[end])) return {};
+  const std::size_t negative = text[at] == '-';
+  const std::size_t first = at + negative;
+  // No sign, one point at most.
+  const std::uint64_t points = ((marks.non_digits ^ marks.ends) & ((std::uint64_t{1} << end) - 1)) >> first;
+  std::uint64_t mantissa = 0;
+  std::size_t fraction = 0;
+  TwoNumbers numbers;
+  if (points == 0) {
+    if (end - first - 1 > 7) return {};
+    numbers = join_digits(name, few_digits(text + first, end - first));
+    mantissa = numbers.second;
+  } else {
+    const std::size_t whole = static_cast<std::size_t>(std::countr_zero(points));
+    const char* digits = text + first + whole + 1;
+    std::size_t count = fraction = end - first - whole - 1;
+    if ((points & (points - 1)) != 0 || digits[-1] != '.' || fraction == 0) return {};
+    if (whole == 1 && fraction <= 8) [[likely]] {
+      mantissa = static_cast<std::uint64_t>(text[first] - '0');
+    } else {
+      if (whole > 8 || fraction > 15 || whole + fraction > 19) return {};
+      if (whole > 0) mantissa = join_digits(few_digits(text + first, whole), 0).first;
+      if (fraction > 8) {
+        mantissa = mantissa * 100000000 + join_digits(few_digits(digits, 8), 0).first;
+        digits += 8;
+        count -= 8;
+      }
+    }
+    numbers = join_digits(name, few_digits(digits, count));
+    mantissa = mantissa * integer_powers_of_ten[count] + numbers.second;
+  }
+  if (mantissa > std::uint64_t{1} << 53) [[unlikely]] {
+    double value;
+    Rounded cut;
+    if (!round_product(mantissa, -static_cast<int>(fraction), false, value, cut)) return {};
+    return {negative ? -value : value, numbers.first, end};
+  }
+  static constexpr double kPowers[32] = {
+      1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10,  1e11,  1e12,  1e13,  1e14,  1e15,
+      -1e0, -1e1, -1e2, -1e3, -1e4, -1e5, -1e6, -1e7, -1e8, -1e9, -1e10, -1e11, -1e12, -1e13, -1e14, -1e15};
+  const double exact = static_cast<double>(static_cast<std::int64_t>(mantissa));
+  return {exact / kPowers[16 * negative + fraction], numbers.first, end};
+}
+
+// Reads number:number pairs with a blank between one and the next: as many of them as there are. The loop
+// calls nothing, so all it uses is in registers.
+template <class EndsToken>
+const char* read_short_pairs(const char* p, const char* end, std::int64_t*& indices, double*& data,
+                             EndsToken ends_token) {
+  std::int64_t* index = indices;
+  double* value = data;
+  while (end - p >= kReach) {
+    const Window::Marks marks = Window(p).marks();
+    const auto size = static_cast<std::size_t>(std::countr_zero(marks.non_digits));
+    if (size - 1 > 7 || p[size] != ':') break;
+    const ShortNumber number = read_short_number(p, marks, size + 1, few_digits(p, size), ends_token);
+    if (number.end == 0) break;
+    *value++ = number.value;
+    *index++ = static_cast<std::int64_t>(number.name);
+    p += number.end;
+    if (*p != ' ') break;
+    ++p;
+  }
+  indices = index;
+  data = value;
+  return p;
+}
+
+}  // namespace skn::text
+#endif

@@ -1,0 +1,78 @@
+// The next 32 bytes of a text, looked at together: where digits end, where a name ends. A parser that asks
+// its bytes one after the other waits for each answer before it can ask again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// On processors where this is not written out, reading byte by byte is faster than imitating it.
+#ifdef __SSE2__
+#include <immintrin.h>
+#define SKN_HAS_WINDOWS 1
+
+namespace skn::text {
+
+class Window {
+ public:
+  static constexpr std::ptrdiff_t kBytes = 32;
+
+  // Bit i is about byte i.
+  struct Marks {
+    std::uint64_t non_digits;
+    std::uint64_t ends;  // without '-', '.' and '/', which stand before the digits; with the byte behind it
+  };
+
+  explicit Window(const char* p) {
+    for (int i = 0; i < kParts; ++i) parts_[i] = load(p + i * kPart);
+  }
+
+  Marks marks() const { return {outside<'0'>(), outside<'-'>() | std::uint64_t{1} << kBytes}; }
+
+  // The bytes that are one of these.
+  template <char... ones>
+  std::uint64_t any_of() const {
+    return mask([](Part part) { return (equal(part, ones) | ...); });
+  }
+
+ private:
+#if defined(__AVX2__)
+  using Part = __m256i;
+
+  static Part load(const char* p) { return _mm256_loadu_si256(reinterpret_cast<const Part*>(p)); }
+  static std::uint32_t bits(Part flags) { return static_cast<std::uint32_t>(_mm256_movemask_epi8(flags)); }
+  static Part equal(Part part, char c) { return _mm256_cmpeq_epi8(part, _mm256_set1_epi8(c)); }
+  static Part beyond(Part part, char least) {  // which becomes the least of signed bytes
+    return _mm256_cmpgt_epi8(_mm256_add_epi8(part, _mm256_set1_epi8(static_cast<char>(-128 - least))),
+                             _mm256_set1_epi8(static_cast<char>(-128 + '9' - least)));
+  }
+#else
+  using Part = __m128i;
+
+  static Part load(const char* p) { return _mm_loadu_si128(reinterpret_cast<const Part*>(p)); }
+  static std::uint32_t bits(Part flags) { return static_cast<std::uint32_t>(_mm_movemask_epi8(flags)); }
+  static Part equal(Part part, char c) { return _mm_cmpeq_epi8(part, _mm_set1_epi8(c)); }
+  static Part beyond(Part part, char least) {
+    return _mm_cmpgt_epi8(_mm_add_epi8(part, _mm_set1_epi8(static_cast<char>(-128 - least))),
+                          _mm_set1_epi8(static_cast<char>(-128 + '9' - least)));
+  }
+#endif
+
+  // Where bytes are less than `least` or more than '9'.
+  template <char least>
+  std::uint64_t outside() const {
+    return mask([](Part part) { return beyond(part, least); });
+  }
+
+  template <class Flags>
+  std::uint64_t mask(Flags flags) const {
+    std::uint32_t result = 0;
+    for (int i = 0; i < kParts; ++i) result |= bits(flags(parts_[i])) << i * kPart;
+    return result;
+  }
+
+  static constexpr int kPart = sizeof(Part), kParts = kBytes / kPart;
+  Part parts_[kParts];
+};
+
+}  // namespace skn::text
+#endif
