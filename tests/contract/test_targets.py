@@ -176,7 +176,7 @@ def test_a_list_of_numbers_is_as_good_as_an_array() -> None:
 )
 def test_a_damaged_description_is_refused_in_one_line(facts: object) -> None:
     with pytest.raises(
-        ValueError, match=r"no target|needed|invalid|not described|unknown|cannot be"
+        ValueError, match=r"no target|needed|invalid|not described|unknown|cannot be|give either"
     ) as caught:
         Target.from_dict(facts)
     assert "\n" not in str(caught.value)
