@@ -236,6 +236,30 @@ class BankFull {
     lift = 1.0;
   }
 
+  // Rows k … k + 3 of R, and what they leave of the rows below. Whole fours are worked on: what is left of
+  // the diagonal is never read.
+  void eliminate(const Small& R, std::int64_t k, std::int64_t n, double per, std::int64_t g) {
+    const std::int64_t end = std::min(k + 4, n);
+    for (std::int64_t i = k; i < end; ++i) {
+      double* const row = R.row(i);
+      for (std::int64_t p = k; p < i; ++p)
+        if (R.at(p, i) != 0) axpy(-R.at(p, i), R.row(p) + k, row + k, R.ld - k);
+      const bool lost = !(row[i] > kLost * per * column(g, i)[i]);
+      const double root = lost ? 0.0 : 1.0 / std::sqrt(row[i]);
+      for (std::int64_t c = i; c < R.ld; ++c) row[c] *= root;
+    }
+    static constexpr double kNone[4] = {};
+    const double* const p[4] = {R.row(k), k + 1 < n ? R.row(k + 1) : kNone, k + 2 < n ? R.row(k + 2) : kNone,
+                                k + 3 < n ? R.row(k + 3) : kNone};
+    for (std::int64_t i = end; i < n; ++i) {  // only if all four are there
+      double* const row = R.row(i);
+      const double s0 = p[0][i], s1 = p[1][i], s2 = p[2][i], s3 = p[3][i];
+      for (std::int64_t c = i / 4 * 4; c < R.ld; c += 4)
+        four(row + c) -=
+            s0 * four(p[0] + c) + s1 * four(p[1] + c) + (s2 * four(p[2] + c) + s3 * four(p[3] + c));
+    }
+  }
+
   // w = (A + ridge)⁻¹b by RᵀR = A + ridge. A pivot that rounding has eaten belongs to a feature that depends
   // on those before it: its weight is 0.
   void solve(std::int64_t g) {
@@ -255,21 +279,10 @@ class BankFull {
       const double size = its[State::kSize] / its[State::kUnit];
       R.at(j, j) += size * size;
     }
+    for (std::int64_t k = 0; k < n; k += 4) eliminate(R, k, n, per, g);
     for (std::int64_t k = 0; k < n; ++k) {
-      double* const pivots = R.row(k);
-      const double whole = per * column(g, k)[k];
-      if (!(pivots[k] > kLost * whole)) {
-        std::fill_n(pivots + k / 4 * 4, ld - k / 4 * 4, 0.0);
-        continue;
-      }
-      const double root = 1.0 / std::sqrt(pivots[k]);
-      for (std::int64_t i = k; i < n; ++i) pivots[i] *= root;
-      for (std::int64_t i = k + 1; i < n; ++i) {  // whole fours: what is left of the diagonal is never read
-        const std::int64_t from = i / 4 * 4;
-        if (pivots[i] != 0) axpy(-pivots[i], pivots + from, R.row(i) + from, ld - from);
-      }
-      b[k] *= root;
-      axpy(-b[k], pivots + k + 1, b + k + 1, n - k - 1);
+      b[k] = R.at(k, k) > 0 ? b[k] / R.at(k, k) : 0.0;
+      axpy(-b[k], R.row(k) + k + 1, b + k + 1, n - k - 1);
     }
     for (std::int64_t k = n - 1; k >= 0; --k) {
       const double* const row = R.row(k);
