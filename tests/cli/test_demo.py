@@ -63,10 +63,11 @@ def test_second_order_methods_hardly_mind_the_condition_number() -> None:
     assert growth["sketched Newton"] < 0.2
     assert growth["full Newton"] < 0.15
     assert errors["sketched Newton"][1] < 0.75 * errors["AdaGrad"][1]
-    # Untuned, below all tuned ones where the condition number is small, and near the best where it is large.
+    # Untuned, below all tuned ones, and the condition number does not matter.
     tuned = np.min([error for name, error in errors.items() if name != DEFAULT], axis=0)
-    assert errors[DEFAULT][0] < tuned[0]
-    assert errors[DEFAULT][1] < 1.1 * tuned[1]
+    assert errors[DEFAULT][0] < 0.9 * tuned[0]
+    assert errors[DEFAULT][1] < 0.6 * tuned[1]
+    assert abs(growth[DEFAULT]) < 0.1
 
 
 def test_the_default_is_best_on_the_real_data_untuned() -> None:
