@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -75,7 +76,7 @@ def routes(model: str) -> dict[str, dict[str, Route]]:
     }
 
 
-class Door:
+class Door(ABC):
     """What the owner of the model and its readers answer alike."""
 
     def __init__(
@@ -159,9 +160,9 @@ class Door:
         made, version = await self.predictor.predict_beside(body)
         return json_response(shaped(body, made, version))
 
+    @abstractmethod
     async def predict_more(self, request: Request, body: Body, *, large: bool) -> Response:
-        """The same with all that can be asked for beside it."""
-        raise NotImplementedError
+        """The same with ids, explanations, and whatever else a request can ask for."""
 
     def infer(self, request: Request) -> Response:
         """`POST /v2/models/NAME/infer`."""
