@@ -15,6 +15,7 @@ from sketchnewton.core.batch import ParseError
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
 from sketchnewton.streams import open_stream
+from sketchnewton.streams.arrow_texts import text_cells
 from sketchnewton.streams.records import read_records
 from tests.streams.format_support import rows_of
 
@@ -89,3 +90,13 @@ def test_cells_that_do_not_fit_are_told_each_time(tmp_path: Path) -> None:
     assert reader.misfits == rows // 2
     with pytest.raises(ParseError, match="row 2: expected a number in column 'price', got 'cheap'"):
         list(open_stream(tmp_path / "t.parquet", columns=columns))
+
+
+def test_views_of_texts_are_texts() -> None:
+    """Long ones and short ones, some of them missing, the same text in several places, and a part of an array."""
+    words = ["a", None, "b", "word " * 9, "a", "word " * 9, "", None, "last"]
+    for part in (slice(0, 9), slice(1, 8), slice(7, 8), slice(3, 3)):
+        views = pa.array(words, pa.string_view())[part.start : part.stop]
+        found = text_cells(views)
+        assert [None if code < 0 else found[code].decode() for code in found.codes] == words[part]
+        assert sorted(set(found.codes.tolist()) - {-1}) == list(range(len(found.offsets) - 1))

@@ -42,11 +42,13 @@ def text_cells(column: pa.Array, *, encode: bool = True) -> Texts:
         return Texts(np.full(len(column), -1), np.zeros(1, np.int64), np.zeros(0, np.uint8))
     if str(column.type).startswith("dictionary"):
         codes, values = _entries_in_use(column)
+    elif str(column.type).endswith("_view"):
+        codes, values = _distinct_views(column)
     elif encode or not _is_quickly_text(column.type):
-        column = _without_views(column).dictionary_encode()
+        column = column.dictionary_encode()
         codes, values = _places(column.indices), column.dictionary
     else:
-        codes, values = np.arange(len(column)), _without_views(column)
+        codes, values = np.arange(len(column)), column
     if values.null_count:
         known = np.append(values.is_valid().to_numpy(zero_copy_only=False), False)
         codes = np.where(known[codes], codes, -1)
@@ -70,9 +72,29 @@ def _without_views(column: Any) -> Any:
     )
 
 
+def _distinct_views(column: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """The number of each cell among the views that are different, −1 where there is none; and what these show.
+
+    Many views may show the same long text: it is copied once.
+    """
+    arrow = import_arrow()
+    _, views, *data = column.buffers()
+    shown = np.frombuffer(views, np.int64)[2 * column.offset :][: 2 * len(column)].reshape(-1, 2)
+    known = column.is_valid().to_numpy(zero_copy_only=False)
+    distinct, codes = np.unique(np.where(known[:, None], shown, 0), axis=0, return_inverse=True)
+    buffers = [None, arrow.py_buffer(distinct.tobytes()), *data]
+    values = _without_views(arrow.Array.from_buffers(column.type, len(distinct), buffers)).dictionary_encode()
+    places = _places(values.indices)[codes.reshape(-1)]
+    return _in_use(np.where(known, places, -1), values.dictionary)
+
+
 def _entries_in_use(column: pa.DictionaryArray) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """The number of each cell among the entries that are in use, −1 where there is none; and these."""
-    codes, entries = _places(column.indices), _without_views(column.dictionary)
+    return _in_use(_places(column.indices), _without_views(column.dictionary))
+
+
+def _in_use(codes: npt.NDArray[np.int64], entries: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """The same without entries that no cell has."""
     used = np.zeros(len(entries) + 1, bool)
     used[codes] = True
     used[-1] = False  # a cell without an entry
