@@ -143,3 +143,21 @@ def test_a_thread_that_changes_everything_does_no_harm(kind: str) -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.startswith("refused")
+
+
+def test_classes_that_learned_different_rows_are_not_saved() -> None:
+    """Rows that change between two classes: no file that its loader would refuse."""
+    learner = OneVsAll(AdaGrad, 3)
+    rng = np.random.default_rng(0)
+    learner.learn(rng.standard_normal((30, 20)), rng.integers(3, size=30))
+    indices = np.tile(np.arange(20), 12)
+    batch = Batch(
+        np.arange(0, 241, 20), indices, rng.standard_normal(240), rng.integers(3, size=12).astype(float)
+    )
+    learner.predict(batch)
+    indices[230] = 2**40
+    with pytest.raises(RuntimeError, match="rows have changed"):
+        learner.learn_batch(batch)
+    assert len({part.rows_seen for part in learner.learners}) == 2
+    with pytest.raises(ValueError, match="learned different rows"):
+        learner.to_bytes()

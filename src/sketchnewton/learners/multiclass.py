@@ -133,6 +133,10 @@ class OneVsAll(ClassLearner):
         return features, weights[features]
 
     def _all_arrays(self) -> Buffers:
+        if len({learner.rows_seen for learner in self.learners}) != 1:
+            raise ValueError(
+                "its classes have learned different rows: the arrays of a batch were changed while it was learned"
+            )
         return {
             f"{k}/{name}": array
             for k, learner in enumerate(self.learners)
@@ -157,7 +161,17 @@ class OneVsAll(ClassLearner):
 
     def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
         codes = np.asarray(labels)
-        self._fill(out, lambda k: self.learners[k].learn(rows, np.where(codes == k, 1.0, -1.0), weights))
+
+        def column(k: int) -> Floats:
+            # Not by `learn`, which refuses predictions that are not finite: the other classes are to learn the
+            # rows, too, before the caller is told.
+            learner, scores = self.learners[k], np.empty(len(rows))
+            with learner._lock:
+                learner.reserve(rows)
+                learner._learn(rows, np.where(codes == k, 1.0, -1.0), weights, scores)
+            return scores
+
+        self._fill(out, column)
 
     def _predict(self, rows: _native.Rows, out: Vector) -> None:
         self._fill(out, lambda k: self.learners[k].predict(rows))

@@ -27,7 +27,7 @@ class Moments(NamedTuple):
 
     def counted_from(self, offset: float) -> Floats:
         """b of targets that are counted from another number."""
-        return np.asarray(self.b + (self.offset - offset) * self.A[:, :, 0])
+        return np.asarray(self.b + (self.offset - offset) * self.A[:, :, :1].sum(axis=2))
 
 
 def moments_of(bank: NewtonBank) -> Moments | None:
