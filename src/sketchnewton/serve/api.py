@@ -19,7 +19,7 @@ from sketchnewton.serve.bodies import Body, checked_id, decode, format_of, read_
 from sketchnewton.serve.door import ApiOptions, Door, json_response
 from sketchnewton.serve.engine import Engine, Label, Note, no_note
 from sketchnewton.serve.errors import ApiError
-from sketchnewton.serve.http import Request, Response
+from sketchnewton.serve.http import Promise, Request, Response, failed
 from sketchnewton.serve.keeper import Keeper
 from sketchnewton.serve.predictor import refused
 from sketchnewton.serve.readers import Readers
@@ -80,12 +80,20 @@ class Api(Door):
 
     # -- learning
 
-    async def learn(self, request: Request) -> Response:
+    def learn(self, request: Request) -> Awaitable[Response]:
         """`POST /v1/learn`."""
-        body = decode(format_of(request.header(b"content-type")), request.body, self.predictor.limits.rows)
+        data, engine = request.body, self.engine
+        body = decode(format_of(request.header(b"content-type")), data, self.predictor.limits.rows)
         if body.ids is not None:
             raise ApiError(400, "bad_body", "ids are for records whose label is to come: use /v1/predict")
-        return await self._once(request, lambda note: self.engine.learn(body, request.body, note))
+        if b"idempotency-key" in request.headers or not engine.learns_at_once(data):
+            return self._once(request, lambda note: engine.learn(body, data, note))
+        promise = Promise()
+        answer = engine.learn_at_once(
+            body, data, lambda error: promise.keep(response if error is None else failed(error))
+        )
+        response = json_response(answer)
+        return promise
 
     async def feedback(self, request: Request) -> Response:
         """`POST /v1/feedback`."""

@@ -115,20 +115,29 @@ class Engine(Predictor):
 
     # -- learning
 
+    def learns_at_once(self, data: bytes) -> bool:
+        """Whether a body is small and nobody else is learning: `learn_at_once` may be called."""
+        return len(data) <= _SMALL and not self.lock.locked()
+
+    def learn_at_once(self, body: Body, data: bytes, told: Callable[[ApiError | None], None]) -> Answer:
+        """Predict and learn a small body; the answer is for the client when `told` says that the disk has it."""
+        self.check_writable()
+        with self._all_or_nothing():
+            scores = self._learned_now((body.records, body.labels, body.weights))
+            answer, operations = self._learned_event(body, data, scores, no_note)
+            self.waiting += 1
+            self.log.append(operations, lambda error: told(None if error is None else _storage(error)))
+        return answer
+
     async def learn(self, body: Body, data: bytes, note: Note) -> Answer:
         """Predict and learn a body; returns when it is on the disk."""
-        self.check_writable()
         lesson = (body.records, body.labels, body.weights)
-        if len(data) <= _SMALL and not self.lock.locked():
+        async with self.lock:
+            self.check_writable()
             with self._all_or_nothing():
-                answer, done = self._learned_event(body, data, self._learned_now(lesson), note)
-        else:
-            async with self.lock:
-                self.check_writable()
-                with self._all_or_nothing():
-                    answer, done = self._learned_event(
-                        body, data, await self._learned(lesson, len(data)), note
-                    )
+                scores = await self._learned(lesson, len(data))
+                answer, operations = self._learned_event(body, data, scores, note)
+                done = self.append(operations)
         await self._own(done)
         return answer
 
@@ -138,11 +147,11 @@ class Engine(Predictor):
 
     def _learned_event(
         self, body: Body, data: bytes, scores: Floats, note: Note
-    ) -> tuple[Answer, asyncio.Future[None]]:
+    ) -> tuple[Answer, list[Operation]]:
         answer = shaped(body, answers(self.model, scores), self.version)
         event = self._event(events.LEARN, body.format, data, None, None, len(scores))
         self.labels["direct"] += len(scores)
-        return answer, self.append([event.operation(), *note(answer)])
+        return answer, [event.operation(), *note(answer)]
 
     def _learned_now(self, lesson: tuple[Any, Any, Any]) -> Floats:
         """Learn a few records at once."""
@@ -368,8 +377,19 @@ class Engine(Predictor):
 
     def append(self, operations: Sequence[Operation]) -> asyncio.Future[None]:
         """Give these to the log, in order; the result is there when the disk has them."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def told(error: LogError | None) -> None:
+            if done.done():  # its client has gone
+                return
+            if error is None:
+                done.set_result(None)
+            else:
+                done.set_exception(error)
+
         self.waiting += 1
-        return self.log.append(operations)
+        self.log.append(operations, told)
+        return done
 
     def settled(self, count: int, error: LogError | None) -> None:
         """So many writes are done, whether or not somebody still waits for them."""

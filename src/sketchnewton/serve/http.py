@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
@@ -21,7 +21,7 @@ import httptools
 
 from sketchnewton.serve.errors import ApiError, error_body
 
-__all__ = ["Application", "Connections", "Limits", "Request", "Response"]
+__all__ = ["Application", "Connections", "Limits", "Promise", "Request", "Response"]
 
 JSON = "application/json"
 
@@ -78,6 +78,33 @@ class Response:
 def failed(error: ApiError) -> Response:
     """The response that tells of an error."""
     return Response(error_body(error), error.status, headers=error.headers, error=error)
+
+
+class Promise:
+    """A response that comes later, for which no task has to wait."""
+
+    __slots__ = ("_made", "_then")
+
+    def __init__(self) -> None:
+        self._made: Response | None = None
+        self._then: Callable[[Response], None] | None = None
+
+    def keep(self, response: Response) -> None:
+        """Here it is."""
+        self._made = response
+        if self._then is not None:
+            self._then(response)
+
+    def then(self, act: Callable[[Response], None]) -> None:
+        """Do this with the response, as soon as it is there."""
+        self._then = act
+        if self._made is not None:
+            act(self._made)
+
+    def __await__(self) -> Generator[Any, None, Response]:
+        done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self.then(lambda made: None if done.done() else done.set_result(made))
+        return done.__await__()
 
 
 class Application(Protocol):
@@ -154,7 +181,9 @@ class Connection(asyncio.Protocol):
         self._deadline = time.monotonic() + self._limits.header_seconds
         self._stage = "idle"
         self._header_bytes = 0
+        self._paused = False
         self._writable: asyncio.Event | None = None
+        self._stuck = 0.0  # when to give up on a client that does not read
         self._reset()
 
     def _reset(self) -> None:
@@ -222,8 +251,8 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not read: streams wait, and no further request is read."""
         self._writable = asyncio.Event()
-        with contextlib.suppress(RuntimeError):
-            self._transport.pause_reading()
+        self._stuck = time.monotonic() + self._limits.idle_seconds
+        self._pause_reading()
 
     def resume_writing(self) -> None:
         """The client reads again."""
@@ -231,8 +260,7 @@ class Connection(asyncio.Protocol):
             self._writable.set()
             self._writable = None
         if not self._ended and not self._transport.is_closing():
-            with contextlib.suppress(RuntimeError):
-                self._transport.resume_reading()
+            self._resume_reading()
 
     # -- llhttp
 
@@ -294,8 +322,7 @@ class Connection(asyncio.Protocol):
         if self._busy:
             self._waiting.append((request, keep))
             if len(self._waiting) >= 16:
-                with contextlib.suppress(RuntimeError):
-                    self._transport.pause_reading()
+                self._pause_reading()
         else:
             self._answer(request, keep)
 
@@ -310,6 +337,9 @@ class Connection(asyncio.Protocol):
             response = failed(self._app.broken(error))
         if isinstance(response, Response) and response.stream is None:
             self._send(request, response, keep)
+        elif isinstance(response, Promise):
+            self._busy = True
+            response.then(lambda made: self._answered(request, made, keep))
         else:
             self._busy = True
             self._task = self._shared.loop.create_task(self._answer_later(request, response, keep))
@@ -324,10 +354,15 @@ class Connection(asyncio.Protocol):
         except Exception as error:
             made = failed(self._app.broken(error))
         if made.stream is None:
-            self._send(request, made, keep)
-        else:
-            keep = False
-            await self._send_stream(request, made)
+            self._answered(request, made, keep)
+            return
+        await self._send_stream(request, made)
+        self._busy = False
+        self._task = None
+        self._next()
+
+    def _answered(self, request: Request, response: Response, keep: bool) -> None:
+        self._send(request, response, keep)
         self._busy = False
         self._task = None
         self._next()
@@ -340,7 +375,18 @@ class Connection(asyncio.Protocol):
             return
         if self._ended:
             self._transport.close()
-        elif not self._waiting:
+        elif not self._waiting and self._writable is None:
+            self._resume_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._paused:
+            self._paused = True
+            with contextlib.suppress(RuntimeError):
+                self._transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self._paused:
+            self._paused = False
             with contextlib.suppress(RuntimeError):
                 self._transport.resume_reading()
 
@@ -402,6 +448,9 @@ class Connection(asyncio.Protocol):
 
     def check_time(self, now: float) -> None:
         """End it if it has taken too long."""
+        if self._writable is not None and now > self._stuck:
+            self.abort()
+            return
         if self._busy or self._waiting or now < self._deadline or self._transport is None:
             return
         if self._stage == "idle":

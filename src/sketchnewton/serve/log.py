@@ -1,8 +1,10 @@
 """What was learned, in order, in an SQLite file: on the disk before it is acknowledged.
 
 Many requests share one commit: while the thread of the log waits for the disk, what comes in gathers, and is
-committed together. SQLite runs with a write-ahead log and `synchronous=FULL`, so what `append` has promised
-survives a crash of the process and a loss of power.
+committed together. What is small is put into the open transaction by the event loop itself, in microseconds, and the
+thread does no more than commit it: two threads that both run Python would wait for one another at every statement.
+SQLite runs with a write-ahead log and `synchronous=FULL`, so what `append` has promised survives a crash of the
+process and a loss of power.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ import asyncio
 import contextlib
 import itertools
 import os
+import queue
 import sqlite3
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -45,11 +48,19 @@ CREATE TABLE IF NOT EXISTS snapshots (
   seq INTEGER PRIMARY KEY, time REAL NOT NULL, file TEXT NOT NULL, score TEXT NOT NULL);
 """
 
-_MOST_JOINED = 64
-"""Rows of one statement."""
+_LIGHT = 1 << 16
+"""Bytes of events that the event loop writes into the open transaction; more are left to the thread."""
+_SOON = ("INSERT INTO ", "UPDATE ids ")
+_PATIENCE = 30.0
+"""Seconds for which another process may hold the file."""
 
 Operation = tuple[str, tuple[Any, ...]]
 """A statement and its values."""
+
+Told = Callable[["LogError | None"], None]
+"""Called when what was appended is on the disk, or with the reason why it is not."""
+
+_Group = list[tuple[Sequence[Operation], Told]]
 
 
 class LogError(Exception):
@@ -129,21 +140,24 @@ def _quoted(path: str) -> str:
     return quote(os.path.abspath(path))
 
 
-def _joined(statement: str, rows: list[tuple[Any, ...]]) -> Iterator[Operation]:
-    """The same with few statements: for each, this thread may have to wait until the event loop rests."""
-    at = 0
-    while at < len(rows):
-        count = 1
-        if statement.startswith("INSERT INTO"):  # powers of two: SQLite keeps what it has compiled
-            count = min(_MOST_JOINED, 1 << (len(rows) - at).bit_length() - 1)
-        yield _of_rows(statement, count), tuple(itertools.chain.from_iterable(rows[at : at + count]))
-        at += count
+def _is_light(group: _Group) -> bool:
+    """Whether a group is written in no time: few bytes, and no statement that looks at many rows."""
+    size = 0
+    for operations, _ in group:
+        for statement, values in operations:
+            if not statement.startswith(_SOON):
+                return False
+            size += 200 + sum(len(value) for value in values if type(value) is bytes)
+    return size <= _LIGHT
 
 
-@lru_cache(64)
-def _of_rows(statement: str, count: int) -> str:
-    head, _, marks = statement.partition(" VALUES ")
-    return statement if count == 1 else f"{head} VALUES {', '.join([marks] * count)}"
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _failure(error: Exception) -> LogError:
+    full = isinstance(error, sqlite3.OperationalError) and "full" in str(error)
+    return LogError(f"cannot write the log: {error}", full=full)
 
 
 class EventLog:
@@ -161,17 +175,17 @@ class EventLog:
             raise LogError(f"{path}: {error}") from None
         if found != str(FORMAT):
             raise LogError(f"{path}: the log has format {found}, and this version reads format {FORMAT}")
-        self._waiting: list[tuple[Sequence[Operation], asyncio.Future[None]]] = []
-        self._wake = threading.Condition()
+        self._waiting: _Group = []
+        self._committed: _Group | None = None  # by the thread, now
+        self._jobs: queue.SimpleQueue[tuple[_Group, bool] | None] = queue.SimpleQueue()
         self._failure: LogError | None = None
-        self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._settled: Callable[[int, LogError | None], None] = lambda _, __: None
         self._thread: threading.Thread | None = None
         self.commits = 0
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30.0)
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=_PATIENCE)
         connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only a new file takes it
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
@@ -190,84 +204,120 @@ class EventLog:
         """
         self._settled = settled
         self._loop = asyncio.get_running_loop()
+        self._writer.execute("PRAGMA busy_timeout=0")  # the event loop does not wait: `_begin`
         self._thread = threading.Thread(target=self._run, name="skn-log")
         self._thread.start()
 
-    def append(self, operations: Sequence[Operation]) -> asyncio.Future[None]:
-        """Write these together; the result is there when they are on the disk. Order is that of the calls."""
+    def append(self, operations: Sequence[Operation], told: Told) -> None:
+        """Write these together; `told` is called when they are on the disk. Order is that of the calls."""
         loop = self._loop
         if loop is None:
             raise RuntimeError("the log has not been started")
-        done: asyncio.Future[None] = loop.create_future()
-        with self._wake:
-            self._waiting.append((operations, done))
-            if len(self._waiting) == 1:
-                self._wake.notify()
-        return done
+        self._waiting.append((operations, told))
+        if len(self._waiting) == 1 and self._committed is None:
+            loop.call_soon(self._write)  # with all that comes in this turn
 
     def resume(self) -> None:
         """Write again after a failure, when the model is that of the log again."""
-        with self._wake:
-            self._failure = None
+        self._failure = None
 
     @property
     def broken(self) -> bool:
         """Whether writing has failed and nothing more is written."""
         return self._failure is not None
 
-    def _run(self) -> None:
-        while True:
-            with self._wake:
-                while not self._waiting and not self._stopped:
-                    self._wake.wait()
-                if not self._waiting:
+    def _write(self) -> None:
+        """Begin to commit what waits; on the event loop."""
+        if self._committed is not None or not self._waiting:
+            return
+        group, self._waiting = self._waiting, []
+        if self._failure is not None:
+            self._tell(group, self._failure)
+            return
+        inserted = False
+        if _is_light(group):
+            try:
+                self._begin(0.0)
+                self._insert(group)
+                inserted = True
+            except sqlite3.Error as error:
+                self._roll_back()
+                if not _is_busy(error):
+                    self._failure = _failure(error)
+                    self._tell(group, self._failure)
                     return
-                group, self._waiting = self._waiting, []
-                error = self._failure  # those who came meanwhile stand on what has failed
-            if error is None:
-                error = self._commit(group)
-            if error is not None:
-                with self._wake:
-                    self._failure = error
+        self._committed = group
+        self._jobs.put((group, inserted))
+
+    def _begin(self, patience: float) -> None:
+        """Begin a transaction, as soon as no other process has one."""
+        end = time.monotonic() + patience
+        while True:
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.Error as error:
+                if not _is_busy(error) or time.monotonic() >= end:
+                    raise
+            time.sleep(0.02)
+
+    def _insert(self, group: _Group) -> None:
+        asked = (operation for operations, _ in group for operation in operations)
+        for statement, alike in itertools.groupby(asked, key=itemgetter(0)):
+            if statement.startswith(_SOON):
+                self._writer.executemany(statement, [values for _, values in alike])
+            else:
+                for _, values in alike:
+                    self._writer.execute(statement, values).fetchall()  # vacuum takes a step for each page
+
+    def _roll_back(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._writer.execute("ROLLBACK")
+
+    def _run(self) -> None:
+        """The thread: commit one group after another."""
+        while (job := self._jobs.get()) is not None:
+            error = self._commit(*job)
             loop = self._loop
             if loop is not None:
                 with contextlib.suppress(RuntimeError):  # the loop has been closed
-                    loop.call_soon_threadsafe(self._settle, [done for _, done in group], error)
+                    loop.call_soon_threadsafe(self._settle, error)
 
-    def _settle(self, futures: list[asyncio.Future[None]], error: LogError | None) -> None:
-        self._settled(len(futures), error)
-        for future in futures:
-            if future.done():  # its client has gone
-                continue
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
-
-    def _commit(self, group: list[tuple[Sequence[Operation], asyncio.Future[None]]]) -> LogError | None:
-        writer = self._writer
+    def _commit(self, group: _Group, inserted: bool) -> LogError | None:
         try:
-            writer.execute("BEGIN IMMEDIATE")
-            asked = (operation for operations, _ in group for operation in operations)
-            for statement, alike in itertools.groupby(asked, key=itemgetter(0)):
-                for several, values in _joined(statement, [values for _, values in alike]):
-                    writer.execute(several, values).fetchall()  # vacuum takes a step for each page
-            writer.execute("COMMIT")
+            if not inserted:
+                self._begin(_PATIENCE)
+                self._insert(group)
+            self._writer.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
-            with contextlib.suppress(sqlite3.Error):
-                writer.execute("ROLLBACK")
-            full = isinstance(error, sqlite3.OperationalError) and "full" in str(error)
-            return LogError(f"cannot write the log: {error}", full=full)
+            self._roll_back()
+            self._failure = _failure(error)
+            return self._failure
         self.commits += 1
         return None
 
+    def _settle(self, error: LogError | None) -> None:
+        """Tell those whose group was committed, when the next is on its way."""
+        group, self._committed = self._committed or [], None
+        if error is None:
+            self._write()
+        self._tell(group, error)
+        if error is not None:
+            self._write()  # those who came meanwhile stand on what has failed
+
+    def _tell(self, group: _Group, error: LogError | None) -> None:
+        self._settled(len(group), error)
+        for _, told in group:
+            told(error)
+
     def stop(self) -> None:
         """Write what is waiting, then end the thread and close the file."""
-        with self._wake:
-            self._stopped = True
-            self._wake.notify()
+        self._jobs.put(None)
         if self._thread is not None:
             self._thread.join()
+        if self._waiting and self._failure is None:
+            self._commit(self._waiting, inserted=False)
+        self._waiting = []
         for connection in (self._reader, self._writer):
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
@@ -282,7 +332,7 @@ class EventLog:
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
                 self._writer.execute("ROLLBACK")
-            raise LogError(f"cannot write the log: {error}", full="full" in str(error)) from None
+            raise _failure(error) from None
 
     # -- reading
 

@@ -144,7 +144,7 @@ def document(model: str) -> dict[str, Any]:
     gets = {
         "/v1/model": "What the model is and how it does.",
         "/v1/stats": "Figures of this moment.",
-        "/v1/stats/history": "The last figures: up to 1,800 of them.",
+        "/v1/stats/history": "Figures since the start, the older ones further apart: up to 600 of them.",
         "/healthz": "Does the process live?",
         "/readyz": "Can it learn?",
         "/v2/health/live": "Open Inference Protocol: does the process live?",

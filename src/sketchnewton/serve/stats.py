@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import deque
 from typing import Any
 
 from sketchnewton.core.types import np
@@ -16,7 +15,7 @@ from sketchnewton.serve.replaying import REFUSED
 
 __all__ = ["Stats"]
 
-_HISTORY = 1800
+_HISTORY = 600
 _CURRENT = ("experts", "spectrum", "weights", "calibration", "errors", "metrics")  # only of this moment
 _NAMES = 50_000
 _WEIGHTS = 15
@@ -29,8 +28,8 @@ class Stats(Counts):
         super().__init__()
         self.engine = engine
         self.started = time.time()
-        self.history: deque[bytes] = deque(maxlen=_HISTORY)
-        """Each as JSON, which takes a quarter of the memory of a dict."""
+        self.history: list[bytes] = []
+        """Figures from the start to now, each as JSON, which takes a quarter of the memory of a dict."""
         self.latest: dict[str, Any] = {}
         self._before = (time.monotonic(), 0, 0)
         self._rates = (0.0, 0.0)
@@ -79,6 +78,9 @@ class Stats(Counts):
         }
         kept = {name: value for name, value in self.latest.items() if name not in _CURRENT}
         self.history.append(json.dumps(kept).encode())
+        if len(self.history) > _HISTORY:  # the older half loses every second one: it still reaches back to the start
+            half = _HISTORY // 2
+            self.history[:half] = self.history[:half:2]
         return self.latest
 
     def _delays(self) -> dict[str, float]:
