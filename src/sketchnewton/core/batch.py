@@ -29,6 +29,9 @@ class Views(NamedTuple):
     base: View | None = None
 
 
+_ANSWERS = frozenset(("labels", "weights"))
+
+
 class Batch:
     """A batch of rows with labels, as streams produce and learners consume it.
 
@@ -169,6 +172,14 @@ class Batch:
 
     def replace(self, **changes: object) -> Batch:
         """The same but for these fields."""
+        if changes.keys() <= _ANSWERS:  # as for every row that is learned alone
+            views = self.views
+            labels, weights = changes.get("labels", views.labels), changes.get("weights", views.weights)
+            made = Batch(
+                *views[:3], labels, weights, self.columns, self.first_line, self.tags, views.base  # type: ignore[arg-type]
+            )
+            made._rows = self._rows
+            return made
         others = changes.keys().isdisjoint(("indptr", "indices", "data"))
         fields = self.views._asdict() if others else {name: getattr(self, name) for name in Views._fields}
         for name in ("columns", "first_line", "tags"):

@@ -37,15 +37,18 @@ def class_probabilities_of_row(loss: Loss, scores: list[float], rows: int) -> li
     """`class_probabilities` of a single row, without the cost of arrays."""
     single = len(scores) == 1
     if single:
+        if loss.link_kind == "logistic":
+            score = min(max(scores[0], -LARGEST_LOGIT), LARGEST_LOGIT)
+            return [1.0 / (1.0 + math.exp(score)), 1.0 / (1.0 + math.exp(-score))]
         scores = [-scores[0], scores[0]]
     if loss.link_kind != "logistic":
         nearest = _nearest_probabilities_of_row([(1.0 + score) / 2.0 for score in scores])
         return [(rows * p + 1.0) / (rows + len(nearest)) for p in nearest]
-    if not single and max(scores) < -LARGEST_LOGIT:
+    if max(scores) < -LARGEST_LOGIT:
         return _softmax_of_row(scores)
     within = [min(max(score, -LARGEST_LOGIT), LARGEST_LOGIT) for score in scores]
     positive = [1.0 / (1.0 + math.exp(-score)) for score in within]
-    total = 1.0 if single else sum(positive)
+    total = sum(positive)
     return [p / total for p in positive]
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
 from sketchnewton import _native
@@ -253,6 +254,7 @@ class ResidualLoss(Loss):
     shift_invariant: ClassVar[bool] = True
 
 
+@cache
 def loss_class(name: str) -> type[Loss]:
     """The class of the loss called `name`, one of `LOSSES`."""
     import importlib

@@ -146,6 +146,13 @@ class Model(Persistent):
         check: Callable[[Sequence[Batch]], None] | None,
     ) -> tuple[Target, Iterable[Batch]]:
         """The batches to learn, those of records in memory checked, and the target after them."""
+        if self._undecided is None:
+            target = self.target.copy()  # learns from rows, even from those that are refused
+            plain = self._plain_lesson(records, labels, weights, target)
+            if plain is not None:  # hashes fit: nothing is to be reserved
+                if check is not None:
+                    check(plain)
+                return target, plain
         from sketchnewton.streams.records import names_files
 
         in_memory = not names_files(records)
@@ -159,16 +166,14 @@ class Model(Persistent):
             trial = list(self._labelled(records, labels, weights, self.target.copy(), names, remember=False))
             if check is not None:
                 check(trial)
-        target = self.target.copy()  # learns from rows, even from those that are refused
-        plain = self._plain_lesson(records, labels, weights, target)
-        if plain is None and not in_memory:
+        target = self.target.copy()
+        if not in_memory:
             return target, self._labelled(records, labels, weights, target)
-        batches = list(self._labelled(records, labels, weights, target) if plain is None else plain)
+        batches = list(self._labelled(records, labels, weights, target))
         if check is not None:
             check(batches)
-        if plain is None:  # hashes fit; of all else, the largest index first
-            for batch in sorted(batches, key=lambda batch: -batch.rows.scan()[0]):
-                self.learner.reserve(batch.rows)
+        for batch in sorted(batches, key=lambda batch: -batch.rows.scan()[0]):  # the largest index first
+            self.learner.reserve(batch.rows)
         return target, batches
 
     def predict(self, records: object) -> NDArray[Any]:
@@ -418,7 +423,7 @@ class Model(Persistent):
 
     def _plain_lesson(
         self, records: object, labels: Any, weights: Any, target: Target
-    ) -> Iterable[Batch] | None:
+    ) -> list[Batch] | None:
         """The same with labels as targets, where those are plain numbers or texts; None for all else."""
         found = self._plain_rows(records)
         # Reading would note the kinds that were chosen, too.
@@ -439,14 +444,15 @@ class Model(Persistent):
             coded = [codes.get(label_text(label)) for label in given]
         if not all(type(label) is float or type(label) is int for label in coded):
             return None
-        changes: Header = {"labels": memoryview(array("d", coded))}
+        importance: memoryview | None = None
         if weights is not None:
             plain = type(weights) is list and len(weights) == len(values)
             if not plain or not all(type(one) is float and 0.0 <= one <= LARGEST_VALUE for one in weights):
                 return None
             if any(one != 1.0 for one in weights):
-                changes["weights"] = memoryview(array("d", weights))
-        return fit((batch.replace(**changes),), target.as_read, _raise)
+                importance = memoryview(array("d", weights))
+        labelled = Batch(*batch.views[:3], memoryview(array("d", coded)), importance)
+        return list(fit((labelled,), target.as_read, _raise))
 
     def _labelled(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from sketchnewton.core.batch import Batch
+from sketchnewton.core.batch import Batch, View
 from sketchnewton.core.types import Floats, np
 from sketchnewton.evaluation.metrics import calibration, measure
 from sketchnewton.model import Model
@@ -19,12 +19,12 @@ class Window:
     """Scores, labels and weights of the last steps, of some 2,000 rows."""
 
     def __init__(self) -> None:
-        self._steps: deque[tuple[Floats, Floats, Floats | None]] = deque()
+        self._steps: deque[tuple[Floats, View, View | None]] = deque()
         self._rows = 0
 
     def add(self, batch: Batch, scores: Floats) -> None:
         """Take a step in."""
-        self._steps.append((scores, batch.labels, batch.weights))
+        self._steps.append((scores, batch.views.labels, batch.views.weights))
         self._rows += len(scores)
         while self._rows - len(self._steps[0][0]) >= _ROWS:
             self._rows -= len(self._steps.popleft()[0])
