@@ -207,6 +207,15 @@ def test_malformed_http(server: Server, sent: bytes, status: int) -> None:
     assert status_of(raw(server, sent)) == status
 
 
+def test_headers_behind_a_body_are_ignored(server: Server) -> None:
+    body = b'{"label": 1, "price": 1}'
+    head = HEAD + b"Content-Type: application/json\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    sent = head + b"%x\r\n%s\r\n0\r\nIdempotency-Key: once\r\n\r\n" % (len(body), body)
+    answers = [raw(server, sent) for _ in range(2)]
+    assert all(answer.startswith(b"HTTP/1.1 200 ") for answer in answers)
+    assert not any(b"Idempotency-Replayed" in answer for answer in answers)
+
+
 def test_slow_clients(server: Server) -> None:
     assert status_of(raw(server, b"POST /v1/le", b"arn HT", pause=0.2)) == 408
     assert status_of(raw(server, HEAD + b"Content-Length: 100\r\n\r\n{", pause=0.2)) == 408

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import json
+import socket
 import sqlite3
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from sketchnewton.serve.errors import ApiError
+from sketchnewton.serve.http import Connections, Limits, Request, Response
 from tests.serve.running import Answer, Server, serving
 
 
@@ -77,3 +82,102 @@ def test_a_long_body_does_not_hold_up_others(tmp_path: Path) -> None:
         assert whole[0].json["version"] == 5001
         assert versions[0] < 5001
         assert versions == sorted(versions)
+
+
+@pytest.mark.slow
+def test_many_labels_do_not_hold_up_predictions(tmp_path: Path) -> None:
+    """Predictions are made between labels of one request: they see versions between its first and its last."""
+    rows = 5000
+    with serving(tmp_path / "state") as server:
+        client, other = server.client(), server.client()
+        ids = [f"r{number}" for number in range(rows)]
+        assert client.post("/v1/learn", {"n": 1.0, "label": 1.0}).status == 200
+        body = {"records": [{"n": float(number)} for number in range(rows)], "ids": ids}
+        assert client.post("/v1/predict", body).status == 200
+        labels = [{"id": id, "label": 1.0} for id in ids]
+        answers: list[Answer] = []
+        thread = threading.Thread(target=lambda: answers.append(client.post("/v1/feedback", labels)))
+        thread.start()
+        versions = set()
+        while not answers:
+            versions.add(other.post("/v1/predict", {"n": 1.0}).json["version"])
+        thread.join()
+        assert answers[0].json["version"] == 1 + rows
+        assert any(1 < version < 1 + rows for version in versions)
+
+
+@pytest.mark.slow
+def test_another_process_holds_the_log(tmp_path: Path) -> None:
+    """Somebody's own look at the log, with a transaction: labels wait for its end, predictions do not."""
+    with serving(tmp_path / "state") as server:
+        client, other = server.client(), server.client()
+        assert client.post("/v1/learn", {"n": 1.0, "label": 1.0}).status == 200
+        answers: list[Answer] = []
+        with contextlib.closing(sqlite3.connect(tmp_path / "state" / "log.sqlite", isolation_level=None)) as log:
+            log.execute("BEGIN IMMEDIATE")
+            thread = threading.Thread(
+                target=lambda: answers.append(client.post("/v1/learn", {"n": 2.0, "label": 1.0}))
+            )
+            thread.start()
+            end = time.monotonic() + 0.5
+            while time.monotonic() < end:
+                assert other.post("/v1/predict", {"n": 1.0}).status == 200
+            assert not answers
+            log.execute("ROLLBACK")
+        thread.join()
+        assert [answer.status for answer in answers] == [200]
+        assert answers[0].json["version"] == 2
+
+
+@pytest.mark.slow
+def test_nothing_piles_up_for_who_does_not_read(tmp_path: Path) -> None:
+    def asked(method: bytes, path: bytes, body: bytes) -> bytes:
+        head = method + b" " + path + b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+    pairs = 2000
+    with serving(tmp_path / "state") as server:
+        other = server.client()
+        with socket.create_connection(("127.0.0.1", server.port)) as deaf:
+            deaf.setblocking(False)
+            left = (asked(b"POST", b"/v1/learn", b'{"n": 1, "label": 1}') + asked(b"GET", b"/uplot.js", b"")) * pairs
+            version, still = -1, 0
+            while still < 20:  # a second without a step
+                with contextlib.suppress(BlockingIOError):
+                    left = left[deaf.send(left) :]
+                time.sleep(0.05)
+                before, version = version, other.get("/v1/model").json["version"]
+                still = still + 1 if version == before else 0
+        assert 0 < version < pairs
+
+
+def test_who_does_not_read_is_ended() -> None:
+    class App:
+        def admit(self, request: Request) -> None:
+            pass
+
+        def handle(self, request: Request) -> Response:
+            return Response(b"a" * 10_000_000)
+
+        def finished(self, request: Request, response: Response) -> None:
+            pass
+
+        def broken(self, error: Exception) -> ApiError:
+            raise error
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        connections = Connections(App(), Limits(idle_seconds=0.2, header_seconds=0.2), loop)
+        server = await loop.create_server(connections, "127.0.0.1", 0)
+        watching = loop.create_task(connections.watch())
+        with socket.create_connection(server.sockets[0].getsockname()) as deaf:
+            deaf.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            async with asyncio.timeout(20):
+                while not connections.open:
+                    await asyncio.sleep(0.01)
+                while connections.open:
+                    await asyncio.sleep(0.01)
+        watching.cancel()
+        server.close()
+
+    asyncio.run(run())

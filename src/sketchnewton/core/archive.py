@@ -71,7 +71,7 @@ def write(path: Path, header: Mapping[str, object], arrays: Mapping[str, ArrayLi
     target = os.path.realpath(path)
     with _explained(path), replacement_of(target) as file:
         content.write(file)
-    _sync_directory(os.path.dirname(target))
+    sync_directory(os.path.dirname(target))
 
 
 def encode(header: Mapping[str, object], arrays: Mapping[str, ArrayLike]) -> bytes:
@@ -385,8 +385,8 @@ def _explained(path: Path) -> Iterator[None]:
         raise OSError(error.errno, why, os.fspath(path)) from error
 
 
-def _sync_directory(directory: str) -> None:
-    # Makes the rename survive a power cut. Some file systems cannot; the file itself is safe either way.
+def sync_directory(directory: str) -> None:
+    """Make the names in a directory survive a power cut. Some file systems cannot; the files are safe either way."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

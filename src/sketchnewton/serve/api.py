@@ -29,6 +29,7 @@ from sketchnewton.serve.stats import Stats, experts, plain
 __all__ = ["Api"]
 
 _KEY = re.compile(r"[!-~]{1,200}")
+_SHARE = 0.02  # of the time that may go into figures for those who watch
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no", "")
 
 
@@ -241,14 +242,17 @@ class Api(Door):
     async def report(self) -> None:
         """New figures: once a second for those who watch while something changes, else every ten seconds."""
         seen: tuple[int, ...] = ()
-        quiet = 0
+        quiet, spent = 0.0, 0.0
         while True:
-            await asyncio.sleep(1.0)
-            quiet += 1
+            pause = max(1.0, spent / _SHARE)  # the figures of a large model take a while
+            await asyncio.sleep(pause)
+            quiet += pause
             now = (self.engine.seq, self.stats.total, self.engine.pending)
-            if (now != seen and self._watched()) or quiet >= 10:
-                seen, quiet = now, 0
+            if (now != seen and self._watched()) or quiet >= 10.0:
+                seen, quiet = now, 0.0
+                begun = time.perf_counter()
                 self.stats.tick()
+                spent = time.perf_counter() - begun
                 self.wake()
 
     def _watched(self) -> bool:

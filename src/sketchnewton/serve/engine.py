@@ -37,7 +37,7 @@ STEP = 256
 """Rows learned at a time; predictions come between two steps."""
 _SMALL = 1 << 13  # bytes of a body that is learned in one go
 _LARGE = 1 << 16  # bytes of a body that is read beside the event loop
-_OVERDUE_AT_A_TIME = 500
+_LABELS_AT_A_TIME = 64  # each is looked up and learned alone
 _NOTED = 32  # records that are kept for the names of their features
 
 
@@ -228,10 +228,12 @@ class Engine(Predictor):
         results: list[Answer] = []
         waits: list[asyncio.Future[None]] = []
         operations: list[Operation] = []
-        learned: list[tuple[str, Answer, float]] = []
+        learned: dict[str, tuple[Answer, float]] = {}
         async with self.lock:
             with self._all_or_nothing():
-                for label in labels:
+                for number, label in enumerate(labels, 1):
+                    if number % _LABELS_AT_A_TIME == 0:
+                        await asyncio.sleep(0)  # predictions come between
                     try:
                         results.append(self._label(label, waits, operations, learned))
                     except ApiError as error:
@@ -241,17 +243,17 @@ class Engine(Predictor):
                         results.append({"id": label.id, "error": why})
                 answer = results[0] if single else {"results": results, "version": self.version}
                 done = self.append([*operations, *note(answer)]) if operations else None
-            for id, result, _ in learned if done is not None else ():
-                self._labels[id] = (result, done)  # type: ignore[assignment]
+            if done is not None:
+                self._labels.update({id: (result, done) for id, (result, _) in learned.items()})
         try:
             for wait in (*waits, *([] if done is None else [done])):
                 await self.durable(wait)
             self.pending -= len(learned)
             self.labels["late"] += len(learned)
             now = time.time()
-            self.delays = [*self.delays, *(now - since for _, _, since in learned)][-1000:]
+            self.delays = [*self.delays, *(now - since for _, since in learned.values())][-1000:]
         finally:
-            for id, _, _ in learned:
+            for id in learned:
                 self._labels.pop(id, None)
         return answer
 
@@ -260,12 +262,11 @@ class Engine(Predictor):
         label: Label,
         waits: list[asyncio.Future[None]],
         operations: list[Operation],
-        learned: list[tuple[str, Answer, float]],
+        learned: dict[str, tuple[Answer, float]],
     ) -> Answer:
         id = label.id
-        again = next((answer for known, answer, _ in learned if known == id), None)
-        if again is not None:
-            return again
+        if id in learned:
+            return learned[id][0]
         if id in self._labels:
             answer, wait = self._labels[id]
             waits.append(wait)
@@ -286,7 +287,7 @@ class Engine(Predictor):
         event = self._event(events.LABEL, format, data, json.dumps(label.label), label.weight, 1)
         row = "UPDATE ids SET state = ?, time = ?, format = NULL, body = NULL, answer = ? WHERE id = ?"
         operations += [event.operation(), (row, (events.LEARNED, time.time(), json.dumps(answer), id))]
-        learned.append((id, answer, found.time))
+        learned[id] = (answer, found.time)
         return answer
 
     def _learned_label(self, format: str, data: bytes, label: Any, weight: float | None) -> None:
@@ -302,11 +303,12 @@ class Engine(Predictor):
         gone: list[str] = []
         assumed = 0
         async with self.lock:
-            for id, format, data in self._read(lambda: self.log.overdue(before, _OVERDUE_AT_A_TIME)):
+            for id, format, data in self._read(lambda: self.log.overdue(before, _LABELS_AT_A_TIME)):
                 if id in self._labels:
                     continue
                 if self.options.assume_label is not None:
-                    with contextlib.suppress(ApiError):  # another model was loaded, which cannot learn it
+                    # Another model may have been loaded, which cannot learn it.
+                    with contextlib.suppress(ApiError), self._all_or_nothing():
                         label = self.options.assume_label
                         self._learned_label(format, data, label, None)
                         event = self._event(events.LABEL, format, data, json.dumps(label), None, 1)
@@ -315,7 +317,7 @@ class Engine(Predictor):
                 row = "UPDATE ids SET state = ?, time = ?, format = NULL, body = NULL WHERE id = ? AND state = 0"
                 operations.append((row, (events.EXPIRED, time.time(), id)))
                 gone.append(id)
-            if not gone:
+            if not gone or self.problem is not None:  # one was learned in part: the model is built anew
                 return 0
             done = self.append(operations)
             self._expiring.update(gone)

@@ -269,7 +269,9 @@ class Connection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header."""
+        """A header; what follows a body is of no interest, and must not change what was looked at."""
+        if self._request is not None:
+            return
         if len(self._headers) >= 100:
             raise ApiError(431, "headers_too_large", "there are more than 100 headers")
         self._headers[name.lower()] = value

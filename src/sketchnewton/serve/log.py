@@ -189,6 +189,7 @@ class EventLog:
         connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only a new file takes it
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA fullfsync=ON")  # on macOS fsync alone leaves data in the cache of the disk
         connection.execute("PRAGMA journal_size_limit=67108864")
         connection.execute("PRAGMA cell_size_check=ON")
         connection.execute("PRAGMA trusted_schema=OFF")

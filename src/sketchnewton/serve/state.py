@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sketchnewton.core.archive import ModelFileError
+from sketchnewton.core.archive import ModelFileError, sync_directory
 from sketchnewton.evaluation import ProgressiveScore
 from sketchnewton.model import Model, open_model
 from sketchnewton.serve.log import EventLog, LogError, Operation, check_file
@@ -36,7 +36,9 @@ class State:
         self.folder = folder
         self.log_path = os.path.join(folder, LOG_NAME)
         self.log: EventLog
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if not os.path.isdir(folder):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            sync_directory(os.path.dirname(os.path.abspath(folder)))
         self._lock = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -73,8 +73,8 @@ class PlainRecords:
                 if value:
                     indices.append(numbers[key])
                     values.append(value)  # type: ignore[arg-type]
-            elif kind is str and (key, value) in texts:
-                for at, number in texts[key, value]:  # type: ignore[index]
+            elif kind is str and (cells := texts.get((key, value))) is not None:  # type: ignore[arg-type]
+                for at, number in cells:
                     indices.append(at)
                     values.append(number)
             elif not self._add_other(key, value, made):
