@@ -206,7 +206,7 @@ async function describe() {
   const classes = model.classes?.length ? `${count(model.classes.length)} classes` : "";
   const facts = [model.name ? plain(model.title, 60) : "", `${plain(model.loss, 40)} loss`, classes, `${count(model.features)} features`];
   put("subtitle", facts.filter(Boolean).join(" · "));
-  suggest(model.columns);
+  suggest(model.columns, model.weights);
   put("hello-command", example(model.classes));
   const server = model.server ?? {};
   const parts = [server.version && `sketchnewton ${plain(server.version, 20)}`, known(server.uptime) && `up for ${seconds(server.uptime)}`, known(server.log_bytes) && `log of ${bytes(server.log_bytes)}`, server.readers?.length && `${count(server.readers.length)} readers`];

@@ -18,7 +18,10 @@ export function number(x, digits = 4) {
 
 export const count = (x) => (known(x) ? Math.round(x).toLocaleString("en") : NONE);
 
-export const percent = (x) => (known(x) ? `${number(100 * x, 3)}${SPACE}%` : NONE);
+export function percent(x) {
+  if (!known(x)) return NONE;
+  return x > 0 && x < 1e-4 ? `<${SPACE}0.01${SPACE}%` : `${number(100 * x, 3)}${SPACE}%`;
+}
 
 export const signed = (x, digits = 3) => (known(x) && x > 0 ? `+${number(x, digits)}` : number(x, digits).replace("-", "−"));
 

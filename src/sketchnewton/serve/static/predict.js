@@ -9,10 +9,12 @@ const EXAMPLES = { number: 1.5, category: "a", boolean: true, text: "some words"
 
 let touched = false;
 
-/** Fill the form with a record as the model knows them, until the person types. */
-export function suggest(columns) {
+/** Fill the form with a record as the model knows them, until the person types; values are those of large weights. */
+export function suggest(columns, weights) {
   if (touched || !columns?.length) return;
-  const record = Object.fromEntries(columns.slice(0, 12).map(({ name, kind }) => [name, EXAMPLES[kind] ?? 1]));
+  const seen = (name) => (weights ?? []).find((weight) => weight.name.startsWith(`${name}=`))?.name.slice(name.length + 1);
+  const example = ({ name, kind }) => (kind === "category" && seen(name)) || (EXAMPLES[kind] ?? 1);
+  const record = Object.fromEntries(columns.slice(0, 12).map((column) => [column.name, example(column)]));
   byId("record").value = JSON.stringify(record, null, 2);
 }
 
