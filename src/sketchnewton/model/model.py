@@ -451,8 +451,12 @@ class Model(Persistent):
                 return None
             if any(one != 1.0 for one in weights):
                 importance = memoryview(array("d", weights))
-        labelled = Batch(*batch.views[:3], memoryview(array("d", coded)), importance)
-        return list(fit((labelled,), target.as_read, _raise))
+        read, labels = target.as_read, memoryview(array("d", coded))
+        targets, unfit = read.code(labels)
+        made = Batch(*batch.views[:3], targets, importance)
+        if unfit or made.rows.scan()[2] >= 0:  # some row is bad: which, and why?
+            return list(fit((made.replace(labels=labels),), read, _raise))
+        return [made]
 
     def _labelled(
         self,

@@ -454,6 +454,7 @@ class Engine(Predictor):
                 await asyncio.sleep(0.01)
             standing = await asyncio.to_thread(self.state.rebuild)
             self.model, self.score, self.seq = standing.model, standing.score, standing.seq
+            self.window = Window()  # its rows may be those of a model that was not to be
             self.pending = self.log.pending()
 
 

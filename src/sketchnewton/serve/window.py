@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
-from sketchnewton.core.batch import Batch, View
+from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Floats, np
 from sketchnewton.evaluation.metrics import calibration, measure
 from sketchnewton.model import Model
@@ -13,29 +12,39 @@ from sketchnewton.model import Model
 __all__ = ["Window"]
 
 _ROWS = 2000
+_ROOM = _ROWS + _ROWS // 4  # so that rows are seldom moved
 
 
 class Window:
-    """Scores, labels and weights of the last steps, of some 2,000 rows."""
+    """Scores, labels and weights of the last 2,000 rows, in memory that does not grow."""
 
     def __init__(self) -> None:
-        self._steps: deque[tuple[Floats, View, View | None]] = deque()
-        self._rows = 0
+        self._scores: Floats | None = None
+        self._labels = np.empty(_ROOM)
+        self._weights = np.empty(_ROOM)
+        self._end = 0
 
     def add(self, batch: Batch, scores: Floats) -> None:
         """Take a step in."""
-        self._steps.append((scores, batch.views.labels, batch.views.weights))
-        self._rows += len(scores)
-        while self._rows - len(self._steps[0][0]) >= _ROWS:
-            self._rows -= len(self._steps.popleft()[0])
+        if self._scores is None:
+            self._scores = np.empty((_ROOM, *scores.shape[1:]))
+        views, rows = batch.views, min(len(scores), _ROWS)
+        if self._end + rows > _ROOM:
+            stay = min(self._end, _ROWS - rows)
+            for kept in (self._scores, self._labels, self._weights):
+                kept[:stay] = kept[self._end - stay : self._end]
+            self._end = stay
+        begin, self._end = self._end, self._end + rows
+        self._scores[begin : self._end] = scores[-rows:]
+        self._labels[begin : self._end] = views.labels[-rows:]
+        self._weights[begin : self._end] = 1.0 if views.weights is None else views.weights[-rows:]
 
     def figures(self, model: Model) -> dict[str, Any]:
         """Mean loss, metrics and calibration of these rows; empty if there are none."""
-        if not self._rows:
+        if self._scores is None:
             return {}
-        scores = np.concatenate([step[0] for step in self._steps])
-        labels = np.concatenate([step[1] for step in self._steps])
-        weights = np.concatenate([np.ones(len(s)) if w is None else w for s, _, w in self._steps])
+        last = slice(max(0, self._end - _ROWS), self._end)
+        scores, labels, weights = self._scores[last], self._labels[last], self._weights[last]
         score = model.new_score()
         score.update(scores, labels, weights)
         answers = model.judged(scores, labels, weights, signs=score.error_rate is not None)
