@@ -95,7 +95,8 @@ def run_empty(port: int) -> None:
     import uvloop
 
     from sketchnewton.serve.errors import ApiError
-    from sketchnewton.serve.http import Connections, Limits, Request, Response
+    from sketchnewton.serve.http import Connections, Limits
+    from sketchnewton.serve.messages import Request, Response
 
     class Empty:
         def admit(self, request: Request) -> None:

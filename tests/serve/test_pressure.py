@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from sketchnewton.serve.errors import ApiError
-from sketchnewton.serve.http import Connections, Limits, Request, Response
+from sketchnewton.serve.http import Connections, Limits
+from sketchnewton.serve.messages import Request, Response
 from tests.serve.running import Answer, Server, serving
 
 
@@ -113,7 +114,9 @@ def test_another_process_holds_the_log(tmp_path: Path) -> None:
         client, other = server.client(), server.client()
         assert client.post("/v1/learn", {"n": 1.0, "label": 1.0}).status == 200
         answers: list[Answer] = []
-        with contextlib.closing(sqlite3.connect(tmp_path / "state" / "log.sqlite", isolation_level=None)) as log:
+        with contextlib.closing(
+            sqlite3.connect(tmp_path / "state" / "log.sqlite", isolation_level=None)
+        ) as log:
             log.execute("BEGIN IMMEDIATE")
             thread = threading.Thread(
                 target=lambda: answers.append(client.post("/v1/learn", {"n": 2.0, "label": 1.0}))
@@ -140,7 +143,9 @@ def test_nothing_piles_up_for_who_does_not_read(tmp_path: Path) -> None:
         other = server.client()
         with socket.create_connection(("127.0.0.1", server.port)) as deaf:
             deaf.setblocking(False)
-            left = (asked(b"POST", b"/v1/learn", b'{"n": 1, "label": 1}') + asked(b"GET", b"/uplot.js", b"")) * pairs
+            left = (
+                asked(b"POST", b"/v1/learn", b'{"n": 1, "label": 1}') + asked(b"GET", b"/uplot.js", b"")
+            ) * pairs
             version, still = -1, 0
             while still < 20:  # a second without a step
                 with contextlib.suppress(BlockingIOError):

@@ -386,7 +386,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def sync_directory(directory: str) -> None:
-    """Make the names in a directory survive a power cut. Some file systems cannot; the files are safe either way."""
+    """Make the names in a directory survive a power cut. Some file systems cannot; files are safe either way."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

@@ -173,10 +173,16 @@ class Batch:
     def replace(self, **changes: object) -> Batch:
         """The same but for these fields."""
         if changes.keys() <= _ANSWERS:  # as for every row that is learned alone
+            values: dict[str, Any] = changes
             views = self.views
-            labels, weights = changes.get("labels", views.labels), changes.get("weights", views.weights)
             made = Batch(
-                *views[:3], labels, weights, self.columns, self.first_line, self.tags, views.base  # type: ignore[arg-type]
+                *views[:3],
+                values.get("labels", views.labels),
+                values.get("weights", views.weights),
+                self.columns,
+                self.first_line,
+                self.tags,
+                views.base,
             )
             made._rows = self._rows
             return made

@@ -421,9 +421,7 @@ class Model(Persistent):
             self._plain = known
         return known[2].rows(listed) if listed else None
 
-    def _plain_lesson(
-        self, records: object, labels: Any, weights: Any, target: Target
-    ) -> list[Batch] | None:
+    def _plain_lesson(self, records: object, labels: Any, weights: Any, target: Target) -> list[Batch] | None:
         """The same with labels as targets, where those are plain numbers or texts; None for all else."""
         found = self._plain_rows(records)
         # Reading would note the kinds that were chosen, too.
@@ -454,9 +452,8 @@ class Model(Persistent):
         read, labels = target.as_read, memoryview(array("d", coded))
         targets, unfit = read.code(labels)
         made = Batch(*batch.views[:3], targets, importance)
-        if unfit or made.rows.scan()[2] >= 0:  # some row is bad: which, and why?
-            return list(fit((made.replace(labels=labels),), read, _raise))
-        return [made]
+        bad = unfit or made.rows.scan()[2] >= 0  # which row, and why?
+        return list(fit((made.replace(labels=labels),), read, _raise)) if bad else [made]
 
     def _labelled(
         self,

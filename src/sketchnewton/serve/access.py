@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sketchnewton.serve.errors import ApiError
-from sketchnewton.serve.http import Request
+from sketchnewton.serve.messages import Request
 
 __all__ = ["PUBLIC", "READ", "WRITE", "Access", "read_tokens"]
 

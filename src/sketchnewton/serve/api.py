@@ -19,8 +19,8 @@ from sketchnewton.serve.bodies import Body, checked_id, decode, format_of, read_
 from sketchnewton.serve.door import ApiOptions, Door, json_response
 from sketchnewton.serve.engine import Engine, Label, Note, no_note
 from sketchnewton.serve.errors import ApiError
-from sketchnewton.serve.http import Promise, Request, Response, failed
 from sketchnewton.serve.keeper import Keeper
+from sketchnewton.serve.messages import Promise, Request, Response, failed
 from sketchnewton.serve.predictor import refused
 from sketchnewton.serve.readers import Readers
 from sketchnewton.serve.replaying import REFUSED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -91,7 +92,7 @@ def read_json(data: bytes) -> Any:
         text = data.decode()
         if text[:1] == "{" and text[-1] == "}":  # as most are
             try:
-                found, end = _DECODER.scan_once(text, 0)
+                found, end = _scan(text, 0)
                 if end == len(text):
                     return found
             except StopIteration:
@@ -118,6 +119,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_CONSTANTS.__getitem__)
+_scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 
 
 def _decode_json(data: bytes, most_rows: int) -> Body:

@@ -17,8 +17,8 @@ from sketchnewton.serve.answers import shaped
 from sketchnewton.serve.bodies import Body, decode, format_of
 from sketchnewton.serve.counts import Counts
 from sketchnewton.serve.errors import ApiError
-from sketchnewton.serve.http import Request, Response
 from sketchnewton.serve.inference import body_of_tensors, metadata, tensors_of
+from sketchnewton.serve.messages import Request, Response
 from sketchnewton.serve.openapi import document
 from sketchnewton.serve.predictor import Predictor
 
@@ -203,7 +203,9 @@ def _encoder() -> Callable[[Any], str]:
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:  # not compiled
         return library.encode
-    compiled = make(None, library.default, json.encoder.encode_basestring_ascii, None, ": ", ", ", False, False, False)
+    compiled = make(
+        None, library.default, json.encoder.encode_basestring_ascii, None, ": ", ", ", False, False, False
+    )
     return lambda value: "".join(compiled(value, 0))
 
 

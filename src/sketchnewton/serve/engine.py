@@ -14,8 +14,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 
 from sketchnewton.core.batch import Batch
@@ -23,9 +22,10 @@ from sketchnewton.core.types import Floats, np
 from sketchnewton.serve import log as events
 from sketchnewton.serve.answers import Answer, answers, shaped
 from sketchnewton.serve.bodies import Body, records_of, split
+from sketchnewton.serve.durable import Durable, EngineOptions, storage_error, unavailable
 from sketchnewton.serve.errors import ApiError
-from sketchnewton.serve.log import Event, LogError, Operation, Remembered
-from sketchnewton.serve.predictor import Predictor, RowLimits, refused
+from sketchnewton.serve.log import Event, Operation, Remembered
+from sketchnewton.serve.predictor import refused
 from sketchnewton.serve.replaying import REFUSED, Standing, count, model_of_bytes
 from sketchnewton.serve.state import State
 from sketchnewton.serve.window import Window
@@ -41,18 +41,6 @@ _LABELS_AT_A_TIME = 64  # each is looked up and learned alone
 _NOTED = 32  # records that are kept for the names of their features
 
 
-@dataclass(frozen=True)
-class EngineOptions:
-    """What the operator decides."""
-
-    feedback_ttl: float = 86400.0
-    """Seconds for which a record waits for its label, and for which an answer is kept to be given again."""
-    assume_label: Any = None
-    """The label of records whose label has not come in time; None: they are forgotten."""
-    queue: int = 1000
-    limits: RowLimits = field(default_factory=RowLimits)
-
-
 class Label(NamedTuple):
     """The label of a record that was remembered."""
 
@@ -61,22 +49,11 @@ class Label(NamedTuple):
     weight: float | None
 
 
-class Engine(Predictor):
+class Engine(Durable):
     """The model, what it has learned so far, and what waits for the disk."""
 
     def __init__(self, state: State, standing: Standing, options: EngineOptions) -> None:
-        super().__init__(standing.model, options.limits)
-        self.state = state
-        self.log = state.log
-        self.options = options
-        self.score = standing.score
-        self.seq = standing.seq
-        """Of the last event that the model has learned."""
-        self.problem: LogError | None = None
-        """Why nothing can be learned now."""
-        self.window = Window()
-        self.waiting = 0
-        self.pending = self.log.pending()
+        super().__init__(state, standing, options)
         self.delays: list[float] = []
         self.labels: Counter[str] = Counter()
         """Rows by how their label came, since the process began."""
@@ -84,13 +61,10 @@ class Engine(Predictor):
         """Learned since the process began."""
         self.noted: list[Any] = []
         """A few records, whose features have names to show."""
-        self.lock = asyncio.Lock()
-        """Held by what learns in several steps, and by what replaces the model."""
         self._ids: dict[str, Remembered] = {}  # not on the disk yet, as all below
         self._labels: dict[str, tuple[Answer, asyncio.Future[None]]] = {}
         self._expiring: set[str] = set()
         self._keys: dict[str, tuple[bytes, asyncio.Future[Answer]]] = {}
-        self._repairing: asyncio.Task[None] | None = None
 
     async def remember(self, body: Body, ids: list[str], made: list[Answer]) -> None:
         """Keep records until their labels come; returns when that is on the disk."""
@@ -122,11 +96,11 @@ class Engine(Predictor):
     def learn_at_once(self, body: Body, data: bytes, told: Callable[[ApiError | None], None]) -> Answer:
         """Predict and learn a small body; the answer is for the client when `told` says that the disk has it."""
         self.check_writable()
-        with self._all_or_nothing():
+        with self.all_or_nothing():
             scores = self._learned_now((body.records, body.labels, body.weights))
             answer, operations = self._learned_event(body, data, scores, no_note)
             self.waiting += 1
-            self.log.append(operations, lambda error: told(None if error is None else _storage(error)))
+            self.log.append(operations, lambda error: told(None if error is None else storage_error(error)))
         return answer
 
     async def learn(self, body: Body, data: bytes, note: Note) -> Answer:
@@ -134,16 +108,12 @@ class Engine(Predictor):
         lesson = (body.records, body.labels, body.weights)
         async with self.lock:
             self.check_writable()
-            with self._all_or_nothing():
+            with self.all_or_nothing():
                 scores = await self._learned(lesson, len(data))
                 answer, operations = self._learned_event(body, data, scores, note)
                 done = self.append(operations)
-        await self._own(done)
+        await self.own(done)
         return answer
-
-    def _all_or_nothing(self) -> _AllOrNothing:
-        """Should something fail when a part has been learned, the model is built anew from the log."""
-        return _AllOrNothing(self)
 
     def _learned_event(
         self, body: Body, data: bytes, scores: Floats, note: Note
@@ -230,7 +200,7 @@ class Engine(Predictor):
         operations: list[Operation] = []
         learned: dict[str, tuple[Answer, float]] = {}
         async with self.lock:
-            with self._all_or_nothing():
+            with self.all_or_nothing():
                 for number, label in enumerate(labels, 1):
                     if number % _LABELS_AT_A_TIME == 0:
                         await asyncio.sleep(0)  # predictions come between
@@ -303,12 +273,12 @@ class Engine(Predictor):
         gone: list[str] = []
         assumed = 0
         async with self.lock:
-            for id, format, data in self._read(lambda: self.log.overdue(before, _LABELS_AT_A_TIME)):
+            for id, format, data in self.read(lambda: self.log.overdue(before, _LABELS_AT_A_TIME)):
                 if id in self._labels:
                     continue
                 if self.options.assume_label is not None:
                     # Another model may have been loaded, which cannot learn it.
-                    with contextlib.suppress(ApiError), self._all_or_nothing():
+                    with contextlib.suppress(ApiError), self.all_or_nothing():
                         label = self.options.assume_label
                         self._learned_label(format, data, label, None)
                         event = self._event(events.LABEL, format, data, json.dumps(label), None, 1)
@@ -330,6 +300,10 @@ class Engine(Predictor):
             self._expiring.difference_update(gone)
         return len(gone)
 
+    def _known(self, id: str) -> Remembered | None:
+        found: Remembered | None = self.read(lambda: self.log.remembered(id))
+        return found
+
     # -- requests that may be repeated
 
     async def once(
@@ -338,7 +312,7 @@ class Engine(Predictor):
         """Do something at most once for each key; returns the answer, and whether it is one from before."""
         digest = hashlib.sha256(request).digest()
         started = self._keys.get(key)
-        known = None if started is not None else self._read(lambda: self.log.answered(key))
+        known = None if started is not None else self.read(lambda: self.log.answered(key))
         if (started or known or (digest,))[0] != digest:
             raise ApiError(422, "key_reused", "the idempotency key was used for another request")
         if started is not None:
@@ -355,7 +329,7 @@ class Engine(Predictor):
         try:
             answer = await act(note)
         except BaseException as error:
-            done.set_exception(error if isinstance(error, ApiError) else _unavailable("it was not finished"))
+            done.set_exception(error if isinstance(error, ApiError) else unavailable("it was not finished"))
             done.exception()  # whether or not somebody else waits for it
             raise
         else:
@@ -363,113 +337,6 @@ class Engine(Predictor):
             return answer, False
         finally:
             self._keys.pop(key, None)
-
-    # -- the disk
-
-    def check_writable(self) -> None:
-        """Refuse what cannot be kept now, or has to wait for too long."""
-        if self.problem is not None:
-            raise _storage(self.problem)
-        if self.waiting >= self.options.queue:
-            raise ApiError(429, "busy", "too many requests wait: try again later", (("Retry-After", "1"),))
-
-    async def written(self, operations: Sequence[Operation]) -> None:
-        """Write these and wait for the disk."""
-        await self._own(self.append(operations))
-
-    def append(self, operations: Sequence[Operation]) -> asyncio.Future[None]:
-        """Give these to the log, in order; the result is there when the disk has them."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def told(error: LogError | None) -> None:
-            if done.done():  # its client has gone
-                return
-            if error is None:
-                done.set_result(None)
-            else:
-                done.set_exception(error)
-
-        self.waiting += 1
-        self.log.append(operations, told)
-        return done
-
-    def settled(self, count: int, error: LogError | None) -> None:
-        """So many writes are done, whether or not somebody still waits for them."""
-        self.waiting -= count
-        if error is not None and self._repairing is None:
-            self._build_anew(error)
-
-    def _build_anew(self, problem: LogError) -> None:
-        self.problem = problem
-        self._repairing = asyncio.get_running_loop().create_task(self._repair())
-
-    @staticmethod
-    async def _own(done: asyncio.Future[None]) -> None:
-        """Wait for the disk, for what nobody else waits for."""
-        try:
-            await done
-        except LogError as error:
-            raise _storage(error) from None
-
-    @staticmethod
-    async def durable(done: asyncio.Future[None]) -> None:
-        """Wait for the disk, as others may."""
-        try:
-            await asyncio.shield(done)
-        except LogError as error:
-            raise _storage(error) from None
-
-    def _known(self, id: str) -> Remembered | None:
-        found: Remembered | None = self._read(lambda: self.log.remembered(id))
-        return found
-
-    def _read(self, ask: Callable[[], Any]) -> Any:
-        try:
-            return ask()
-        except LogError as error:
-            raise _storage(error) from None
-
-    async def _repair(self) -> None:
-        """Build the model anew from the log, then try whether there is room again, until there is."""
-        rebuilt = False
-        while True:  # nothing is learned before it ends: `check_writable`
-            try:
-                if not rebuilt:
-                    await self._rebuild()
-                    rebuilt = True
-                self.log.resume()
-                probe = ("INSERT OR REPLACE INTO facts VALUES ('probe', ?)", (str(time.time()) * 500,))
-                await self.append([probe])
-                break
-            except LogError as error:
-                self.problem = error
-            except (OSError, ValueError) as error:
-                self.problem = LogError(f"the model cannot be built anew: {error}")
-            await asyncio.sleep(1.0)
-        self.problem = self._repairing = None
-
-    async def _rebuild(self) -> None:
-        async with self.lock:
-            while self.waiting:  # all that hangs on the failure is told of it first
-                await asyncio.sleep(0.01)
-            standing = await asyncio.to_thread(self.state.rebuild)
-            self.model, self.score, self.seq = standing.model, standing.score, standing.seq
-            self.window = Window()  # its rows may be those of a model that was not to be
-            self.pending = self.log.pending()
-
-
-class _AllOrNothing:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._before = engine.version
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        engine = self._engine
-        if error is not None and engine.version != self._before and engine.problem is None:
-            engine._build_anew(LogError("a request failed halfway: the model is being built anew"))
 
 
 Note = Callable[[Answer], "list[Operation]"]
@@ -487,15 +354,3 @@ def _begun(
     if first is not None:
         yield first
         yield from steps
-
-
-def _storage(error: LogError) -> ApiError:
-    if error.full:
-        return ApiError(
-            507, "storage_full", "there is no room on the disk: nothing is learned until there is"
-        )
-    return _unavailable("the log cannot be written or read")
-
-
-def _unavailable(why: str) -> ApiError:
-    return ApiError(503, "unavailable", f"{why}: try again later", (("Retry-After", "1"),))

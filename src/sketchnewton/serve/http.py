@@ -11,19 +11,17 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import parse_qsl
 
 import httptools
 
-from sketchnewton.serve.errors import ApiError, error_body
+from sketchnewton.serve.errors import ApiError
+from sketchnewton.serve.messages import JSON, Promise, Request, Response, failed
 
-__all__ = ["Application", "Connections", "Limits", "Promise", "Request", "Response"]
-
-JSON = "application/json"
+__all__ = ["Application", "Connections", "Limits"]
 
 
 class Limits(NamedTuple):
@@ -35,76 +33,6 @@ class Limits(NamedTuple):
     body_seconds: float = 60.0
     idle_seconds: float = 75.0
     connections: int = 4096
-
-
-@dataclass(slots=True)
-class Request:
-    """One request, whole."""
-
-    method: str
-    path: str
-    query_text: str
-    headers: dict[bytes, bytes]
-    body: bytes = b""
-    started: float = 0.0
-
-    @property
-    def query(self) -> dict[str, str]:
-        """What follows the question mark."""
-        if not self.query_text:
-            return {}
-        try:
-            return dict(parse_qsl(self.query_text, keep_blank_values=True, max_num_fields=20))
-        except ValueError:
-            raise ApiError(400, "bad_query", "there are more than 20 query parameters") from None
-
-    def header(self, name: bytes) -> str:
-        """A header, by its name in small letters; empty if there is none."""
-        return self.headers.get(name, b"").decode("latin-1")
-
-
-@dataclass(slots=True)
-class Response:
-    """What is sent back: a body, or parts of it as they come."""
-
-    body: bytes = b""
-    status: int = 200
-    content_type: str = JSON
-    headers: tuple[tuple[str, str], ...] = ()
-    stream: AsyncIterator[bytes] | None = None
-    error: ApiError | None = None
-
-
-def failed(error: ApiError) -> Response:
-    """The response that tells of an error."""
-    return Response(error_body(error), error.status, headers=error.headers, error=error)
-
-
-class Promise:
-    """A response that comes later, for which no task has to wait."""
-
-    __slots__ = ("_made", "_then")
-
-    def __init__(self) -> None:
-        self._made: Response | None = None
-        self._then: Callable[[Response], None] | None = None
-
-    def keep(self, response: Response) -> None:
-        """Here it is."""
-        self._made = response
-        if self._then is not None:
-            self._then(response)
-
-    def then(self, act: Callable[[Response], None]) -> None:
-        """Do this with the response, as soon as it is there."""
-        self._then = act
-        if self._made is not None:
-            act(self._made)
-
-    def __await__(self) -> Generator[Any, None, Response]:
-        done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        self.then(lambda made: None if done.done() else done.set_result(made))
-        return done.__await__()
 
 
 class Application(Protocol):
@@ -471,6 +399,3 @@ class Connection(asyncio.Protocol):
         if self._task is not None:
             self._task.cancel()
         self._transport.abort()
-
-
-Handler = Callable[[Request], "Response | Awaitable[Response]"]

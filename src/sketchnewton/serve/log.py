@@ -1,10 +1,10 @@
 """What was learned, in order, in an SQLite file: on the disk before it is acknowledged.
 
 Many requests share one commit: while the thread of the log waits for the disk, what comes in gathers, and is
-committed together. What is small is put into the open transaction by the event loop itself, in microseconds, and the
-thread does no more than commit it: two threads that both run Python would wait for one another at every statement.
-SQLite runs with a write-ahead log and `synchronous=FULL`, so what `append` has promised survives a crash of the
-process and a loss of power.
+committed together. What is small is put into the transaction by the event loop itself, in microseconds, and the
+thread does no more than commit it: two threads that run Python wait for one another at every statement. SQLite
+runs with a write-ahead log and `synchronous=FULL`, so what `append` has promised survives a crash of the process
+and a loss of power.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 __all__ = ["Event", "EventLog", "LogError", "Operation", "Remembered", "check_file", "checked_events"]
 
@@ -125,19 +126,15 @@ def checked_events(log: sqlite3.Connection, path: str, after: int) -> Iterator[E
 def check_file(path: str) -> None:
     """Look the whole file over; `LogError` if it is damaged."""
     try:
-        connection = sqlite3.connect(f"file:{_quoted(path)}?mode=rw", uri=True, isolation_level=None)
+        connection = sqlite3.connect(
+            f"file:{quote(os.path.abspath(path))}?mode=rw", uri=True, isolation_level=None
+        )
         with contextlib.closing(connection):
             found = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as error:
         raise LogError(f"{path}: the log is damaged: {error}") from None
     if found is None or found[0] != "ok":
         raise LogError(f"{path}: the log is damaged: {'' if found is None else ' '.join(found[0].split())}")
-
-
-def _quoted(path: str) -> str:
-    from urllib.parse import quote
-
-    return quote(os.path.abspath(path))
 
 
 def _is_light(group: _Group) -> bool:
@@ -185,7 +182,9 @@ class EventLog:
         self.commits = 0
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=_PATIENCE)
+        connection = sqlite3.connect(
+            self.path, isolation_level=None, check_same_thread=False, timeout=_PATIENCE
+        )
         connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only a new file takes it
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
@@ -221,11 +220,6 @@ class EventLog:
     def resume(self) -> None:
         """Write again after a failure, when the model is that of the log again."""
         self._failure = None
-
-    @property
-    def broken(self) -> bool:
-        """Whether writing has failed and nothing more is written."""
-        return self._failure is not None
 
     def _write(self) -> None:
         """Begin to commit what waits; on the event loop."""

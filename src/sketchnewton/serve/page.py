@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib import resources
 
-from sketchnewton.serve.http import Response
+from sketchnewton.serve.messages import Response
 
 __all__ = ["pages"]
 

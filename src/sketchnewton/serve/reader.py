@@ -24,7 +24,8 @@ from sketchnewton.serve.bodies import Body
 from sketchnewton.serve.counts import Counts
 from sketchnewton.serve.door import ApiOptions, Door
 from sketchnewton.serve.errors import ApiError
-from sketchnewton.serve.http import Connections, Limits, Request, Response
+from sketchnewton.serve.http import Connections, Limits
+from sketchnewton.serve.messages import Request, Response
 from sketchnewton.serve.page import pages
 from sketchnewton.serve.predictor import Predictor, RowLimits
 from sketchnewton.serve.replaying import model_of_bytes

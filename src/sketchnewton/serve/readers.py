@@ -17,7 +17,8 @@ from sketchnewton.model import Model
 from sketchnewton.serve.counts import Counts
 from sketchnewton.serve.engine import Engine
 from sketchnewton.serve.errors import ApiError
-from sketchnewton.serve.http import Application, Request, Response, failed
+from sketchnewton.serve.http import Application
+from sketchnewton.serve.messages import Request, Response, failed
 from sketchnewton.serve.wire import Wire
 
 __all__ = ["Readers"]

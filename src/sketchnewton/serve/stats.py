@@ -78,7 +78,7 @@ class Stats(Counts):
         }
         kept = {name: value for name, value in self.latest.items() if name not in _CURRENT}
         self.history.append(json.dumps(kept).encode())
-        if len(self.history) > _HISTORY:  # the older half loses every second one: it still reaches back to the start
+        if len(self.history) > _HISTORY:  # the older half loses every second one: all the time is still there
             half = _HISTORY // 2
             self.history[:half] = self.history[:half:2]
         return self.latest
