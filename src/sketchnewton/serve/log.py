@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS snapshots (
   seq INTEGER PRIMARY KEY, time REAL NOT NULL, file TEXT NOT NULL, score TEXT NOT NULL);
 """
 
-_LIGHT = 1 << 16
+_LIGHT = 1 << 18
 """Bytes of events that the event loop writes into the open transaction; more are left to the thread."""
 _SOON = ("INSERT INTO ", "UPDATE ids ")
 _PATIENCE = 30.0
@@ -144,7 +144,7 @@ def _is_light(group: _Group) -> bool:
         for statement, values in operations:
             if not statement.startswith(_SOON):
                 return False
-            size += 200 + sum(len(value) for value in values if type(value) is bytes)
+            size += 200 + sum(len(value) for value in values if isinstance(value, bytes | str))
     return size <= _LIGHT
 
 
@@ -302,8 +302,14 @@ class EventLog:
 
     def _tell(self, group: _Group, error: LogError | None) -> None:
         self._settled(len(group), error)
+        wrong: Exception | None = None
         for _, told in group:
-            told(error)
+            try:
+                told(error)
+            except Exception as mistake:  # of one client: the others have a right to know
+                wrong = mistake
+        if wrong is not None:
+            raise wrong
 
     def stop(self) -> None:
         """Write what is waiting, then end the thread and close the file."""
