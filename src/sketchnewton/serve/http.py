@@ -379,7 +379,7 @@ class Connection(asyncio.Protocol):
     def check_time(self, now: float) -> None:
         """End it if it has taken too long."""
         if self._writable is not None and now > self._stuck:
-            self.abort()
+            self._transport.abort()  # what is being done for it goes on
             return
         if self._busy or self._waiting or now < self._deadline or self._transport is None:
             return
