@@ -99,27 +99,22 @@ template <class EndsToken>
   return {exact / kPowers[16 * negative + fraction], numbers.first, end};
 }
 
-// Reads number:number pairs with a blank between one and the next: as many of them as there are. The loop
-// calls nothing, so all it uses is in registers.
-template <class EndsToken>
-const char* read_short_pairs(const char* p, const char* end, std::int64_t*& indices, double*& data,
-                             EndsToken ends_token) {
-  std::int64_t* index = indices;
-  double* value = data;
+// Reads number:number pairs with a blank between one and the next: as many of them as there are. `take` is
+// given the two numbers of each. The loop calls nothing, so all it uses is in registers.
+template <class EndsToken, class Take>
+[[gnu::always_inline]] inline const char* read_short_pairs(const char* p, const char* end,
+                                                           EndsToken ends_token, Take take) {
   while (end - p >= kReach) {
     const Window::Marks marks = Window(p).marks();
     const auto size = static_cast<std::size_t>(std::countr_zero(marks.non_digits));
     if (size - 1 > 7 || p[size] != ':') break;
     const ShortNumber number = read_short_number(p, marks, size + 1, few_digits(p, size), ends_token);
     if (number.end == 0) break;
-    *value++ = number.value;
-    *index++ = static_cast<std::int64_t>(number.name);
+    take(number.name, number.value);
     p += number.end;
     if (*p != ' ') break;
     ++p;
   }
-  indices = index;
-  data = value;
   return p;
 }
 
