@@ -117,7 +117,7 @@ def _progress(told: list[bytes]) -> Iterator[list[float]]:
     """Rows and mean loss so far, from the table that `skn train` prints."""
     for line in told:
         words = line.decode().replace(",", "").split()
-        if len(words) > 3 and words[0].isdigit():
+        if len(words) > 4 and words[0].isdigit() and words[1] != "rows":
             yield [float(words[0]), float(words[1])]
 
 

@@ -242,12 +242,11 @@ class Parser {
     std::int64_t most = largest;
     p = text::read_short_pairs(p, end, EndsWord{}, [&](std::uint64_t name, double value) {
       const auto masked = static_cast<std::int64_t>((name + space_hash) & mask);
-      *index = masked;
-      *data = value;
-      const bool kept = value != 0.0;  // else the next one takes its place
-      index += kept;
-      data += kept;
-      most = std::max(most, kept ? masked : std::int64_t{-1});
+      if (value == 0.0) [[unlikely]]
+        return;  // as good as absent
+      *index++ = masked;
+      *data++ = value;
+      most = std::max(most, masked);
     });
     largest = most;
     nonzeros = static_cast<std::size_t>(data - out_.data);
@@ -263,15 +262,15 @@ class Parser {
     const auto seed = static_cast<std::uint32_t>(space_hash_);
     while (end - p >= text::kReach) {
       const text::Window window(p);
-      const text::Window::Marks marks = window.marks();
+      const std::uint64_t non_digits = window.non_digits();
       const std::uint64_t ends = window.any_of<':', ' ', '\t', '|', '\r', '\n'>();
       auto size = static_cast<std::size_t>(std::countr_zero(ends));
-      const bool is_text = size < 32 && (marks.non_digits & ((std::uint64_t{1} << size) - 1)) != 0;
+      const bool is_text = size < 32 && (non_digits & ((std::uint64_t{1} << size) - 1)) != 0;
       if (!is_text || hashing::is_blank(p[0]) || hashing::is_blank(p[size - 1])) break;
       const std::uint64_t hash = hashing::murmur3(p, size, seed);
       double value = 1.0;
       if (p[size] == ':') {
-        const text::ShortNumber number = text::read_short_number(p, marks, size + 1, 0, EndsWord{});
+        const text::ShortNumber number = text::read_short_number(p, non_digits, size + 1, 0, EndsWord{});
         if (number.end == 0) break;
         value = number.value;
         size = number.end;
