@@ -77,11 +77,6 @@ void for_rows(const AnyRows& source, const Integers& features, std::size_t count
   }
 }
 
-void advise_huge_pages(const AnyRows& rows) {
-  const nb::gil_scoped_release release;
-  use_huge_pages(rows.data(), rows.nbytes());
-}
-
 // The rows of `count` features, from one table into a larger one.
 void copy_rows(const AnyRows& source, const AnyRows& target, const Integers& features, std::size_t count) {
   if (target.shape(0) < source.shape(0) || target.shape(1) != source.shape(1) ||
@@ -270,8 +265,6 @@ void bind_arrays(nb::module_& m) {
   m.def("zeros", &zeros, "shape"_a, "dtype"_a);
   m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
-  m.def("use_huge_pages", &advise_huge_pages, "rows"_a.noconvert(),
-        "Put a table that is in use nearly everywhere onto large pages, where the system has them.");
   m.def("scatter_rows", &scatter_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a);
   m.def("column", &column<float>, "rows"_a.noconvert(), "column"_a, "features"_a, "count"_a);
   m.def("column", &column<double>, "rows"_a.noconvert(), "column"_a, "features"_a, "count"_a,

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -53,19 +52,5 @@ class ZeroPages {
   std::size_t bytes_;
   bool mapped_ = false;
 };
-
-// Puts memory that is in use nearly everywhere onto pages of 2 MB, where the system has them: a processor
-// knows the places of few pages by heart, and looks up those of the others.
-inline void use_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) {
-#if defined(SKN_HAS_MAPPINGS) && defined(MADV_HUGEPAGE)
-  constexpr std::uintptr_t kPage = 1 << 21;
-  const auto begin = (reinterpret_cast<std::uintptr_t>(data) + kPage - 1) / kPage * kPage;
-  const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / kPage * kPage;
-  if (begin >= end) return;
-  void* const place = reinterpret_cast<void*>(begin);
-  constexpr int kCollapse = 25;  // MADV_COLLAPSE, from Linux 6.1 on: at once; else it happens by and by
-  if (madvise(place, end - begin, MADV_HUGEPAGE) == 0) madvise(place, end - begin, kCollapse);
-#endif
-}
 
 }  // namespace skn

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 import threading
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
@@ -17,8 +16,6 @@ from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.base import Learner
 
 FIRST_CAPACITY = 16
-HUGE = 1 << 25  # bytes of a table that is worth large pages
-_DENSE = 2048  # bytes per feature: two features per page of 4 kB, so that few pages are without any
 ITEM_SIZE = {"float32": 4, "float64": 8}
 
 
@@ -34,7 +31,6 @@ class FeatureTable:
         self.dtype = dtype
         self.width = _native.padded_columns(columns)
         self._memory = State({"table": self._zeros(0), "active": zeros(0, "int64")})
-        self._dense = sys.maxsize  # so many features use nearly all pages
 
     @property
     def rows(self) -> NDArray[Any]:
@@ -57,9 +53,6 @@ class FeatureTable:
 
     def grow(self, largest: int, count: int) -> bool:
         """Make room for feature `largest`; `count` features are active. True if the arrays have moved."""
-        if count >= self._dense:
-            _native.use_huge_pages(self._memory.view("table"))
-            self._dense = sys.maxsize
         if largest < self.capacity:
             return False
         capacity = max(FIRST_CAPACITY, 1 << int(largest).bit_length())
@@ -86,7 +79,6 @@ class FeatureTable:
         _native.copy_rows(self._memory.view("table"), rows, listed, count)
         active[:count] = listed[:count]
         self._memory.update({"table": rows, "active": active})
-        self._dense = rows.nbytes // _DENSE if rows.nbytes >= HUGE else sys.maxsize
 
     def saved(self, count: int) -> dict[str, View]:
         """What a model file keeps: the active features and their rows."""
