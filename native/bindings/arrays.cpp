@@ -96,6 +96,57 @@ void gather_rows(const AnyRows& source, const AnyRows& target, const Integers& f
   });
 }
 
+// The rows of a file, each into its feature's place.
+void scatter_rows(const AnyRows& source, const AnyRows& target, const Integers& features) {
+  if (source.shape(0) != features.size() || target.shape(1) != source.shape(1) ||
+      target.itemsize() != source.itemsize())
+    throw std::invalid_argument("tables do not fit each other");
+  for_rows(target, features, features.size(), [&](std::size_t i, std::size_t at, const char*, std::size_t n) {
+    std::memcpy(static_cast<char*>(target.data()) + at * n, static_cast<const char*>(source.data()) + i * n,
+                n);
+  });
+}
+
+// A column of the rows of `count` features, one number after the other.
+template <class T>
+nb::object column(const Array<const T, 2>& rows, std::size_t c, const Integers& features, std::size_t count) {
+  if (c >= rows.shape(1) || count > features.size()) throw std::invalid_argument("no such column");
+  nb::object made = zeros_of<double>({count});
+  double* const out = nb::cast<nb::ndarray<double, nb::ndim<1>, nb::c_contig>>(made).data();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(features.data()[i]);
+    if (at >= rows.shape(0)) throw std::invalid_argument("no such feature");
+    out[i] = static_cast<double>(rows.data()[at * rows.shape(1) + c]);
+  }
+  return made;
+}
+
+// The least and the largest, 0 where there is none.
+std::tuple<std::int64_t, std::int64_t> extremes(const Array<const std::int64_t, kAnyDimensions>& values) {
+  if (values.size() == 0) return {0, 0};
+  const auto [least, largest] = std::minmax_element(values.data(), values.data() + values.size());
+  return {*least, *largest};
+}
+
+bool are_whole(const ConstDoubles& values, double least, double largest) {
+  return std::all_of(values.data(), values.data() + values.size(),
+                     [&](double x) { return x >= least && x <= largest && x == std::floor(x); });
+}
+
+bool are_distinct(const Integers& values) {
+  std::vector<std::int64_t> sorted(values.data(), values.data() + values.size());
+  std::sort(sorted.begin(), sorted.end());
+  return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+}
+
+// Is each of these one of those?
+bool are_among(const Integers& values, const Integers& those) {
+  std::vector<std::int64_t> sorted(those.data(), those.data() + those.size());
+  std::sort(sorted.begin(), sorted.end());
+  return std::all_of(values.data(), values.data() + values.size(),
+                     [&](std::int64_t x) { return std::binary_search(sorted.begin(), sorted.end(), x); });
+}
+
 // Where the first number is of which `wrong` is true; -1 if there is none.
 template <class Wrong>
 std::int64_t first_where(const ConstDoubles& values, Wrong wrong) {
@@ -214,6 +265,14 @@ void bind_arrays(nb::module_& m) {
   m.def("zeros", &zeros, "shape"_a, "dtype"_a);
   m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
+  m.def("scatter_rows", &scatter_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a);
+  m.def("column", &column<float>, "rows"_a.noconvert(), "column"_a, "features"_a, "count"_a);
+  m.def("column", &column<double>, "rows"_a.noconvert(), "column"_a, "features"_a, "count"_a,
+        "A column of the rows of so many features, as float64.");
+  m.def("extremes", &extremes, "values"_a, "The least and the largest; zeros if there are none.");
+  m.def("are_whole", &are_whole, "values"_a, "least"_a, "largest"_a);
+  m.def("are_distinct", &are_distinct, "values"_a);
+  m.def("are_among", &are_among, "values"_a, "those"_a, "Is each of these values one of those?");
   m.def("all_finite", &all_finite<float>, "values"_a);
   m.def("all_finite", &all_finite<double>, "values"_a, "Is every number finite? Of any shape.");
   m.def("not_finite", &not_finite, "values"_a, "Where the first one is; -1 if there is none.");

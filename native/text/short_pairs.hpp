@@ -18,7 +18,7 @@ namespace skn::text {
 inline std::uint64_t few_digits(const char* p, std::uint64_t count) {
   std::uint64_t x;
   std::memcpy(&x, p, 8);
-  return x << (64 - 8 * count) % 64;
+  return x << (-8 * count & 63);
 }
 
 struct TwoNumbers {
@@ -48,30 +48,29 @@ struct ShortNumber {
   std::size_t end;     // 0: it is for `read_number` to look at
 };
 
-// Reads [-]digits[.digits], as most numbers are, from byte `at` of a window on. `name`: the digits before it,
-// which are joined on the way.
+// Reads [-]digits[.digits], as most numbers are, from byte `at` of a window on, whose `non_digits` are given.
+// `name`: the digits before it, which are joined on the way.
 template <class EndsToken>
-[[gnu::always_inline]] inline ShortNumber read_short_number(const char* text, const Window::Marks& marks,
+[[gnu::always_inline]] inline ShortNumber read_short_number(const char* text, std::uint64_t non_digits,
                                                             std::size_t at, std::uint64_t name,
                                                             EndsToken ends_token) {
-  const std::size_t end = at + static_cast<std::size_t>(std::countr_zero(marks.ends >> at));
-  if (!ends_token(text[end])) return {};
   const std::size_t negative = text[at] == '-';
   const std::size_t first = at + negative;
-  // No sign, one point at most.
-  const std::uint64_t points = ((marks.non_digits ^ marks.ends) & ((std::uint64_t{1} << end) - 1)) >> first;
+  const auto whole = static_cast<std::size_t>(std::countr_zero(non_digits >> first));
+  std::size_t end = first + whole;
   std::uint64_t mantissa = 0;
   std::size_t fraction = 0;
   TwoNumbers numbers;
-  if (points == 0) {
-    if (end - first - 1 > 7) return {};
-    numbers = join_digits(name, few_digits(text + first, end - first));
+  if (text[end] != '.') {
+    if (whole - 1 > 7 || !ends_token(text[end])) return {};
+    numbers = join_digits(name, few_digits(text + first, whole));
     mantissa = numbers.second;
   } else {
-    const std::size_t whole = static_cast<std::size_t>(std::countr_zero(points));
-    const char* digits = text + first + whole + 1;
-    std::size_t count = fraction = end - first - whole - 1;
-    if ((points & (points - 1)) != 0 || digits[-1] != '.' || fraction == 0) return {};
+    const char* digits = text + end + 1;
+    if (end >= Window::kBytes) return {};
+    std::size_t count = fraction = static_cast<std::size_t>(std::countr_zero(non_digits >> (end + 1)));
+    end += 1 + fraction;
+    if (fraction == 0 || !ends_token(text[end])) return {};
     if (whole == 1 && fraction <= 8) [[likely]] {
       mantissa = static_cast<std::uint64_t>(text[first] - '0');
     } else {
@@ -99,27 +98,22 @@ template <class EndsToken>
   return {exact / kPowers[16 * negative + fraction], numbers.first, end};
 }
 
-// Reads number:number pairs with a blank between one and the next: as many of them as there are. The loop
-// calls nothing, so all it uses is in registers.
-template <class EndsToken>
-const char* read_short_pairs(const char* p, const char* end, std::int64_t*& indices, double*& data,
-                             EndsToken ends_token) {
-  std::int64_t* index = indices;
-  double* value = data;
+// Reads number:number pairs with a blank between one and the next: as many of them as there are. `take` is
+// given the two numbers of each. The loop calls nothing, so all it uses is in registers.
+template <class EndsToken, class Take>
+[[gnu::always_inline]] inline const char* read_short_pairs(const char* p, const char* end,
+                                                           EndsToken ends_token, Take take) {
   while (end - p >= kReach) {
-    const Window::Marks marks = Window(p).marks();
-    const auto size = static_cast<std::size_t>(std::countr_zero(marks.non_digits));
+    const std::uint64_t non_digits = Window(p).non_digits();
+    const auto size = static_cast<std::size_t>(std::countr_zero(non_digits));
     if (size - 1 > 7 || p[size] != ':') break;
-    const ShortNumber number = read_short_number(p, marks, size + 1, few_digits(p, size), ends_token);
+    const ShortNumber number = read_short_number(p, non_digits, size + 1, few_digits(p, size), ends_token);
     if (number.end == 0) break;
-    *value++ = number.value;
-    *index++ = static_cast<std::int64_t>(number.name);
+    take(number.name, number.value);
     p += number.end;
     if (*p != ' ') break;
     ++p;
   }
-  indices = index;
-  data = value;
   return p;
 }
 

@@ -210,7 +210,11 @@ class Parser {
     while (true) {
       while (*p == ' ' || *p == '\t') ++p;
 #ifdef SKN_HAS_WINDOWS
-      p = text::read_short_pairs(p, end, indices, data, ends_token);
+      p = text::read_short_pairs(p, end, ends_token, [&](std::uint64_t index, double value) {
+        *indices++ = static_cast<std::int64_t>(index);
+        *data++ = value;
+        largest = std::max(largest, static_cast<std::int64_t>(index));
+      });
       while (*p == ' ' || *p == '\t') ++p;
 #endif
       std::uint64_t index = 0;
@@ -231,8 +235,8 @@ class Parser {
       }
       ++data;
       *indices++ = static_cast<std::int64_t>(index);
+      largest = std::max(largest, static_cast<std::int64_t>(index));
     }
-    for (const std::int64_t* k = out_.indices + nonzeros_; k < indices; ++k) largest = std::max(largest, *k);
     nonzeros_ = static_cast<std::size_t>(data - out_.data);
     largest_ = largest;
     return true;

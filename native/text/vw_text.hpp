@@ -234,57 +234,54 @@ class Parser {
 
 #ifdef SKN_HAS_WINDOWS
   // As many features as are short, of a namespace without a weight; then come blanks, or what is not short.
-  const char* read_short_features(const char* p, const char* end, std::size_t& nonzeros) const {
-    const std::size_t first = nonzeros;
-    std::int64_t* index = out_.indices + first;
-    double* data = out_.data + first;
-    p = text::read_short_pairs(p, end, index, data, EndsWord{});
+  const char* read_short_features(const char* p, const char* end, std::size_t& nonzeros,
+                                  std::int64_t& largest) const {
+    std::int64_t* index = out_.indices + nonzeros;
+    double* data = out_.data + nonzeros;
+    const std::uint64_t mask = options_.mask, space_hash = space_hash_;
+    std::int64_t most = largest;
+    p = text::read_short_pairs(p, end, EndsWord{}, [&](std::uint64_t name, double value) {
+      const auto masked = static_cast<std::int64_t>((name + space_hash) & mask);
+      if (value == 0.0) [[unlikely]]
+        return;  // as good as absent
+      *index++ = masked;
+      *data++ = value;
+      most = std::max(most, masked);
+    });
+    largest = most;
     nonzeros = static_cast<std::size_t>(data - out_.data);
-    bool zeros = false;
-    for (std::size_t k = first; k < nonzeros; ++k) {
-      const std::uint64_t hash = static_cast<std::uint64_t>(out_.indices[k]) + space_hash_;
-      out_.indices[k] = static_cast<std::int64_t>(hash & options_.mask);
-      zeros |= out_.data[k] == 0.0;
-    }
-    if (zeros) nonzeros = without_zeros(first, nonzeros);
-    return read_short_names(p, end, nonzeros);
-  }
-
-  std::size_t without_zeros(std::size_t first, std::size_t last) const {
-    std::size_t kept = first;
-    for (std::size_t k = first; k < last; ++k) {
-      out_.indices[kept] = out_.indices[k];
-      out_.data[kept] = out_.data[k];
-      kept += out_.data[k] != 0.0;
-    }
-    return kept;
+    return read_short_names(p, end, nonzeros, largest);
   }
 
   // The same where names are not numbers.
-  const char* read_short_names(const char* p, const char* end, std::size_t& nonzeros) const {
+  const char* read_short_names(const char* p, const char* end, std::size_t& nonzeros,
+                               std::int64_t& largest) const {
     std::int64_t* index = out_.indices + nonzeros;
     double* data = out_.data + nonzeros;
     const std::uint64_t mask = options_.mask;
     const auto seed = static_cast<std::uint32_t>(space_hash_);
     while (end - p >= text::kReach) {
       const text::Window window(p);
-      const text::Window::Marks marks = window.marks();
+      const std::uint64_t non_digits = window.non_digits();
       const std::uint64_t ends = window.any_of<':', ' ', '\t', '|', '\r', '\n'>();
       auto size = static_cast<std::size_t>(std::countr_zero(ends));
-      const bool is_text = size < 32 && (marks.non_digits & ((std::uint64_t{1} << size) - 1)) != 0;
+      const bool is_text = size < 32 && (non_digits & ((std::uint64_t{1} << size) - 1)) != 0;
       if (!is_text || hashing::is_blank(p[0]) || hashing::is_blank(p[size - 1])) break;
       const std::uint64_t hash = hashing::murmur3(p, size, seed);
       double value = 1.0;
       if (p[size] == ':') {
-        const text::ShortNumber number = text::read_short_number(p, marks, size + 1, 0, EndsWord{});
+        const text::ShortNumber number = text::read_short_number(p, non_digits, size + 1, 0, EndsWord{});
         if (number.end == 0) break;
         value = number.value;
         size = number.end;
       }
-      *index = static_cast<std::int64_t>(hash & mask);
+      const auto masked = static_cast<std::int64_t>(hash & mask);
+      *index = masked;
       *data = value;
-      index += value != 0.0;  // else the next one takes its place
-      data += value != 0.0;
+      const bool kept = value != 0.0;
+      index += kept;
+      data += kept;
+      largest = std::max(largest, kept ? masked : std::int64_t{-1});
       p += size;
       if (*p != ' ') break;
       ++p;
@@ -306,11 +303,12 @@ class Parser {
     std::int64_t* const indices = out_.indices;
     double* const data = out_.data;
     std::size_t nonzeros = nonzeros_;
+    std::int64_t largest = largest_;
     while (true) {
       while (*p == ' ' || *p == '\t') ++p;
 #ifdef SKN_HAS_WINDOWS
       if (!named && weight == 1.0) {
-        p = read_short_features(p, end, nonzeros);
+        p = read_short_features(p, end, nonzeros, largest);
         while (*p == ' ' || *p == '\t') ++p;
       }
 #endif
@@ -360,8 +358,9 @@ class Parser {
       indices[nonzeros] = index;
       data[nonzeros] = value;
       ++nonzeros;
+      largest = std::max(largest, index);
     }
-    for (std::size_t k = nonzeros_; k < nonzeros; ++k) largest_ = std::max(largest_, indices[k]);
+    largest_ = largest;
     if (out_.spaces != nullptr) std::fill(out_.spaces + nonzeros_, out_.spaces + nonzeros, first_byte_);
     nonzeros_ = nonzeros;
     p_ = p;

@@ -16,17 +16,14 @@ class Window {
  public:
   static constexpr std::ptrdiff_t kBytes = 32;
 
-  // Bit i is about byte i.
-  struct Marks {
-    std::uint64_t non_digits;
-    std::uint64_t ends;  // without '-', '.' and '/', which stand before the digits; with the byte behind it
-  };
-
   explicit Window(const char* p) {
     for (int i = 0; i < kParts; ++i) parts_[i] = load(p + i * kPart);
   }
 
-  Marks marks() const { return {outside<'0'>(), outside<'-'>() | std::uint64_t{1} << kBytes}; }
+  // Bit i is about byte i; bytes behind the window count as no digits.
+  std::uint64_t non_digits() const {
+    return mask([](Part part) { return beyond_digits(part); }) | ~std::uint64_t{0} << kBytes;
+  }
 
   // The bytes that are one of these.
   template <char... ones>
@@ -41,9 +38,9 @@ class Window {
   static Part load(const char* p) { return _mm256_loadu_si256(reinterpret_cast<const Part*>(p)); }
   static std::uint32_t bits(Part flags) { return static_cast<std::uint32_t>(_mm256_movemask_epi8(flags)); }
   static Part equal(Part part, char c) { return _mm256_cmpeq_epi8(part, _mm256_set1_epi8(c)); }
-  static Part beyond(Part part, char least) {  // which becomes the least of signed bytes
-    return _mm256_cmpgt_epi8(_mm256_add_epi8(part, _mm256_set1_epi8(static_cast<char>(-128 - least))),
-                             _mm256_set1_epi8(static_cast<char>(-128 + '9' - least)));
+  static Part beyond_digits(Part part) {  // '0' becomes the least of signed bytes
+    return _mm256_cmpgt_epi8(_mm256_add_epi8(part, _mm256_set1_epi8(static_cast<char>(-128 - '0'))),
+                             _mm256_set1_epi8(static_cast<char>(-128 + 9)));
   }
 #else
   using Part = __m128i;
@@ -51,17 +48,11 @@ class Window {
   static Part load(const char* p) { return _mm_loadu_si128(reinterpret_cast<const Part*>(p)); }
   static std::uint32_t bits(Part flags) { return static_cast<std::uint32_t>(_mm_movemask_epi8(flags)); }
   static Part equal(Part part, char c) { return _mm_cmpeq_epi8(part, _mm_set1_epi8(c)); }
-  static Part beyond(Part part, char least) {
-    return _mm_cmpgt_epi8(_mm_add_epi8(part, _mm_set1_epi8(static_cast<char>(-128 - least))),
-                          _mm_set1_epi8(static_cast<char>(-128 + '9' - least)));
+  static Part beyond_digits(Part part) {
+    return _mm_cmpgt_epi8(_mm_add_epi8(part, _mm_set1_epi8(static_cast<char>(-128 - '0'))),
+                          _mm_set1_epi8(static_cast<char>(-128 + 9)));
   }
 #endif
-
-  // Where bytes are less than `least` or more than '9'.
-  template <char least>
-  std::uint64_t outside() const {
-    return mask([](Part part) { return beyond(part, least); });
-  }
 
   template <class Flags>
   std::uint64_t mask(Flags flags) const {

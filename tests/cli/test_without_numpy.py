@@ -1,4 +1,4 @@
-"""`skn train` does without NumPy where it can; whether it does must not show but in time."""
+"""`skn train` and `skn predict` do without NumPy where they can; whether they do must not show but in time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from sketchnewton import load
 from sketchnewton.cli.main import main
 from sketchnewton.model import fitting
 
@@ -164,3 +165,46 @@ def test_numpy_is_not_imported(name: str, options: list[str], tmp_path: Path) ->
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert main(["predict", str(model), str(data)]) == 0
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--sketch", "oja"], ["--sketch", "none"], ["--learner", "adagrad"]], ids=" ".join
+)
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_predicting_does_not_import_numpy(threads: str, options: list[str], tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    data, model, scores = tmp_path / "rows.vw", tmp_path / "model.skn", tmp_path / "scores.txt"
+    data.write_text(text(["1", "-1"] * 50, rng))
+    assert main(["train", str(data), "--model", str(model), *options]) == 0
+    code = (
+        "import sys\n"
+        "from sketchnewton.cli.main import main\n"
+        f"assert main(['predict', {str(model)!r}, {str(data)!r}, '--output', {str(scores)!r}, "
+        f"'--threads', {threads!r}]) == 0\n"
+        "assert 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    predicted = load(model).predict(data)  # by NumPy's arrays
+    assert scores.read_text() == "".join(f"{score:.9g}\n" for score in predicted)
+
+
+@pytest.mark.parametrize("options", LEARNERS, ids=" ".join)
+def test_threads_predict_the_same(options: list[str], tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    data, model, scores = tmp_path / "rows.vw", tmp_path / "model.skn", tmp_path / "scores.txt"
+    labels = signs(rng)
+    data.write_text(
+        text([label.replace("-1", "4") for label in labels] if "poisson" in options else labels, rng)
+    )
+    assert main(["train", str(data), "--model", str(model), *options]) == 0
+    rows = data.read_text().splitlines(keepends=True)
+    rows[4_000] = "1 | 3:1e35\n"  # a value that no learner takes
+    data.write_text("".join(rows))
+    outputs = []
+    for threads in ("1", "2", "4"):
+        command = ["predict", str(model), str(data), "--output", str(scores), "--threads", threads]
+        assert main(command) == 1
+        assert main([*command, "--on-error", "skip"]) == 0
+        outputs.append(scores.read_bytes())
+    assert outputs[0].count(b"\n") == ROWS - 1
+    assert outputs[0] == outputs[1] == outputs[2]

@@ -30,9 +30,10 @@ from collections.abc import Iterator, Mapping
 from io import BufferedReader, BufferedWriter, BytesIO
 from typing import Any
 
+from sketchnewton import _native
 from sketchnewton.core.types import Array, ArrayLike, Arrays, Header, Path, np
 
-__all__ = ["FORMAT_VERSION", "ModelFileError", "decode", "encode", "read", "write"]
+__all__ = ["FORMAT_VERSION", "ModelFileError", "decode", "encode", "read", "read_buffers", "write"]
 
 FORMAT_VERSION = 2
 
@@ -43,6 +44,7 @@ _DTYPES = {
 }
 _NAMES = {code[1:]: name for name, code in _DTYPES.items()}  # whatever the byte order
 _FORMATS = {("d", 8): "F64", ("f", 4): "F32", ("l", 8): "I64", ("q", 8): "I64"}  # of memoryviews
+_NATIVE = {"<f8": "float64", "<f4": "float32", "<i8": "int64"}  # what `_native.zeros` knows
 _START = b'{"__metadata__":{"format":"sketchnewton",'
 _LONGEST_TEXT = 100_000_000  # that of the safetensors library
 
@@ -86,6 +88,16 @@ def read(path: Path) -> tuple[Header, Arrays]:
 
     Raises FileNotFoundError where there is no file and ModelFileError where it is damaged, edited or foreign.
     """
+    header, arrays = _read_file(path, native=False)
+    return header, arrays
+
+
+def read_buffers(path: Path) -> tuple[Header, Mapping[str, Any]]:
+    """The same, but float32, float64 and int64 numbers are memoryviews of native memory, without NumPy."""
+    return _read_file(path, native=True)
+
+
+def _read_file(path: Path, *, native: bool) -> tuple[Header, Header]:
     try:
         file = open(path, "rb")  # noqa: SIM115 - closed below
     except FileNotFoundError:
@@ -95,14 +107,14 @@ def read(path: Path) -> tuple[Header, Arrays]:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise ModelFileError("not a regular file; give the path of a model file")
-            return _read(file, status.st_size)
+            return _read(file, status.st_size, native=native)
         except ModelFileError as error:
             raise ModelFileError(f"{os.fspath(path)}: {error}") from None
 
 
 def decode(data: bytes) -> tuple[Header, Arrays]:
     """What `read` returns for a file of these bytes."""
-    return _read(BytesIO(data), len(data))
+    return _read(BytesIO(data), len(data), native=False)
 
 
 class _Content:
@@ -186,27 +198,38 @@ def _bytes_of(array: Array | memoryview) -> memoryview:
     return little.reshape(-1).view(np.uint8).data
 
 
-def _read(file: BufferedReader | BytesIO, size: int) -> tuple[Header, Arrays]:
+def _read(file: BufferedReader | BytesIO, size: int, *, native: bool) -> tuple[Header, Header]:
     import hashlib
 
     start, text = _read_text(file, size)
     ours = _own_metadata(text)
     shapes = _layout(text, size - len(start))
     digest = hashlib.sha256(start.replace(ours["checksum"].encode(), _NO_CHECKSUM.encode(), 1))
-    arrays: Arrays = {}
-    for name, (dtype, shape) in shapes.items():
+    arrays: Header = {}
+    for name, (code, shape) in shapes.items():
+        array: Any
         try:
-            array = np.empty(shape, dtype)
+            if native and code in _NATIVE and _is_usual(shape):
+                array = _native.zeros(shape, _NATIVE[code])
+            else:
+                array = np.empty(shape, code)
         except ValueError:  # more dimensions, or larger ones beside a zero, than NumPy has
             raise _damaged(f"array {name!r} has an impossible shape") from None
         data = _bytes_of(array)  # of a new array always a view, so this fills it
-        if file.readinto(data) != len(data):
+        if len(data) and file.readinto(data) != len(data):
             raise _damaged("it became shorter while being read")
         digest.update(data)
-        arrays[name] = array.astype(dtype.newbyteorder("="), copy=False)
+        if not isinstance(array, memoryview):
+            array = array.astype(array.dtype.newbyteorder("="), copy=False)
+        arrays[name] = array
     if digest.hexdigest() != ours["checksum"]:
         raise _damaged("the checksum does not match")
     return _parsed_header(ours["header"]), arrays
+
+
+def _is_usual(shape: tuple[int, ...]) -> bool:
+    """Are there one to three dimensions, none of which is hidden behind a zero?"""
+    return sys.byteorder == "little" and 1 <= len(shape) <= 3 and math.prod(n or 1 for n in shape) < 2**40
 
 
 def _read_text(file: BufferedReader | BytesIO, size: int) -> tuple[bytes, Header]:
@@ -264,23 +287,23 @@ def _parsed_header(encoded: str) -> Header:
     return header
 
 
-def _layout(text: Header, available: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-    """Dtype and shape of every array, once it is sure that they fill the rest of the file exactly."""
+def _layout(text: Header, available: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Code of the dtype and shape of every array, once it is sure that they fill the rest of the file exactly."""
     layout = {}
     position = 0
     for name, entry in text.items():
         if name == "__metadata__":
             continue
         try:
-            dtype, shape = np.dtype(_DTYPES[entry["dtype"]]), tuple(entry["shape"])
+            code, shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
             begin, end = entry["data_offsets"]
         except (KeyError, TypeError, ValueError):
             raise _damaged(f"the description of array {name!r} is not readable") from None
         if any(type(number) is not int or number < 0 for number in (*shape, begin, end)):
             raise _damaged(f"the description of array {name!r} is not readable")
-        if begin != position or end - begin != math.prod(shape) * dtype.itemsize:
+        if begin != position or end - begin != math.prod(shape) * int(code[2:]):
             raise _damaged(f"the place of array {name!r} does not fit its shape")
-        layout[name] = (dtype, shape)
+        layout[name] = (code, shape)
         position = end
     if position > available:
         raise _damaged("it ends too early")

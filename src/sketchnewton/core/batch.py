@@ -58,10 +58,13 @@ class Batch:
     tags: list[bytes] | None
     """What the input calls each row; None when no row is called anything."""
 
+    prepared: Any
+    """What a thread that parsed it has made of it already, where somebody asked for that."""
+
     format: ClassVar[str] = "csr"
 
     # Not a dataclass: importing what makes them would hold up a command that reads ahead.
-    __slots__ = ("_arrays", "_rows", "columns", "first_line", "tags", "views")
+    __slots__ = ("_arrays", "_rows", "columns", "first_line", "prepared", "tags", "views")
 
     def __init__(
         self,
@@ -79,6 +82,7 @@ class Batch:
         self.columns = columns
         self.first_line = first_line
         self.tags = tags
+        self.prepared = None
         self._arrays: dict[str, NDArray[Any]] = {}
         self._rows: _native.Rows | None = None
 

@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sketchnewton import _native
-from sketchnewton.core.state import Vector, View
-from sketchnewton.core.types import Array, Arrays, np
+from sketchnewton.core.state import Buffers, Vector, View
+from sketchnewton.core.types import Array, np
 
 LARGEST_COUNT = 2**53  # of rows, features or entries: float64 counts as far, and sums of a few stay in int64
 _FREE = 64  # sizes up to this one are harmless
 
 
-def check_numbers(name: str, array: Array) -> None:
+def all_finite(array: Array | View) -> bool:
+    """Whether all of its numbers are, as integers are; native memory is looked at without NumPy."""
+    if isinstance(array, memoryview):
+        return array.format not in ("f", "d") or _native.all_finite(array)
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
+def check_numbers(name: str, array: Array | View) -> None:
     """Refuse numbers that are not finite, and counts that could overflow."""
-    if array.dtype.kind == "f":
-        if not np.isfinite(array).all():
-            raise ValueError(f"array {name!r} is not finite")
-    elif array.size and max(-int(array.min()), int(array.max())) > LARGEST_COUNT:
+    if not all_finite(array):
+        raise ValueError(f"array {name!r} is not finite")
+    if isinstance(array, memoryview):
+        if array.format not in ("f", "d") and max(map(abs, _native.extremes(array))) > LARGEST_COUNT:
+            raise ValueError(f"array {name!r} holds impossible counts")
+    elif array.dtype.kind != "f" and array.size and max(-int(array.min()), int(array.max())) > LARGEST_COUNT:
         raise ValueError(f"array {name!r} holds impossible counts")
 
 
@@ -40,12 +49,12 @@ def counts_fit(counts: Array | View) -> bool:
     return all(abs(count) <= LARGEST_COUNT for count in flat.tolist())
 
 
-def check_sizes(parameters: Mapping[str, object], arrays: Arrays) -> None:
+def check_sizes(parameters: Mapping[str, object], arrays: Buffers) -> None:
     """Refuse sizes that the file's own arrays contradict, before memory is allocated for them.
 
     A sketch of m directions, or a block of m rows, has a matrix of m² numbers in the file; a class has one number.
     """
-    numbers = sum(array.size for array in arrays.values())
+    numbers = sum(array.nbytes // array.itemsize for array in arrays.values())
     for name, power in (("sketch_size", 2), ("block", 2), ("classes", 1)):
         size = parameters.get(name)
         without = name == "sketch_size" and parameters.get("sketch") == "none"

@@ -10,17 +10,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sketchnewton import _native
 from sketchnewton.core import archive
-from sketchnewton.core.batch import View
-from sketchnewton.core.checks import LARGEST_COUNT, check_numbers, counts_fit
+from sketchnewton.core.checks import LARGEST_COUNT, all_finite, check_numbers, counts_fit
 from sketchnewton.core.names import persistent_classes
+from sketchnewton.core.state import dtype_name
 from sketchnewton.core.types import Array, Arrays, DTypeLike, Header, Path, np
 
 if TYPE_CHECKING:
     from sketchnewton.core.state import Buffers
 
-__all__ = ["HOMES", "Persistent", "class_named", "expect", "load", "prefixed", "without_prefix"]
+__all__ = ["HOMES", "Persistent", "class_named", "expect", "load", "prefixed", "taken", "without_prefix"]
 
 HOMES = persistent_classes()
 """Every class that has a file, and its module. Names only: nothing is imported before a file asks for it."""
@@ -41,6 +40,8 @@ class Persistent(ABC):
     noun: ClassVar[str] = "model"
     """What an error calls a thing of this kind."""
     _params: Header
+    _takes_views: ClassVar[bool] = False
+    """Whether `_rebuilt` also takes memoryviews, and then does without NumPy if possible."""
 
     def __init__(self, **parameters: object) -> None:
         self._params = parameters
@@ -78,7 +79,7 @@ class Persistent(ABC):
         """`to_archive`, unless no loader would take it: it must not replace a file that is good."""
         header, arrays = self.to_archive()
         for name, array in arrays.items():
-            if not _finite(array):
+            if not all_finite(array):
                 raise ValueError(
                     f"cannot save a {type(self).__name__} whose {name!r} is not finite: weights of rows, labels "
                     "or values were too large for it"
@@ -95,7 +96,7 @@ class Persistent(ABC):
 
         Raises `archive.ModelFileError` for a file that is damaged or foreign, or holds something else.
         """
-        return cls.from_archive(*archive.read(path), path)
+        return cls.from_archive(*archive.read_buffers(path), path)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -108,7 +109,7 @@ class Persistent(ABC):
         return header, self._all_arrays()
 
     @classmethod
-    def from_archive(cls, header: Mapping[str, object], arrays: Arrays, path: Path = "model") -> Self:
+    def from_archive(cls, header: Mapping[str, object], arrays: Buffers, path: Path = "model") -> Self:
         """Rebuild what `to_archive` gave. The arrays are taken over; `path` is what errors call the source."""
         name = header.get("class")
         try:
@@ -119,7 +120,7 @@ class Persistent(ABC):
             wanted = cls.noun if cls.__abstractmethods__ else cls.__name__
             raise archive.ModelFileError(f"{os.fspath(path)}: holds a {name}, not a {wanted}")
         try:
-            return kind._rebuilt(header, arrays)
+            return kind._rebuilt(header, taken(kind, arrays))
         except _UNUSABLE as error:
             why = _in_one_line(error)
             raise archive.ModelFileError(f"{os.fspath(path)}: not a usable {name}: {why}") from error
@@ -198,15 +199,24 @@ def expect(arrays: Arrays, name: str, dtype: DTypeLike, shape: tuple[int | None,
     """The array of that name from a file; None in `shape` fits any length. ValueError if it is another."""
     if name not in arrays:
         raise ValueError(f"array {name!r} is missing")
-    array = arrays[name]
+    array: Any = arrays[name]
     fits = array.ndim == len(shape) and all(
         want in (None, have) for want, have in zip(shape, array.shape, strict=True)
     )
-    if array.dtype != dtype or not fits:
+    same = dtype_name(array) == dtype if isinstance(dtype, str) else array.dtype == dtype
+    if not same or not fits:
         raise ValueError(f"array {name!r} has the wrong type or shape")
-    if array.dtype.kind in "fi":
+    if isinstance(array, memoryview) or array.dtype.kind in "fi":
         check_numbers(name, array)
-    return array
+    found: Array = array
+    return found
+
+
+def taken(kind: type[Persistent], arrays: Buffers) -> Arrays:
+    """The arrays of a file as this class takes them back."""
+    if kind._takes_views:
+        return dict(arrays)  # type: ignore[arg-type]
+    return {name: np.asarray(array) for name, array in arrays.items()}
 
 
 def prefixed(prefix: str, arrays: Buffers) -> Buffers:
@@ -217,13 +227,6 @@ def prefixed(prefix: str, arrays: Buffers) -> Buffers:
 def without_prefix(prefix: str, arrays: Arrays) -> Arrays:
     """What `prefixed` was given, of all arrays of a file."""
     return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-
-
-def _finite(array: View) -> bool:
-    """Whether all of its numbers are; native memory is looked at without NumPy."""
-    if isinstance(array, memoryview):
-        return array.format not in ("f", "d") or _native.all_finite(array)
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def _in_one_line(error: BaseException) -> str:

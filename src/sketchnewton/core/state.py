@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
     Buffers = Vector = View = Any
 
-__all__ = ["Buffers", "State", "Vector", "View", "filled", "zeros"]
+__all__ = ["Buffers", "State", "Vector", "View", "dtype_name", "filled", "view_of", "zeros"]
 
 _DTYPES = {"f": "float32", "d": "float64", "l": "int64", "q": "int64"}  # of memoryviews
 
@@ -135,6 +135,21 @@ class State:
 def zeros(shape: int | tuple[int, ...], dtype: str = "float64") -> View:
     """Zeros that start at a cache line. Pages that nobody has touched are not committed."""
     return _native.zeros((shape,) if isinstance(shape, int) else shape, dtype)
+
+
+def view_of(name: str, values: NDArray[Any] | View) -> View:
+    """An array of a file as kernels want it; ValueError if it is of a type that they do not know."""
+    view = _usable(values)
+    if view is None:
+        raise ValueError(f"array {name!r} has the wrong type or shape")
+    return view
+
+
+def dtype_name(values: NDArray[Any] | View) -> str:
+    """The name of its type, whatever holds it."""
+    if isinstance(values, memoryview):
+        return _DTYPES.get(values.format, values.format)
+    return str(values.dtype.name) if values.dtype.isnative else str(values.dtype.str)
 
 
 def filled(values: Iterable[float]) -> View:

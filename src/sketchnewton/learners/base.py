@@ -122,6 +122,20 @@ class Learner(Persistent):
             self.learn_into(predictions, rows, views.labels, views.weights)
         return predictions
 
+    def predict_batch(self, batch: Batch) -> View:
+        """`predict` for the rows of a batch; the predictions as a native buffer."""
+        rows = batch.rows
+        checked_scan(rows)
+        predictions = self.new_predictions(len(batch))
+        with self._lock:
+            self._predict(rows, predictions)
+        check_finite(predictions)
+        return predictions
+
+    def reader(self) -> Self | None:
+        """What predicts in another thread while this one predicts, too; None if there is no such thing."""
+        return None
+
     def reserve(self, rows: _native.Rows) -> None:
         """Allocate memory for the features of these rows, or raise; afterwards they can be learned."""
         largest, widest = checked_scan(rows)

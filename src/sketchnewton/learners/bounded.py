@@ -213,5 +213,5 @@ class RangedLearner(TableLearner):
     def _counters_fit(self) -> bool:
         if not self._ranged:
             return True
-        state = self._state["range"]
-        return bool(np.isfinite(state).all() and min(state[1], state[3]) >= 0 and state[2] in (0.0, 1.0))
+        state = self._state.view("range").tolist()
+        return all(map(math.isfinite, state)) and min(state[1], state[3]) >= 0 and state[2] in (0.0, 1.0)

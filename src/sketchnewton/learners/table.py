@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import threading
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 from sketchnewton import _native
 from sketchnewton.core.batch import IndexTooLarge
+from sketchnewton.core.checks import all_finite
 from sketchnewton.core.persistence import expect
-from sketchnewton.core.state import Buffers, State, Vector, View, zeros
+from sketchnewton.core.state import Buffers, State, Vector, View, dtype_name, view_of, zeros
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.base import Learner
 
@@ -89,16 +91,28 @@ class FeatureTable:
     def restore(self, arrays: Arrays) -> None:
         """Take back what `saved` gave."""
         features, rows = arrays["features"], arrays["table"]
-        if features.dtype != np.int64 or features.ndim != 1 or rows.dtype != self.dtype:
+        if dtype_name(features) != "int64" or features.ndim != 1 or dtype_name(rows) != self.dtype:
             raise ValueError("the feature table has the wrong type")
         if rows.shape != (len(features), self.width):
             raise ValueError("the feature table has the wrong shape")
-        if len(features):
-            if features.min() < 0 or len(np.unique(features)) != len(features):
-                raise ValueError("the feature table lists impossible features")
-            self.grow(int(features.max()), 0)
-        self.rows[features] = rows
-        self.active[: len(features)] = features
+        if not len(features):
+            return
+        listed = view_of("features", features)
+        least, largest = _native.extremes(listed)
+        if least < 0 or not _native.are_distinct(listed):
+            raise ValueError("the feature table lists impossible features")
+        self.grow(largest, 0)
+        _native.scatter_rows(view_of("table", rows), self._memory.view("table"), listed)
+        self._memory.view("active").cast("B")[: listed.nbytes] = listed.cast("B")
+
+    def column(self, number: int, count: int) -> View:
+        """A column of the rows of the `count` active features, as float64; without NumPy."""
+        table, active = self._memory.view("table"), self._memory.view("active")
+        return _native.column(table, number % self.width, active, count)
+
+    def listed(self, count: int) -> View:
+        """The `count` active features; without NumPy."""
+        return self._memory.view("active")[:count]
 
     def _zeros(self, capacity: int) -> View:
         return zeros((capacity, self.width), self.dtype)
@@ -160,6 +174,24 @@ class TableLearner(Learner):
         """All arrays by the names that kernels know; a new dictionary, which the kernel keeps."""
         return self._state.views() | self._table.views()
 
+    def reader(self) -> Self | None:
+        """The same learner over the same memory, with a kernel of its own; None where kernels share their work.
+
+        It only predicts, and only as long as nobody learns: so several threads can.
+        """
+        if not self._only_reads:
+            return None
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._lock = threading.RLock()
+        made._kernel = made._bind()
+        return made
+
+    @property
+    def _only_reads(self) -> bool:
+        """Whether kernels write to no array when they predict."""
+        return False
+
     def _counters_fit(self) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""
         return True
@@ -187,15 +219,15 @@ class TableLearner(Learner):
     def _restore(self, arrays: Arrays) -> None:
         super()._restore(arrays)
         rounds, active, dimension = self._state.view("counts").tolist()
-        features = expect(arrays, "features", np.int64, (None,))
-        largest = int(features.max(initial=-1))
+        features = expect(arrays, "features", "int64", (None,))
+        largest = _native.extremes(view_of("features", features))[1] if len(features) else -1
         if (
             rounds < 0 or active != len(features) or dimension != largest + 1
         ):  # before there is a table for them
             raise ValueError("its counters contradict its arrays")
         self._table.restore(arrays)
-        scales = arrays["table"][:, self._scale_column]
-        if not (np.isfinite(arrays["table"]).all() and (scales > 0).all()):
+        least = _native.look(self._table.column(self._scale_column, active))[1]
+        if not (all_finite(arrays["table"]) and least > 0):
             raise ValueError("its feature table holds impossible numbers")
         if not self._counters_fit():
             raise ValueError("its counters contradict its arrays")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.core.batch import Batch
-from sketchnewton.core.persistence import Persistent, class_named, load, prefixed, without_prefix
-from sketchnewton.core.state import Buffers
+from sketchnewton.core.persistence import Persistent, class_named, load, prefixed, taken, without_prefix
+from sketchnewton.core.state import Buffers, View
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, NDArray, Path, np
 from sketchnewton.evaluation import ProgressiveScore, score_for
 from sketchnewton.features.columns import Columns
@@ -67,6 +68,7 @@ class Model(Persistent):
     """What those who train it want to find again in its file, such as the number of the last batch."""
     best: Learner | None
     """Of an unfinished run: the learner after the best pass so far, where the best is to be kept."""
+    _takes_views = True
     _undecided: Learner | None = None
     """The learner, as long as nobody knows what labels are."""
 
@@ -262,10 +264,33 @@ class Model(Persistent):
 
     def scores(self, batch: Batch) -> Floats:
         """The learner's scores for the rows of a batch, with what the rows themselves add to them."""
-        scores = self.learner.predict(batch.rows)
-        if batch.base is not None:
-            scores = scores + (batch.base if scores.ndim == 1 else batch.base[:, None])
-        return scores
+        return np.asarray(self.native_scores(batch))
+
+    def native_scores(self, batch: Batch, learner: Learner | None = None) -> View | Floats:
+        """The same, as a native buffer if rows add nothing; `learner` is the model's own, or a reader of it."""
+        scores = (learner or self.learner).predict_batch(batch)
+        if batch.base is None:
+            return scores
+        added = np.asarray(scores)
+        return added + (batch.base if added.ndim == 1 else batch.base[:, None])
+
+    def scorer(self) -> Callable[[Batch], View | Floats | None] | None:
+        """`native_scores` for several threads at once, None for a batch with rows that cannot be predicted.
+
+        None if the learner is one for a single thread. Nobody may learn meanwhile.
+        """
+        if self.learner.reader() is None:
+            return None
+        own = threading.local()
+
+        def score(batch: Batch) -> View | Floats | None:
+            if batch.rows.scan()[2] >= 0:  # the first bad row
+                return None
+            if not hasattr(own, "reader"):
+                own.reader = self.learner.reader()
+            return self.native_scores(batch, own.reader)
+
+        return score
 
     def answer(self, scores: Floats) -> NDArray[Any]:
         """Scores as what was asked for: the label of the best class, or the number itself."""
@@ -376,14 +401,14 @@ class Model(Persistent):
     @classmethod
     def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
         inner, best = header["learner"], header["best"]
-        learner = class_named(inner["class"])._rebuilt(inner, without_prefix(_LEARNER, arrays))
+        learner = _rebuilt(inner, without_prefix(_LEARNER, arrays))
         model = cls._around(learner, header)
         if model.names is not None:
             model.names = Names.from_state(without_prefix(_NAMES, arrays), exact=True)
         model.notes = _checked_notes(header.get("notes", {}))
         model.run = None if header["run"] is None else checked_run(header["run"])
         if best is not None:
-            kept = class_named(best["class"])._rebuilt(best, without_prefix(_BEST, arrays))
+            kept = _rebuilt(best, without_prefix(_BEST, arrays))
             model.best = _checked_best(kept, model.learner, model.run)
         return model
 
@@ -562,6 +587,11 @@ def open_model(path: Path) -> Model:
     if isinstance(found, Learner):
         return Model(found)
     raise ModelFileError(f"{os.fspath(path)}: holds a {type(found).__name__}, not a model")
+
+
+def _rebuilt(header: Mapping[str, Any], arrays: Arrays) -> Persistent:
+    kind = class_named(header["class"])
+    return kind._rebuilt(header, taken(kind, arrays))
 
 
 def _copied(names: Names | None) -> Names | None:

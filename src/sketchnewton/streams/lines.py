@@ -38,11 +38,12 @@ def parse_lines(
 ) -> Iterator[Batch]:
     """Parse chunk after chunk; errors come after the rows that precede them."""
     line = 1
-    texts = chunks(source, options.batch_bytes, options.max_line_bytes)
+    texts = chunks(source, options.batch_bytes, options.max_line_bytes, lasting=threads > 1)
     parsed: Iterator[tuple[memoryview, Parsed | None]]
-    parsed = (
-        parse_in_parallel(source, texts, parse, threads) if threads > 1 else ((text, None) for text in texts)
-    )
+    if threads > 1:
+        parsed = parse_in_parallel(source, texts, parse, threads, options.prepare)
+    else:
+        parsed = ((text, None) for text in texts)
     try:
         for text, first in parsed:
             batch, lines, error = parse(text, line) if first is None else first
@@ -71,18 +72,22 @@ def parse_lines(
         raise ParseError(source.name, line, error.column, error.message) from None
 
 
-def chunks(source: Source, batch_bytes: int, max_line_bytes: int) -> Iterator[memoryview]:
+def chunks(
+    source: Source, batch_bytes: int, max_line_bytes: int, *, lasting: bool = False
+) -> Iterator[memoryview]:
     """Whole lines, about ``batch_bytes`` at a time; only the last one may lack its newline.
 
     In a regular file the cuts depend on the bytes alone; a slow pipe is also cut where it pauses. Errors leave
-    the line to the caller, who counts lines.
+    the line to the caller, who counts lines. Unless chunks are ``lasting``, the next takes the place of the last.
     """
     buffer = bytearray(batch_bytes)
     kept = 0  # bytes of a line whose end is still to come
     while True:
         filled, ended, failure = _fill(source, buffer, kept)
         cut = filled if ended else buffer.rfind(b"\n", kept, filled) + 1
-        if cut:
+        if cut and lasting:
+            yield memoryview(buffer)[:cut]
+        elif cut:
             with memoryview(buffer) as view, view[:cut] as text:
                 yield text
         if isinstance(failure, ParseError):
@@ -91,8 +96,11 @@ def chunks(source: Source, batch_bytes: int, max_line_bytes: int) -> Iterator[me
             raise failure
         if ended:
             return
-        buffer[: filled - cut] = buffer[cut:filled]
         kept = filled - cut
+        rest = buffer[cut:filled]
+        if cut and lasting:
+            buffer = bytearray(batch_bytes)
+        buffer[:kept] = rest
         if kept > max_line_bytes:
             raise ParseError(source.name, None, 1, explain("", None, max_line_bytes))
         # A line longer than the buffer makes it grow, but never beyond the longest line allowed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.formats import COMPRESSED, FORMATS, TABLE
@@ -37,6 +37,7 @@ def open_stream(
     delimiter: str | None = None,
     header: bool = True,
     threads: int = 1,
+    prepare: Callable[[Batch], object] | None = None,
 ) -> BatchReader:
     """Read files, one after the other, as one stream of batches.
 
@@ -50,7 +51,8 @@ def open_stream(
     named 1, 2, 3, ….
 
     ``batch_bytes``, ``max_line_bytes`` and ``prefetch`` are as for ``read_svmlight``. With ``threads`` > 1 so many
-    parse svmlight and VW text at the same time, unless ``names`` are collected; the batches are the same.
+    parse svmlight and VW text at the same time, unless ``names`` are collected; the batches are the same. Each of
+    these threads calls ``prepare``, if there is one, and keeps what it returns as the batch's ``prepared``.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -75,6 +77,7 @@ def open_stream(
         delimiter=delimiter,
         header=header,
         threads=threads,
+        prepare=prepare,
     )
     opener = _Opener(format, options)
     return BatchReader(

@@ -5,31 +5,34 @@ from __future__ import annotations
 import collections
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from sketchnewton import _native
+from sketchnewton.core.batch import Batch
 
 if TYPE_CHECKING:
     from sketchnewton.streams.lines import Parsed, ParseText
     from sketchnewton.streams.source import Source
 
 
+Prepare = Callable[[Batch], object]
+
+
 class _Task:
     """A chunk, and what became of it."""
 
     def __init__(self, text: memoryview) -> None:
-        # A copy in memory that is used again: where the text stands, the next chunk will be read.
-        self.text = memoryview(_native.Memory(len(text)))
-        self.text[:] = text
+        self.text = text
         self._done = threading.Event()
         self._parsed: Parsed | None = None
         self._error: BaseException | None = None
 
-    def run(self, parse: ParseText) -> None:
+    def run(self, parse: ParseText, prepare: Prepare | None) -> None:
         try:
             self._parsed = parse(self.text, 1)
-            _ = self._parsed[0].rows  # learners ask for them
+            batch = self._parsed[0]
+            _ = batch.rows  # learners ask for them
+            batch.prepared = None if prepare is None else prepare(batch)
         except BaseException as error:  # it belongs to the thread that waits for the rows
             self._error = error
         self._done.set()
@@ -43,9 +46,15 @@ class _Task:
 
 
 def parse_in_parallel(
-    source: Source, chunks: Iterator[memoryview], parse: ParseText, threads: int
+    source: Source,
+    chunks: Iterator[memoryview],
+    parse: ParseText,
+    threads: int,
+    prepare: Prepare | None = None,
 ) -> Iterator[tuple[memoryview, Parsed]]:
     """Each chunk and what ``parse`` makes of it, as if its first line were line 1.
+
+    Chunks must have memory of their own. What ``prepare`` makes of a batch is kept with it.
 
     As many chunks are under way as there are threads, and one more. What is there is not held back while a slow
     producer, at the other end of a pipe, makes the next.
@@ -54,7 +63,7 @@ def parse_in_parallel(
 
     def work() -> None:
         while (task := tasks.get()) is not None:
-            task.run(parse)
+            task.run(parse, prepare)
 
     workers = [threading.Thread(target=work, name="skn-parser", daemon=True) for _ in range(threads)]
     for worker in workers:

@@ -56,6 +56,8 @@ class ReadOptions(NamedTuple):
     """Whether nothing else of tables is looked at."""
     threads: int = 1
     """How many parse lines of text at the same time."""
+    prepare: Callable[[Batch], object] | None = None
+    """What becomes the batch's ``prepared``, made by the thread that parses; not without such threads."""
 
 
 class BatchReader(Iterator[Batch]):

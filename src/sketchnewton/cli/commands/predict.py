@@ -67,12 +67,15 @@ def run(args: argparse.Namespace) -> int:
     if table is not None and isinstance(form, PredictionFormat):
         form = PredictionTable(model, form, table, tagged=hasattr(args, "tag"))
     data.check()
+    if args.threads > 1 and (scorer := model.scorer()) is not None:
+        data.prepare = scorer  # who parses a batch predicts it
     console = Console(args.quiet, bar=args.output != "-" or not sys.stdout.isatty())
     start = time.perf_counter()
     rows = 0
     with GracefulStop() as stop, contextlib.suppress(Stopped), open_output(args.output) as file:
         for batch in data.fitted(data.read(console, stop), None):
-            form.write(file, model.scores(batch), batch)
+            scores = batch.prepared
+            form.write(file, model.native_scores(batch) if scores is None else scores, batch)
             rows += len(batch)
         if stop.signal is not None:
             raise Stopped  # through the block that would put the file in place

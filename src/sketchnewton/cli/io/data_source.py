@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import copy
 import re
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from typing import Any
 
 from sketchnewton.cli.io.console import Console, counted
@@ -74,7 +74,7 @@ class DataSource:
             self.names = Names(exact=exact)
         self.on_error: str = args.on_error
         self.prefetch: bool = args.threads > 1
-        self.parsers: int = max(1, args.threads - 1)
+        self.parsers: int = args.threads
         self.kinds: dict[str, str] = {}  # of columns, as far as the data has told
         self.skipped = 0
         self.unlearnable = 0
@@ -83,6 +83,8 @@ class DataSource:
         self.first_misfit: str | None = None
         self.label_codes = None if model is None else model.target.label_codes
         self.ignore_labels = predicting
+        self.prepare: Callable[[Batch], object] | None = None
+        """What threads that parse make of a batch, as its `prepared`."""
         self._paths: list[str] | None = None
         self._ahead: Ahead | None = getattr(args, "ahead", None)
 
@@ -183,6 +185,7 @@ class DataSource:
             delimiter=self.delimiter,
             header=self.header,
             threads=self.parsers,
+            prepare=self.prepare,
         )
 
     def open_labels(self, codes: Mapping[bytes, float] | None, batch_bytes: int) -> BatchReader:

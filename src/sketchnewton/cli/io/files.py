@@ -12,7 +12,7 @@ from typing import TextIO
 from sketchnewton import _native
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.core import archive
-from sketchnewton.core.batch import contiguous
+from sketchnewton.core.batch import View, contiguous
 from sketchnewton.core.types import Floats, np
 
 __all__ = [
@@ -91,7 +91,8 @@ def open_output(path: str) -> Iterator[TextIO]:
         raise
 
 
-def write_numbers(file: TextIO, numbers: Floats) -> None:
+def write_numbers(file: TextIO, numbers: Floats | View) -> None:
     """One number per line, with the nine digits that distinguish all float32 values; flushed at once."""
-    file.write(_native.write_lines(contiguous(numbers, np.float64)))
+    plain = numbers if isinstance(numbers, memoryview) else contiguous(numbers, np.float64)
+    file.write(_native.write_lines(plain))
     file.flush()

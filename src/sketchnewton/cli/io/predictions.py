@@ -9,8 +9,8 @@ from typing import TextIO
 from sketchnewton.cli.io.console import printable
 from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.io.files import write_numbers
-from sketchnewton.core.batch import Batch
-from sketchnewton.core.types import Floats
+from sketchnewton.core.batch import Batch, View
+from sketchnewton.core.types import Floats, np
 from sketchnewton.model import Model
 
 __all__ = ["PredictionFormat", "PredictionTable", "table_format"]
@@ -49,12 +49,16 @@ class PredictionFormat:
                 "already: leave it out, or train with --loss logistic for probabilities"
             )
         self._named = self.scale is None and model.target.names is not None
+        self._as_is = self.scale in (None, "raw") and not self._named and model.learner.classes is None
         ways = {"link": model.linked, "raw": model.ordered, "probabilities": model.probabilities}
         self.shown = model.answer if self.scale is None else ways[self.scale]
 
-    def write(self, file: TextIO, scores: Floats, batch: Batch) -> None:
+    def write(self, file: TextIO, scores: Floats | View, batch: Batch) -> None:
         """Write the predictions of a batch, so that whoever reads them need not wait."""
-        shown = self.shown(scores)
+        if self._as_is and batch.tags is None:  # without NumPy, if scores are native memory
+            write_numbers(file, scores)
+            return
+        shown = self.shown(np.asarray(scores))
         if shown.ndim == 1 and batch.tags is None and shown.dtype.kind == "f":
             write_numbers(file, shown)
             return
@@ -82,8 +86,9 @@ class PredictionTable:
         self._begun = False
         self._classes = [name_text(name) for name in model.classes or (-1, 1)]
 
-    def write(self, file: TextIO, scores: Floats, batch: Batch) -> None:
+    def write(self, file: TextIO, native: Floats | View, batch: Batch) -> None:
         """Write the predictions of a batch."""
+        scores = np.asarray(native)
         if self._tagged is None:
             self._tagged = batch.tags is not None
         if batch.tags is not None and not self._tagged:

@@ -79,8 +79,8 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         type=at_least_one,
         default=2,
         metavar="N",
-        help="1: everything in one thread. 2 (default): also read ahead. More: N - 1 threads parse svmlight and "
-        "VW text, and learn the classes of --multiclass, in parallel. The result does not depend on N.",
+        help="1: everything in one thread. N > 1 (default: 2): read ahead; N threads parse svmlight and VW text, "
+        "and predict it, N - 1 learn the classes of --multiclass. The result does not depend on N.",
     )
 
 

@@ -63,7 +63,7 @@ def begin(args: argparse.Namespace) -> Ahead | None:
             features=features,
             columns=columns,
             on_error=args.on_error,
-            threads=args.threads - 1,
+            threads=args.threads,
         )
     except (OSError, ValueError):
         return None

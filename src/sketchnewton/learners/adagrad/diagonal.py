@@ -36,6 +36,7 @@ class AdaGrad(RangedLearner):
     """
 
     _lists_of_features: ClassVar[tuple[str, ...]] = ("features",)
+    _takes_views = True
 
     def __init__(
         self,

@@ -42,6 +42,8 @@ class LearnerSketch(ABC):
     """Does it add to α what it loses? Then α may start at 0."""
     random: ClassVar[bool] = False
     """Does it depend on the seed? Then two with the same seed cannot be merged."""
+    only_reads: ClassVar[bool] = False
+    """Does its kernel write to no array when it predicts? Then several threads can predict at once."""
 
     columns: int
     """How many of the table's columns it takes, after the weight and the scale."""
@@ -105,7 +107,7 @@ class LearnerSketch(ABC):
         """What α has gained."""
         return 0.0
 
-    def fits(self, state: State, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[Any]]) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""
         return True
 
@@ -142,7 +144,7 @@ def reserve_recent(state: State, more: int) -> bool:
     return True
 
 
-def recent_fits(state: State, count: int, seen: Integers) -> bool:
+def recent_fits(state: State, count: int, seen: Integers | View) -> bool:
     """Does the list hold `count` features that the table knows?"""
-    recent = state["recent"]
-    return bool(0 <= count <= len(recent) and np.isin(recent[:count], seen).all())
+    recent = state.view("recent")
+    return 0 <= count <= len(recent) and _native.are_among(recent[:count], seen)

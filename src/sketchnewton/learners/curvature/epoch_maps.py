@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sketchnewton.core.checks import are_whole, check_numbers
-from sketchnewton.core.state import State, View, zeros
-from sketchnewton.core.types import Arrays, NDArray
+from sketchnewton import _native
+from sketchnewton.core.checks import check_numbers
+from sketchnewton.core.state import State, View, dtype_name, zeros
+from sketchnewton.core.types import Arrays
 
 GROUP, LEVELS = 16, 4  # of MapState in native/curvature/delayed_maps.hpp
 _ARCHIVES = tuple(f"archive{level}" for level in range(LEVELS - 1))
@@ -42,14 +41,14 @@ class MapArrays:
                 moved = True
         return moved
 
-    def fits(self, state: State, epochs: NDArray[Any]) -> bool:
-        """Are the counters possible, and those of the features, `epochs`, whole numbers that have been?"""
-        items = state["items"]
+    def fits(self, state: State, epochs: View) -> bool:
+        """Are the counters possible, and those of the features, `epochs`, −1 or whole numbers that have been?"""
+        items = state.view("items").tolist()
         return bool(
             0 <= items[0] < GROUP**LEVELS
             and all(items[level + 1] == items[level] // GROUP for level in range(LEVELS - 1))
             and all(len(state.view(name)) == _closed(items[at]) for at, name in enumerate(_ARCHIVES))
-            and are_whole(epochs, 0, items[0])
+            and _native.are_whole(epochs, -1, items[0])
         )
 
     def saved(self, state: State) -> dict[str, View]:
@@ -61,7 +60,7 @@ class MapArrays:
         """Make room for the archives of a file, which are checked."""
         for name in _ARCHIVES:
             kept = arrays[name]
-            if kept.dtype != self._dtype or kept.shape[1:] != self._maps:
+            if dtype_name(kept) != self._dtype or kept.shape[1:] != self._maps:
                 raise ValueError(f"array {name!r} has the wrong type or shape")
             check_numbers(name, kept)
             state.resize(name, len(kept), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sketchnewton import _native
@@ -242,7 +243,7 @@ class FrequentState(LearnerSketch):
         """Of each shrink, its share."""
         return float(self._ridge * state["shrunk"][0])
 
-    def fits(self, state: State, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[Any]]) -> bool:
         """Are the counters possible?"""
         rank, opened, filled, met, rounds, few, members, recent = state["sketch_counts"]
         items = state["items"]
@@ -257,7 +258,11 @@ class FrequentState(LearnerSketch):
             and 0 <= items[1] < FAN * FAN
             and 0 <= items[0] - items[1] * GROUP < GROUP
             and items[2] == items[1] // FAN
-            and (self._few_fit(state, columns) if few else self._columns_fit(state, seen, columns))
+            and (
+                self._few_fit(state, columns())
+                if few
+                else self._columns_fit(state, np.asarray(seen), columns())
+            )
         )
 
     def _few_fit(self, state: State, columns: NDArray[Any]) -> bool:
@@ -313,6 +318,7 @@ class FrequentState(LearnerSketch):
 
     def restored(self, arrays: Arrays) -> Arrays:
         """Room again for all maps, and for as many features as are few."""
+        arrays = {name: np.asarray(array) for name, array in arrays.items()}
         fresh = State(self.fresh())
         fresh.resize("few", max(self._few, min(len(arrays["few"]), MOST)), 0)
         for name in ("archive", "few"):

@@ -11,6 +11,7 @@ class NoSketch(LearnerSketch):
     """m = 0: A = αI, online gradient descent."""
 
     columns = 0
+    only_reads = True
 
     def __init__(self, parameters: SketchParameters) -> None:
         self._make = newton_kernel("newton", parameters.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sketchnewton import _native
@@ -22,6 +22,8 @@ from sketchnewton.learners.curvature.base import (
 
 class OjaSketchState(LearnerSketch):
     """S = (tΛ)^½ V with V = FZ; the table's columns hold Z, and in block form the rows that wait."""
+
+    only_reads = True
 
     def __init__(self, parameters: SketchParameters) -> None:
         self._m, self._block = m, block = parameters.size, parameters.block
@@ -89,9 +91,9 @@ class OjaSketchState(LearnerSketch):
         columns[:, :rank] = V[:rank].T
         return Merged(state, columns, alpha)
 
-    def fits(self, state: State, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[Any]]) -> bool:
         """Are the counters possible?"""
-        updates, rank, touched, filled, recent = state["sketch_counts"].tolist()
+        updates, rank, touched, filled, recent = state.view("sketch_counts").tolist()
         return bool(
             min(updates, rank, touched, filled) >= 0
             and rank <= self._m

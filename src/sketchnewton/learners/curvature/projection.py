@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sketchnewton import _native
@@ -68,6 +69,6 @@ class ProjectionState(LearnerSketch):
         state["sketch_counts"][0] = mine["sketch_counts"][0]  # numbers not drawn yet
         return Merged(state, whole.T, alpha)
 
-    def fits(self, state: State, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[Any]]) -> bool:
         """Are the counters possible?"""
-        return bool(state["sketch_counts"].min() >= 0)
+        return min(state.view("sketch_counts").tolist()) >= 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from sketchnewton import _native
+from sketchnewton.core.checks import all_finite
 from sketchnewton.core.parameters import checked_clip, checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
@@ -88,6 +90,7 @@ class NewtonBank(TableLearner):
 
     _kernel: _native.BankKernel
     _scale_column: ClassVar[int] = -3
+    _takes_views = True
     _lists_of_features: ClassVar[tuple[str, ...]] = ("features", "buffer_index", "full_features")
 
     def __init__(
@@ -358,6 +361,10 @@ class NewtonBank(TableLearner):
         self._reserve_places(row)
         return self._kernel.learn_one(row, label)
 
+    @property
+    def _only_reads(self) -> bool:
+        return True
+
     def _reserve_places(self, rows: _native.Rows | None = None) -> None:
         """Make room for the experts with whole matrices to learn these rows; none if they are gone."""
         needed = 0 if rows is None else self._kernel.places_for(rows)
@@ -411,7 +418,7 @@ class NewtonBank(TableLearner):
         return {**super()._all_arrays(), **self._epochs.saved(self._state), **buffer, **full}
 
     def _restore(self, arrays: Arrays) -> None:
-        if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
+        if not all(map(all_finite, arrays.values())):
             raise ValueError("its counters contradict its arrays")
         self._epochs.restore(self._state, arrays)
         bank_full.restore(self._state, arrays)
@@ -422,30 +429,32 @@ class NewtonBank(TableLearner):
 
     def _counters_fit(self) -> bool:
         its, m = self._state, self._m
-        learned, rank, waiting, entries, labels, following, touched, places, non_zeros, unlearned = its[
+        learned, rank, waiting, entries, labels, following, touched, places, non_zeros, unlearned = its.view(
             "bank_counts"
-        ].tolist()
-        start, epochs = its["buffer_start"], self._table.rows[self._seen, -1]
+        ).tolist()
+        start, buffer = its.view("buffer_start").tolist(), its.view("buffer_index")
+        scalars, shares = its.view("scalars").tolist(), its.view("shares").tolist()
+        table, seen = self._table, self._table.listed(self.features_seen)
         return bool(
-            (self._table.rows[self._seen, self._scale_column] >= 1).all()  # rows that had the feature
-            and 0 <= learned <= its["counts"][0]
+            _native.look(table.column(self._scale_column, len(seen)))[1] >= 1  # rows that had the feature
+            and 0 <= learned <= its.view("counts")[0]
             and 0 <= rank <= m
             and 0 <= waiting < max(BUFFER * m, 1)
-            and entries == len(its["buffer_index"]) == len(its["buffer_value"])
+            and entries == len(buffer) == len(its.view("buffer_value"))
             and 0 <= labels <= 2
             and min(following, touched, non_zeros, unlearned) >= 0
-            and bank_full.fits(its, places, self._seen)
+            and bank_full.fits(its, places, seen)
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))
-            and (np.diff(start[: waiting + 1]) >= 0).all()
-            and np.isin(its["buffer_index"], self._seen).all()
-            and self._epochs.fits(its, epochs[epochs != -1])
-            and its["scalars"][_LOW] <= its["scalars"][_HIGH]
-            and its["scalars"][_CLOCK] >= 0
-            and (its["scalars"][_RATE:] >= 0).all()
-            and (labels == 0 or its["scalars"][_CLOCK] > 0)
-            and (its["shares"] >= 0).all()  # a row of huge weight leaves one expert alone
-            and its["shares"].any()
-            and (its["lambda"] >= 0).all()
+            and all(one <= two for one, two in itertools.pairwise(start[: waiting + 1]))
+            and _native.are_among(buffer, seen)
+            and self._epochs.fits(its, table.column(-1, len(seen)))
+            and scalars[_LOW] <= scalars[_HIGH]
+            and scalars[_CLOCK] >= 0
+            and min(scalars[_RATE:]) >= 0
+            and (labels == 0 or scalars[_CLOCK] > 0)
+            and min(shares) >= 0  # a row of huge weight leaves one expert alone
+            and any(shares)
+            and min(its.view("lambda").tolist(), default=0.0) >= 0
         )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from sketchnewton import _native
 from sketchnewton.core.state import State, View, zeros
-from sketchnewton.core.types import Arrays, Floats, Integers, np
+from sketchnewton.core.types import Arrays, Floats, np
 
 __all__ = ["FULL", "LOSSES", "fits", "fresh", "moments", "packed", "reserve", "restore", "saved"]
 
@@ -67,16 +68,17 @@ def restore(state: State, arrays: Arrays) -> None:
     _resize(state, places, 0)
 
 
-def fits(state: State, used: int, features: Integers) -> bool:
+def fits(state: State, used: int, features: View) -> bool:
     """Kernels trust these numbers."""
-    places = state["full_features"]
+    places = state.view("full_features")
     if used <= 0:
-        return bool(used >= -1 and len(places) == 0)
-    return bool(
-        used == len(places)
-        and np.array_equal(np.sort(places[1:]), np.sort(features))
-        and (state["full_units"] > 0).all()
-        and (state["full_odds"][:, LIFT] >= 1).all()
+        return used >= -1 and len(places) == 0
+    return (
+        used == len(places) == 1 + len(features)
+        and _native.are_distinct(places[1:])
+        and _native.are_among(places[1:], features)
+        and _native.look(state.view("full_units").cast("B").cast("d"))[1] > 0
+        and min(state.view("full_odds")[g, LIFT] for g in range(len(FULL))) >= 1
     )
 
 

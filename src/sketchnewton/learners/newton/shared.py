@@ -188,4 +188,6 @@ class SharedNewton(ClassLearner, TableLearner):
     def _counters_fit(self) -> bool:
         columns = self._table.rows[self._seen, 2 : 2 + self._m]
         small = all(np.isfinite(self._state[name]).all() for name in ("F", "energy", "c", "alpha", "metric"))
-        return small and lengths_fit(self._state) and self._sketch.fits(self._state, self._seen, columns)
+        return (
+            small and lengths_fit(self._state) and self._sketch.fits(self._state, self._seen, lambda: columns)
+        )

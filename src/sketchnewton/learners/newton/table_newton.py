@@ -30,6 +30,7 @@ class TableNewton(RangedLearner):
     """
 
     _kernel: _native.SketchKernel
+    _takes_views = True
 
     @abstractmethod
     def __init__(self, sketch: LearnerSketch, /, **parameters: Any) -> None:
@@ -220,14 +221,20 @@ class TableNewton(RangedLearner):
         super()._restore(arrays)
 
     def _counters_fit(self) -> bool:
-        columns = self._table.rows[self._seen, 2 : 2 + self._sketch.columns]
-        scales = self._table.rows[self._seen, 1].astype(np.float64)
-        if self._params["diagonal"]:  # roots of sums, which never fall; their squares must be in range
-            usual = ((scales >= LEAST_SCALE) & (scales <= LARGEST_SCALE)).all()
-        else:
-            usual = (scales == 1).all()
-        usual = usual and lengths_fit(self._state)
-        return bool(usual) and super()._counters_fit() and self._sketch.fits(self._state, self._seen, columns)
+        seen = self._table.listed(self.features_seen)
+        _, least, largest, _ = _native.look(self._table.column(1, len(seen)))
+        # Roots of sums never fall, and their squares must be in range.
+        low, high = (LEAST_SCALE, LARGEST_SCALE) if self._params["diagonal"] else (1.0, 1.0)
+        usual = not len(seen) or low <= least <= largest <= high
+        usual = usual and lengths_fit(self._state) and super()._counters_fit()
+        return usual and self._sketch.fits(self._state, seen, self._columns_of_seen)
+
+    def _columns_of_seen(self) -> NDArray[Any]:
+        return self._table.rows[self._seen, 2 : 2 + self._sketch.columns]
+
+    @property
+    def _only_reads(self) -> bool:
+        return self._sketch.only_reads
 
 
 def merged_lengths(mine: State, theirs: State, share: Floats) -> Floats:
@@ -238,8 +245,7 @@ def merged_lengths(mine: State, theirs: State, share: Floats) -> Floats:
 
 def lengths_fit(state: State) -> bool:
     """Are they lengths?"""
-    lengths = state["lengths"]
-    return bool((np.isfinite(lengths) & (lengths >= 0)).all())
+    return all(0 <= length < math.inf for length in state.view("lengths").tolist())
 
 
 def _aligned(
