@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from sketchnewton import _native
+from sketchnewton.core.checks import LARGEST_COUNT
 from sketchnewton.core.parameters import checked_clip, checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
@@ -426,8 +427,10 @@ class NewtonBank(TableLearner):
             "bank_counts"
         ].tolist()
         start, epochs = its["buffer_start"], self._table.rows[self._seen, -1]
+        rows = self._table.rows[self._seen, self._scale_column]  # that had the feature
         return bool(
-            (self._table.rows[self._seen, self._scale_column] >= 1).all()  # rows that had the feature
+            (rows >= 1).all()
+            and rows.sum(dtype=np.float64) <= LARGEST_COUNT
             and 0 <= learned <= its["counts"][0]
             and 0 <= rank <= m
             and 0 <= waiting < max(BUFFER * m, 1)
