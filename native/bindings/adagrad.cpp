@@ -124,16 +124,18 @@ std::unique_ptr<SketchKernel> projection_adaptive(const Problem& p, const Compos
                                                   nb::dict arrays, std::int64_t size, std::uint64_t seed) {
   const State s(arrays);
   require(size > 0, "the sketch is empty");
-  const BlockShape shape = block_shape(s, c.of_data, size, size, c.averaging && c.l1 > 0);
+  const BlockShape shape = block_shape(s, c.of_data, size, size, c.averaging);
   const std::int64_t ld = padded4(size);
-  std::int64_t* counts = s.get<std::int64_t>("sketch_counts", {shape.blocks, 2});
+  const std::int64_t counters = c.averaging ? 3 : 2;
+  std::int64_t* counts = s.get<std::int64_t>("sketch_counts", {shape.blocks, counters});
   double* G = s.get<double>("G", {shape.blocks, size, ld});
   const double scale = std::isfinite(p.clip) ? p.clip : 1.0;
   return make_sketched<T, ProjectionBasis<T>>(
       p, c, intercept, s, shape, ld, [&](std::int64_t i, const BlockColumns& at) {
         // blocks draw from streams of their own
         const ProjectionBasisState view{size, seed + static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15ULL,
-                                        counts + 2 * i, G + i * size * ld};
+                                        counts + counters * i, G + i * size * ld,
+                                        shape.sums + i * shape.weights};
         return ProjectionBasis<T>(view, at, scale);
       });
 }

@@ -16,6 +16,7 @@
 #include "core/table.hpp"
 #include "curvature/projection.hpp"
 #include "eigen/symmetric_eigen.hpp"
+#include "learners/explicit_metric.hpp"
 
 namespace skn {
 
@@ -100,16 +101,20 @@ class SmallSpectrum {
 struct ProjectionBasisState {
   std::int64_t m;
   std::uint64_t seed;
-  std::int64_t* counts;  // rounds, entries touched since the last refresh
+  std::int64_t* counts;  // rounds, entries touched since the last refresh; of dual averaging: see kWritten
   double* G;             // SSᵀ (m × ld)
+  std::int64_t sums;     // column of −Σg in the table, which dual averaging keeps beside the weights
 };
 
 // ADA-GP and ADA-DP: S ← S + ρvᵀ with a fresh ρ ~ N(0, I/m), and H = σI + (SᵀS)^½. With SSᵀ = E diag(λ) Eᵀ,
 // (H + cI)⁻¹ = (I − SᵀNS)/h, h = σ + c, N = E diag(1/(√λ(h + √λ))) Eᵀ.
+//
+// Where that would lose digits and features are few, steps are made feature by feature (ExplicitMetric): then
+// b = 0, and the weights stand in the table.
 template <class T>
 class ProjectionBasis {
  public:
-  static constexpr bool kLazy = false, kSpans = false;
+  static constexpr bool kLazy = false, kSpans = false, kSums = true;
 
   ProjectionBasis(const ProjectionBasisState& s, const BlockColumns& columns, double scale)
       : s_(s),
@@ -141,8 +146,12 @@ class ProjectionBasis {
 
   bool doubtful() const { return false; }  // would sums in double tell more?
 
-  void open(const Table<T>&, std::int64_t, const RowView<T>& row, Coefficients&, double*) {
-    entries_ = row.size;
+  void open(const Table<T>& table, std::int64_t active, const RowView<T>& row, Coefficients&, double*) {
+    table_ = table;
+    active_ = active;
+    row_ = row;
+    pending_ = 0;
+    factored_ = false;
   }
 
   // Takes in v = r·x. Every round has its ρ, as in the paper: whether a gradient is zero or rounding must not
@@ -150,7 +159,9 @@ class ProjectionBasis {
   void take(double r, Coefficients& w, double* step) {
     const std::int64_t round = s_.counts[kRounds]++;
     if (r == 0 || !(xx_ > 0)) return;
-    s_.counts[kTouched] += entries_;
+    s_.counts[kTouched] += row_.size;
+    pending_ = r;
+    factored_ = false;
     CounterNormal::fill(s_.seed, static_cast<std::uint64_t>(round), s_.m, rho_.data());
     for (std::int64_t j = 0; j < s_.m; ++j) {
       rho_[j] /= std::sqrt(static_cast<double>(s_.m));
@@ -171,6 +182,12 @@ class ProjectionBasis {
   double floor() const { return 0.0; }
 
   double quadratic(double h) {  // xᵀH⁻¹x
+    if (delicate(h)) {
+      factor_explicitly();
+      explicit_.assign(metric_.length, 0.0);
+      each([&](std::int64_t i, const T*, double x) { explicit_[i] = x; });
+      return metric_.quadratic(explicit_.data(), h);
+    }
     filter(z_.data(), h);
     const double outside = (xx_ - dot(z_.data(), y_.data(), ld_)) / h;
     const double steepest = std::sqrt(std::max(spectrum_.largest(), 0.0));
@@ -179,6 +196,7 @@ class ProjectionBasis {
 
   // β ← β − (H + cI)⁻¹(amount·x + c·β), h = σ + c; a becomes `next` = a(1 − c/h).
   void descend(Coefficients& w, std::int64_t k, double amount, double c, double h, double next) {
+    if (delicate(h)) return descend_explicitly(w, k, amount, c, h, next);
     std::fill(v_.begin(), v_.end(), 0.0);
     if (c != 0)  // Sβ
       for (std::int64_t j = 0; j < s_.m; ++j) v_[j] = c * *w.a * (dot(G_.row(j), w.B(k), ld_) + w.U(k)[j]);
@@ -190,6 +208,8 @@ class ProjectionBasis {
 
   // β = a(w̄ − SᵀNSw̄), a = η/h, where w̄ = −Σg gains −slope·x
   void average(Coefficients& w, std::int64_t k, double slope, double h) {
+    if (delicate(h)) return average_explicitly(w, k, slope, h);
+    if (s_.counts[kWritten] != 0) restore_sums(w);
     w.add(k, -slope, z_.data(), xx_);
     filter(w.U(k), h);
     for (std::int64_t j = 0; j < s_.m; ++j) w.B(k)[j] = -y_[j];
@@ -216,16 +236,112 @@ class ProjectionBasis {
   }
 
  private:
-  enum { kRounds, kTouched };
-  static constexpr double kCancels = 1000;       // aw̄ᵀx and abᵀz this much larger than scores: fold b into w̄
+  // The last of dual averaging alone: are the weights in the table those of the learner, instead of −Σg?
+  enum { kRounds, kTouched, kWritten };
+  static constexpr double kThin = 1e-6;     // λ below this share of the largest: SSᵀ has few digits of it
+  static constexpr double kSteep = 1e4;     // H is so much larger than h: so many digits are lost
+  static constexpr double kCancels = 1000;  // aw̄ᵀx and abᵀz this much larger than scores: fold b into w̄
   static constexpr std::int64_t kAmortise = 16;  // a refresh costs this share of the work since the last
   static constexpr double kSmall = 1e-12;        // of a: time to multiply it into the table
+  static constexpr std::int64_t kFew = 256, kFewPerRow = 16;  // a pass over them costs little more than SSᵀ
 
   double negligible() const {
     return spectrum_.largest() * static_cast<double>(s_.m) * std::numeric_limits<double>::epsilon();
   }
 
   void know() { spectrum_.know(s_.G, ld_, s_.m); }
+
+  // Would a step in terms of S lose digits, and are features so few that it can be made feature by feature?
+  bool delicate(double h) {
+    if (sizeof(T) == 4 || active_ > kFew + kFewPerRow * s_.m) return false;
+    know();
+    const double largest = spectrum_.largest();
+    if (!(largest > 0)) return false;
+    if (std::sqrt(largest) > kSteep * h) return true;
+    const std::int64_t rank = std::min({s_.m, s_.counts[kRounds], active_});
+    return rank > 0 && spectrum_.value(rank - 1) < kThin * largest;
+  }
+
+  // Calls f(i, row of the table, value in the current row) for the i-th feature that was seen.
+  template <class F>
+  void each(F f) const {
+    for (std::int64_t i = 0, k = 0; i < active_; ++i) {
+      while (k < row_.size && row_.index[k] < table_.active[i]) ++k;
+      const bool here = k < row_.size && row_.index[k] == table_.active[i];
+      f(i, table_.row(table_.active[i]), here ? static_cast<double>(row_.value[k]) : 0.0);
+    }
+  }
+
+  // S as it is after this round, whose ρvᵀ has not come to the table yet.
+  void factor_explicitly() {
+    if (factored_) return;
+    table_.sort_active(active_);
+    metric_.resize(s_.m, active_);
+    each([&](std::int64_t i, const T* row, double x) {
+      for (std::int64_t j = 0; j < s_.m; ++j)
+        metric_.row(j)[i] =
+            static_cast<double>(row[at_.basis + j]) + (pending_ != 0 ? pending_ * rho_[j] * x : 0.0);
+    });
+    metric_.factor();
+    factored_ = true;
+  }
+
+  void descend_explicitly(Coefficients& w, std::int64_t k, double amount, double c, double h, double next) {
+    factor_explicitly();
+    explicit_.assign(metric_.length, 0.0);
+    std::vector<double> beta(metric_.length, 0.0), s(ld_, 0.0);
+    each([&](std::int64_t i, const T* row, double x) {
+      coordinates(row, s.data());
+      if (pending_ != 0) axpy(pending_ * x, rho_.data(), s.data(), s_.m);
+      const double own = static_cast<double>(row[at_.column(k)]) + w.gain[k] * x;
+      beta[i] = *w.a * (own + dot(s.data(), w.B(k), ld_));
+      explicit_[i] = amount * x + c * beta[i];
+    });
+    metric_.solve(explicit_.data(), h);
+    for (std::int64_t i = 0; i < metric_.length; ++i) explicit_[i] = (beta[i] - explicit_[i]) / next;
+    write(w, k);
+  }
+
+  void average_explicitly(Coefficients& w, std::int64_t k, double slope, double h) {
+    factor_explicitly();
+    explicit_.assign(metric_.length, 0.0);
+    each([&](std::int64_t i, const T* row, double x) {
+      explicit_[i] = static_cast<double>(row[s_.sums + k]) - slope * x;
+    });
+    metric_.solve(explicit_.data(), h);
+    for (double& weight : explicit_) weight *= h;  // a = η/h
+    write(w, k);
+    s_.counts[kWritten] = 1;
+  }
+
+  // The weights in the table are those of `explicit_`.
+  void write(Coefficients& w, std::int64_t k) {
+    w.gain[k] = w.wx[k] = 0;
+    std::fill_n(w.B(k), ld_, 0.0);
+    each([&](std::int64_t i, T* row, double x) {
+      row[at_.column(k)] = static_cast<T>(explicit_[i]);
+      w.wx[k] += explicit_[i] * x;
+    });
+    metric_.multiply(explicit_.data(), w.U(k));
+  }
+
+  // Dual averaging in terms of S again: w̄ = −Σg, without the gradient of this round.
+  void restore_sums(Coefficients& w) {
+    s_.counts[kWritten] = 0;
+    std::fill(w.u, w.u + w.count * ld_, 0.0);
+    std::fill(w.wx.begin(), w.wx.end(), 0.0);
+    std::vector<double> s(ld_, 0.0);
+    each([&](std::int64_t, T* row, double x) {
+      coordinates(row, s.data());
+      if (pending_ != 0) axpy(pending_ * x, rho_.data(), s.data(), s_.m);
+      for (std::int64_t k = 0; k < w.count; ++k) {
+        row[at_.column(k)] = row[s_.sums + k];
+        const double sum = static_cast<double>(row[s_.sums + k]);
+        w.wx[k] += sum * x;
+        axpy(sum, s.data(), w.U(k), ld_);
+      }
+    });
+  }
 
   void filter(const double* v, double h) {  // y = Nv
     know();
@@ -269,7 +385,13 @@ class ProjectionBasis {
   Small G_;
   std::vector<double> z_, rho_, q_, v_, y_;
   SmallSpectrum spectrum_;
-  std::int64_t entries_ = 0;
+  Table<T> table_{};  // of the round that is under way, with its row
+  std::int64_t active_ = 0;
+  RowView<T> row_{};
+  double pending_ = 0;  // r, if rρxᵀ is not in the table yet
+  ExplicitMetric metric_;
+  bool factored_ = false;
+  std::vector<double> explicit_;  // a number for each feature
   double xx_ = 0;
   bool cancels_ = false, drowned_ = false;
 };

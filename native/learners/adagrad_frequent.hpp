@@ -48,7 +48,7 @@ struct FrequentBasisState {
 template <class T>
 class FrequentBasis {
  public:
-  static constexpr bool kLazy = true, kSpans = true;
+  static constexpr bool kLazy = true, kSpans = true, kSums = false;
 
   FrequentBasis(const FrequentBasisState<T>& s, const BlockColumns& columns)
       : s_(s),

@@ -67,7 +67,7 @@ class SketchedBlock {
     for (std::int64_t k = 0; k < w_.count; ++k) step[at_.column(k)] += w_.gain[k];
   }
 
-  // −Σg, which dual averaging needs beside the weights if φ has an l1 part.
+  // −Σg, which dual averaging needs beside the weights if φ has an l1 part, or if weights are written out.
   void write_sums(const double* slopes, double* step) const {
     for (std::int64_t k = 0; k < w_.count; ++k) step[sums_ + k] -= slopes[k];
   }
@@ -209,10 +209,8 @@ class SketchedAdaGrad {
     for (std::int64_t b = 0, first = 0; b < std::ssize(blocks_); first += blocks_[b++].weights()) {
       const double r = c_.of_data ? 1.0 : slopes_[first];
       blocks_[b].take(r, step_.data());
-      if (c_.l1 == 0)
-        blocks_[b].learn(&slopes_[first], t);
-      else if (c_.averaging)
-        blocks_[b].write_sums(&slopes_[first], step_.data());
+      if (c_.l1 == 0) blocks_[b].learn(&slopes_[first], t);
+      if (c_.averaging && (Basis::kSums || c_.l1 > 0)) blocks_[b].write_sums(&slopes_[first], step_.data());
       blocks_[b].write(step_.data());
     }
     if (s_.has_intercept) learn_intercepts();

@@ -47,13 +47,13 @@ def frequent(d: int, m: int, robust: bool) -> Metric:
     return take
 
 
-def projected(R: Floats, d: int) -> Metric:
-    """ADA-GP: R has the random vector of each round as a row."""
+def projected(R: Floats, d: int, data: Floats | None = None) -> Metric:
+    """ADA-GP, or ADA-DP of these rows: R has the random vector of each round as a row."""
     S, t = np.zeros((R.shape[1], d)), 0
 
     def take(g: Floats) -> tuple[Floats, Floats, float]:
         nonlocal S, t
-        S, t = S + np.outer(R[t], g), t + 1
+        S, t = S + np.outer(R[t], g if data is None else data[t]), t + 1
         _, s, Vt = np.linalg.svd(S, full_matrices=False)
         return s, Vt, 0.0
 

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from sketchnewton import AdaLR, FullAdaGrad, SketchedAdaGrad
+from sketchnewton._native import normal_row
 from sketchnewton.learners.adagrad.hadamard import hadamard_projection
 from tests.oracles import adagrad_svd
 from tests.oracles.adagrad_svd import Floats
-from tests.oracles.exact.adagrad import fd_adagrad, full_adagrad, low_rank_adagrad
+from tests.oracles.exact.adagrad import fd_adagrad, full_adagrad, low_rank_adagrad, projected_adagrad
 from tests.oracles.exact.streams import STREAMS, feature_scales, few_features, perturbed
 
 # Loss, form, λ of an l2 penalty, σ: one of them for each stream and size.
@@ -61,6 +62,49 @@ def test_frequent_directions_are_exact(kind: str) -> None:
             found = learned("rfd" if robust else "fd", m, X, y, **options)
             assert distance(found, expected) < 1e-6, (seed, m, robust, loss, form)
     assert checked >= (1 if kind in SCALES else 4), "too few streams on which float64 is enough"
+
+
+@pytest.mark.parametrize("kind", sorted(STREAMS.keys() - {"feature_scales"}))  # where float64 is never enough
+def test_random_projections_are_exact(kind: str) -> None:
+    """Steps in terms of S, with SSᵀ, used to be off by up to 4e-2 where rows differ in scale."""
+    checked = 0
+    for seed, (loss, form, l2, sigma) in enumerate(SETTINGS):
+        m, of = (2, 4, 7, 10)[seed % 4], ("gradients", "data")[seed % 3 == 2]
+        X, y = STREAMS[kind](seed, n=20, signs=loss in SIGNS)
+        R = np.array([normal_row(0, t, m) for t in range(len(y))]) / np.sqrt(m)
+        options: dict[str, Any] = {"sigma": sigma, "loss": loss, "form": form, "l2": l2}
+        reachable = adagrad_svd.predictions(
+            X, y, adagrad_svd.projected(R, X.shape[1], X if of == "data" else None), eta=0.3, **options
+        )
+        expected = projected_adagrad(X, y, R=R, of=of, eta=0.3, **options).predictions
+        if distance(reachable, expected) < 1e-7:
+            checked += 1
+            found = learned("rp", m, X, y, of=of, **options)
+            assert distance(found, expected) < 1e-6, (seed, m, of, loss, form)
+    assert checked >= (1 if kind in SCALES else 4), "too few streams on which float64 is enough"
+
+
+@pytest.mark.parametrize("form", ["mirror_descent", "dual_averaging"])
+def test_random_projections_in_and_out_of_explicit_steps(form: str) -> None:
+    """Ordinary rows, some that are 1e4 times as long, then many features; in batches and files, too."""
+    r = np.random.default_rng(3)
+    X = np.zeros((120, 900))
+    X[:60, :12] = r.standard_normal((60, 12))
+    X[20:25] *= 1e4
+    X[60:] = r.standard_normal((60, 900)) * (r.random((60, 900)) < 0.1)
+    y = np.where(r.random(120) < 0.5, -1.0, 1.0)
+    R = np.array([normal_row(0, t, 5) for t in range(120)]) / np.sqrt(5)
+    options: dict[str, Any] = {"sigma": 1.0, "loss": "logistic", "form": form, "l2": 0.01}
+    expected = adagrad_svd.predictions(X, y, adagrad_svd.projected(R, 900), eta=0.3, **options)
+    assert distance(learned("rp", 5, X, y, **options), expected) < 1e-6
+    del options["l2"]
+    whole = SketchedAdaGrad("rp", 5, dtype="float64", penalty="l2", **options)
+    parts = SketchedAdaGrad("rp", 5, dtype="float64", penalty="l2", **options)
+    predictions = whole.learn(X, y)
+    for k in range(0, 120, 5):
+        np.testing.assert_array_equal(parts.learn(X[k : k + 5], y[k : k + 5]), predictions[k : k + 5])
+        parts = SketchedAdaGrad.from_bytes(parts.to_bytes())
+    np.testing.assert_array_equal(parts.weights, whole.weights)
 
 
 @pytest.mark.parametrize("kind", sorted(STREAMS.keys() - set(SCALES)))

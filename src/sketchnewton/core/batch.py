@@ -243,6 +243,8 @@ def csr_rows(indptr: View, indices: View, data: View) -> _native.Rows:
 
 def contiguous(values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
     """The values in C order and aligned, as kernels read them: the array itself where it is so already."""
+    if type(values) is np.ndarray and values.flags.carray and (dtype is None or values.dtype == dtype):
+        return values
     array = np.ascontiguousarray(values, dtype)
     return array if array.flags.aligned else array.copy()
 

@@ -82,7 +82,8 @@ class Learner(Persistent):
         predictions = np.empty(self._shape(n))  # sooner made than an array over `new_predictions`
         with self._lock:
             self.reserve(rows)
-            if self.rows_seen == 0:
+            # an array, which has no names, need not ask whether these are the first rows
+            if (type(X) is not np.ndarray or self.feature_names is not None) and self.rows_seen == 0:
                 self.feature_names = column_names(X)
             self.learn_into(predictions, rows, labels, weights)
         return predictions

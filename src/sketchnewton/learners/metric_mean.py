@@ -33,15 +33,15 @@ def metric_mean(
     Weights are vectors, or matrices with a column for each class. Where nobody knows anything, in directions
     outside all S_i without a ridge, they are averaged by `shares`.
     """
-    _, sizes, V = np.linalg.svd(np.vstack(list(factors)), full_matrices=False)
+    U, sizes, V = np.linalg.svd(np.vstack(list(factors)), full_matrices=False)
     rank = np.count_nonzero(sizes > 1e-13 * sizes.max(initial=0.0))
-    squares, V = sizes[:rank] ** 2, V[:rank]
+    U, sizes, V = U[:, :rank], sizes[:rank], V[:rank]
     total = ridges.sum()
     rest = ridges / total if total > 0 else shares
-    pull, outside = np.zeros((rank, *weights[0].shape[1:])), np.zeros_like(weights[0])
-    for w, S, a, r in zip(weights, factors, ridges, rest, strict=True):
-        inside, known = V @ w, S @ V.T
-        pull += a * inside + known.T @ (known @ inside)
-        outside += r * (w - V.T @ inside)
-    inverse = 1.0 / (total + squares)
-    return np.asarray(V.T @ (pull.T * inverse).T + outside)
+    mean = sum((r * w for r, w in zip(rest, weights, strict=True)), np.zeros_like(weights[0]))
+    apart = [w - mean for w in weights]
+    # A problem of least squares, solved as one: with SᵀS instead of S, digits would be lost twice.
+    known = np.concatenate([S @ v for S, v in zip(factors, apart, strict=True)])
+    ridged = sum((a * v for a, v in zip(ridges, apart, strict=True)), np.zeros_like(mean))
+    pull = ((U.T @ known).T * sizes).T + V @ ridged
+    return np.asarray(mean + V.T @ (pull.T / (total + sizes**2)).T)

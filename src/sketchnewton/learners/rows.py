@@ -35,7 +35,7 @@ def as_rows(X: Any) -> _native.Rows:
 
 def column_names(X: object) -> tuple[str, ...] | None:
     """The names of a table's columns if all of them are text, as scikit-learn reads them; None for other rows."""
-    if isinstance(X, Batch):
+    if type(X) is np.ndarray or isinstance(X, Batch):
         return None
     names = getattr(X, "column_names", getattr(X, "columns", None))
     if names is None or len(names) == 0 or not all(isinstance(name, str) for name in names):

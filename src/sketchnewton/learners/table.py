@@ -197,7 +197,7 @@ class TableLearner(Learner):
         return True
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if self._table.grow(largest, self.features_seen):
+        if largest >= self._table.capacity and self._table.grow(largest, self.features_seen):
             self._kernel = self._bind()
 
     def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:

@@ -59,8 +59,8 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
     0.85 0.10
 
     `"fd"` and `"rfd"` in float64 agree with exact arithmetic wherever dense float64 does, for d up to about 2,000.
-    `"rp"` works with SSᵀ, squares of lengths: rows whose lengths differ by a factor of 10⁴ cost it all but a few
-    digits, where `"fd"` keeps them.
+    So does `"rp"` for d up to 256 + 16τ; with more features it works with SSᵀ, squares of lengths, and rows whose
+    lengths differ by a factor of 10⁴ cost it all but a few digits.
     Limits: outside the sketch a step is ηg/σ however many gradients there were, so a σ that is small against
     their size diverges where the sketch is too small for the data. Values beyond ±1e30, NaN and infinity are
     refused.
@@ -99,11 +99,15 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         self._sketch: AdaptiveSketch
         if sketch == "rp":
             seed = checked_size("random_state", random_state, 0)
-            self._sketch = ProjectionBasis(m, checked_dtype(dtype), self._blocks, self._shared, seed)
+            averaging = self._composite.averaging
+            self._sketch = ProjectionBasis(
+                m, checked_dtype(dtype), self._blocks, self._shared, seed, averaging
+            )
         else:
             ridge = 0.5 if sketch == "rfd" else 0.0
             self._sketch = FrequentBasis(m, checked_dtype(dtype), self._blocks, self._shared, ridge)
-        sums = outputs if self._composite.averaging and self._composite.l1 else 0
+        beside = self._composite.averaging and (sketch == "rp" or self._composite.l1)
+        sums = outputs if beside else 0
         super().__init__(
             columns=2 + self._blocks * (self._sketch.columns + self._shared) + sums,
             sketch=sketch,

@@ -83,8 +83,9 @@ class AdaptiveSketch(ABC):
 class ProjectionBasis(AdaptiveSketch):
     """S = Σ ρ_t v_tᵀ with ρ_t ~ N(0, I/τ) drawn from (seed, t); the table's columns hold S itself."""
 
-    def __init__(self, m: int, dtype: str, blocks: int, weights: int, seed: int) -> None:
+    def __init__(self, m: int, dtype: str, blocks: int, weights: int, seed: int, averaging: bool) -> None:
         super().__init__(m, dtype, blocks, weights)
+        self._averaging = averaging
         self.columns = self.further = m
         self._seed = seed
         self._make = _native.projection_adaptive64 if dtype == "float64" else _native.projection_adaptive32
@@ -97,7 +98,8 @@ class ProjectionBasis(AdaptiveSketch):
         """The small arrays of a learner that has seen nothing."""
         return {
             **super().fresh(),
-            "sketch_counts": zeros((self._blocks, 2), "int64"),  # rounds, touched
+            # kRounds, … of native/learners/adagrad_basis.hpp
+            "sketch_counts": zeros((self._blocks, 3 if self._averaging else 2), "int64"),
             "G": zeros((self._blocks, self._m, padded4(self._m))),
         }
 

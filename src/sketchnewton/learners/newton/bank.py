@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from sketchnewton import _native
-from sketchnewton.core.checks import all_finite
+from sketchnewton.core.checks import LARGEST_COUNT, all_finite
 from sketchnewton.core.parameters import checked_clip, checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
@@ -435,8 +435,10 @@ class NewtonBank(TableLearner):
         start, buffer = its.view("buffer_start").tolist(), its.view("buffer_index")
         scalars, shares = its.view("scalars").tolist(), its.view("shares").tolist()
         table, seen = self._table, self._table.listed(self.features_seen)
+        rows = table.column(self._scale_column, len(seen))  # that had the feature
         return bool(
-            _native.look(table.column(self._scale_column, len(seen)))[1] >= 1  # rows that had the feature
+            _native.look(rows)[1] >= 1
+            and sum(rows) <= LARGEST_COUNT
             and 0 <= learned <= its.view("counts")[0]
             and 0 <= rank <= m
             and 0 <= waiting < max(BUFFER * m, 1)
