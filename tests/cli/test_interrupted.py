@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM at any moment: the same command with --resume ends with the model of an undisturbed run.
 
-`SKN_INTERRUPTS=30 SKN_SEED=2 pytest tests/cli/test_interrupted.py` interrupts thirty times instead of a few, and at
-other moments.
+`SKN_INTERRUPTS=30 SKN_SEED=2 pytest tests/cli/test_interrupted.py` interrupts thirty times instead of a few, and
+at other moments.
 """
 
 from __future__ import annotations

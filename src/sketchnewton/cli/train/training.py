@@ -30,7 +30,6 @@ from sketchnewton.cli.train.report import dry_run, report, scored
 from sketchnewton.cli.train.saving import Saving
 from sketchnewton.core import archive
 from sketchnewton.core.batch import Batch, IndexTooLarge
-from sketchnewton.core.types import Header
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
 from sketchnewton.features.columns import described_kinds
 from sketchnewton.learners import Learner
