@@ -67,10 +67,15 @@ class Columns(NamedTuple):
         for name, kind in pairs + [_text_column(name) for name in self.text]:
             if kinds.setdefault(name, kind) != kind:
                 raise ValueError(f"column '{name}' cannot be both {kinds[name]} and {kind}")
-        roles = {"the label": self.label, "the weight": self.weight, "the tag": self.tag}
-        for role, name in (*roles.items(), *((kind, name) for name, kind in kinds.items())):
-            if name in self.drop:
-                raise ValueError(f"column '{name}' cannot be both {role} and dropped")
+        roles: dict[str | None, str] = {
+            self.label: "the label",
+            self.weight: "the weight",
+            self.tag: "the tag",
+        }
+        roles.update(kinds)
+        for name in self.drop:
+            if name in roles:
+                raise ValueError(f"column '{name}' cannot be both {roles[name]} and dropped")
         return kinds
 
     def known_kinds(self) -> dict[str, str]:

@@ -112,10 +112,11 @@ class _Sum:
         self.checksum = zlib.crc32(data, self.checksum)
 
 
-class _Summed(io.RawIOBase):
+class _Summed(io.BufferedIOBase):
     """A file that counts what is written to it."""
 
     def __init__(self, file: BinaryIO, total: _Sum) -> None:
+        self.name = file.name
         self._file = file
         self._total = total
 
