@@ -73,21 +73,24 @@ def test_killed_at_any_moment(options: list[str], tmp_path: Path) -> None:
     data.write_text("".join(svmlight_lines(20_000)))
     whole = tmp_path / "whole.skn"
     start = time.monotonic()
-    assert skn("train", data, "--model", whole, "--checkpoint-every", 1000, *options).returncode == 0
+    wanted = tmp_path / "whole.txt"
+    options = [*options, "--checkpoint-every", "1000", "--predictions"]
+    assert skn("train", data, "--model", whole, *options, wanted).returncode == 0
     duration = time.monotonic() - start
     moments = random.Random(0)
     for trial in range(KILLS):
-        model = tmp_path / f"{trial}.skn"
-        command = [*SKN, "train", str(data), "--model", str(model), "--checkpoint-every", "1000", *options]
+        model, predictions = tmp_path / f"{trial}.skn", tmp_path / f"{trial}.txt"
+        command = [*SKN, "train", str(data), "--model", str(model), *options, str(predictions)]
         if killed_after(moments.uniform(0.0, duration), command) == 0:
             pass  # it had ended before
         elif model.exists() or Path(f"{model}.run").exists():
-            again = skn("train", data, "--model", model, "--resume", model)
+            again = skn("train", data, "--model", model, "--resume", model, "--predictions", predictions)
             assert again.returncode == 0, again.stderr
         else:  # nothing was there yet
             assert skn(*command[3:]).returncode == 0
         assert model.read_bytes() == whole.read_bytes()
-        assert not Path(f"{model}.run").exists()
+        assert predictions.read_bytes() == wanted.read_bytes()
+        assert not list(tmp_path.glob("*.run"))
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -99,15 +102,15 @@ def test_dying_around_a_save(options: list[str], number: int, before: bool, tmp_
     """With --checkpoint-every 250 the fourth of 1000 rows' saves is the last checkpoint, the fifth the end."""
     data = write_rows(tmp_path / "rows.svm", rows=1000, labels=(0, 1))
     whole, model = tmp_path / "whole.skn", tmp_path / "m.skn"
-    assert train(data, whole, *options) == 0
+    wanted, predictions = tmp_path / "whole.txt", tmp_path / "p.txt"
+    assert train(data, whole, *options, "--predictions", wanted) == 0
+    options = [*options, "--predictions", str(predictions)]
     train_and_die(number, data, model, "--checkpoint-every", 250, *options, before=before)
-    assert train(data, model, "--resume", model) == 0
+    assert train(data, model, "--resume", model, "--predictions", predictions) == 0
     assert model.read_bytes() == whole.read_bytes()
-    assert sorted(p.suffix for p in tmp_path.iterdir() if ".skn-cache" not in p.name) == [
-        ".skn",
-        ".skn",
-        ".svm",
-    ]
+    assert predictions.read_bytes() == wanted.read_bytes()
+    left = [p.suffix for p in tmp_path.iterdir() if ".skn-cache" not in p.name]
+    assert sorted(left) == [".skn", ".skn", ".svm", ".txt", ".txt"]
 
 
 def test_dying_before_the_first_checkpoint_over_an_older_model(data: Path, tmp_path: Path) -> None:
@@ -188,7 +191,7 @@ def test_data_that_changed_since_the_checkpoint_is_refused(
     [
         (["--passes", "3"], "--passes 3 does not agree"),
         (["--holdout", "3"], "--holdout 3 does not agree"),
-        (["--predictions", "-"], "--predictions would lack those of the 600 rows"),
+        (["--predictions", "-"], "--predictions - lacks those of the 600 rows"),
         (["--format", "svmlight"], "with other options"),
     ],
 )

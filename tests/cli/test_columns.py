@@ -131,3 +131,28 @@ def test_bits_and_exact_names_exclude_each_other(tmp_path: Path, capsys: pytest.
     assert "--bits cannot be combined with --exact-names" in complaint(capsys)
     assert not model.exists()
     assert main(["train", data, *options, "--exact-names"]) == 0
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_dropped_label_is_no_label(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (data,) = write(tmp_path, kind)
+    assert main(["train", data, "--drop", "label"]) == 1
+    assert "has no label" in complaint(capsys)
+    assert main(["train", data, "--label", "price", "--drop", "price"]) == 2
+    assert "column 'price' cannot be both the label and dropped" in complaint(capsys)
+    assert main(["train", data, "--drop", "a", "--numeric", "a"]) == 2
+    assert "column 'a' cannot be both number and dropped" in complaint(capsys)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [([], "column 'price'"), (["--exact-names"], "feature 'price'"), (["--bits", "4"], "column 'price'")],
+)
+def test_a_value_that_is_too_large_is_named_by_its_column(
+    kind: str, options: list[str], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data,) = write(tmp_path, kind)
+    Path(data).write_text(Path(data).read_text().replace("4", "4e31"))
+    assert main(["train", data, *options]) == 1
+    assert f"row 2 has the value 4e+31 for {named}, beyond ±1e+30" in complaint(capsys)

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM at any moment: the same command with --resume ends with the model of an undisturbed run.
 
-`SKN_INTERRUPTS=30 pytest tests/cli/test_interrupted.py` interrupts thirty times instead of a few.
+`SKN_INTERRUPTS=30 SKN_SEED=2 pytest tests/cli/test_interrupted.py` interrupts thirty times instead of a few, and
+at other moments.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from sketchnewton.core.batch import Batch
 from tests.cli.support import SKN, skn, svmlight_lines, write_rows
 
 INTERRUPTS = int(os.environ.get("SKN_INTERRUPTS", "3"))
+SEED = int(os.environ.get("SKN_SEED", "1"))
 
 RUNS: list[list[str]] = [
     [],
@@ -60,12 +62,37 @@ def train_until(row: int, data: Path, model: Path, *options: object) -> int:
 def test_interrupted_then_resumed(options: list[str], row: int, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "rows.svm", rows=1000, labels=(0, 1))
     whole, model = tmp_path / "whole.skn", tmp_path / "m.skn"
-    assert train(data, whole, *options) == 0
-    assert train_until(row, data, model, *options) == 130
+    wanted, predictions = tmp_path / "whole.txt", tmp_path / "p.txt"
+    assert train(data, whole, *options, "--predictions", wanted) == 0
+    assert train_until(row, data, model, *options, "--predictions", predictions) == 130
     assert model.read_bytes() != whole.read_bytes()
-    assert train(data, model, *options, "--resume", model) == 0
+    assert train(data, model, *options, "--resume", model, "--predictions", predictions) == 0
     assert model.read_bytes() == whole.read_bytes()
-    assert not Path(f"{model}.run").exists()
+    assert predictions.read_bytes() == wanted.read_bytes()
+    assert len(wanted.read_text().splitlines()) == 1000
+    assert not list(tmp_path.glob("*.run"))
+
+
+def test_predictions_of_other_rows_are_not_continued(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_rows(tmp_path / "rows.svm", rows=1000)
+    model, predictions = tmp_path / "m.skn", tmp_path / "p.txt"
+    assert train_until(400, data, model, "--predictions", predictions, "--loss", "logistic") == 130
+    again = ["--resume", model, "--loss", "logistic", "--predictions"]
+    written = predictions.read_text()
+    for other in ("", "0.5\n" * 1000, written[:-20], written[:50] + "7" + written[51:]):
+        predictions.write_text(other)
+        before = model.read_bytes()
+        assert train(data, model, *again, predictions) == 2
+        assert f"--predictions {predictions} lacks those of the 1,000 rows" in capsys.readouterr().err
+        assert predictions.read_text() == other
+        assert model.read_bytes() == before
+    predictions.write_text(f"{written}what a hand has added\n")
+    assert train(data, model, *again, predictions, "--link") == 2  # on another scale
+    assert train(data, model, *again, tmp_path / "absent.txt") == 2
+    assert train(data, model, *again, predictions) == 0
+    assert predictions.read_text() == written  # one batch holds all rows
 
 
 @pytest.mark.slow
@@ -174,11 +201,13 @@ def test_signals_at_random_moments(options: list[str], tmp_path: Path) -> None:
     data, whole = tmp_path / "rows.svm", tmp_path / "whole.skn"
     data.write_text("".join(line.replace("-1 ", "0 ", 1) for line in svmlight_lines(20_000)))
     start = time.monotonic()
-    assert skn("train", data, "--model", whole, *options).returncode == 0
+    wanted = tmp_path / "whole.txt"
+    assert skn("train", data, "--model", whole, "--predictions", wanted, *options).returncode == 0
     duration = time.monotonic() - start
-    moments = random.Random(1)
+    moments = random.Random(SEED)
     for trial in range(INTERRUPTS):
-        model = tmp_path / f"{trial}.skn"
+        model, predictions = tmp_path / f"{trial}.skn", tmp_path / f"{trial}.txt"
+        options = [*options, "--predictions", str(predictions)]
         command = [*SKN, "train", str(data), "--model", str(model), *options]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             try:
@@ -189,3 +218,4 @@ def test_signals_at_random_moments(options: list[str], tmp_path: Path) -> None:
             again = skn("train", data, "--model", model, "--resume", model, *options)
             assert again.returncode == 0, again.stderr
         assert model.read_bytes() == whole.read_bytes()
+        assert predictions.read_bytes() == wanted.read_bytes()

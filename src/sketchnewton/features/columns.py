@@ -60,13 +60,22 @@ class Columns(NamedTuple):
         return self._replace(kinds=tuple(sorted(kinds.items())))
 
     def chosen(self) -> dict[str, str]:
-        """The kinds of columns that were named; ``ValueError`` if one is to be of two."""
+        """The kinds of columns that were named; ``ValueError`` if one is to be of two, or is left out."""
         kinds: dict[str, str] = {}
         lists = {CATEGORY: self.categorical, NUMBER: self.numeric, BOOLEAN: self.boolean, DATE: self.dates}
         pairs = [(name, kind) for kind, names in lists.items() for name in names]
         for name, kind in pairs + [_text_column(name) for name in self.text]:
             if kinds.setdefault(name, kind) != kind:
                 raise ValueError(f"column '{name}' cannot be both {kinds[name]} and {kind}")
+        roles: dict[str | None, str] = {
+            self.label: "the label",
+            self.weight: "the weight",
+            self.tag: "the tag",
+        }
+        roles.update(kinds)
+        for name in self.drop:
+            if name in roles:
+                raise ValueError(f"column '{name}' cannot be both {roles[name]} and dropped")
         return kinds
 
     def known_kinds(self) -> dict[str, str]:
@@ -113,15 +122,20 @@ class Columns(NamedTuple):
         """The column of the label; None if there is none."""
         if self.label is not None:
             return self.label if self.label in names else None
-        return next((name for name in LABELS if name in names), None)
+        return next((name for name in LABELS if name in names and name not in self.drop), None)
+
+    @property
+    def usual_label(self) -> str:
+        """What the column of the label is called where a table is made."""
+        return self.label or next((name for name in LABELS if name not in self.drop), LABELS[0])
 
     def weight_among(self, names: Collection[str]) -> str | None:
         """The column of the weight; None if there is none."""
-        return _among(names, self.weight, WEIGHT)
+        return _among(names, self.weight, WEIGHT, self.drop)
 
     def tag_among(self, names: Collection[str]) -> str | None:
         """The column of the tag; None if there is none."""
-        return _among(names, self.tag, TAG)
+        return _among(names, self.tag, TAG, self.drop)
 
 
 def meant(name: str, names: Iterable[str]) -> str:
@@ -158,9 +172,9 @@ def _text_column(name: str) -> tuple[str, str]:
     return name, TEXT
 
 
-def _among(names: Collection[str], given: str | None, usual: str) -> str | None:
+def _among(names: Collection[str], given: str | None, usual: str, dropped: Collection[str]) -> str | None:
     name = usual if given is None else given
-    return name if name in names else None
+    return name if name in names and name not in dropped else None
 
 
 def _lists(value: object) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sketchnewton import _native
@@ -49,6 +49,22 @@ def hash_feature(name: str, namespace: str = "", bits: int = DEFAULT_BITS) -> in
 def mask_of(bits: int | None) -> int:
     """2^bits − 1, or all ones for None."""
     return _ALL_BITS if bits is None else (1 << bits) - 1
+
+
+def shown_feature(index: int, columns: Iterable[str], mask: int, names: Names | None) -> str:
+    """What to call the feature of an index in a message: its name, or the column whose numbers have it.
+
+    >>> shown_feature(229902, ["area", "price"], mask_of(18), None), shown_feature(7, ["area"], mask_of(18), None)
+    ("column 'price'", 'feature 7')
+    """
+    if names is not None and index in (known := names.readable()):
+        return f"feature '{known[index]}'"
+    for column in columns:
+        space, bar, name = column.partition("|")
+        seed = hash_namespace(space) if bar else 0
+        if _native.name_hash((name if bar else space).encode("utf-8", "surrogatepass"), seed) & mask == index:
+            return f"column '{column}'"
+    return f"feature {index}"
 
 
 class Names:

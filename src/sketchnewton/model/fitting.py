@@ -16,18 +16,24 @@ LARGEST_VALUE = _native.LARGEST_VALUE
 Refuse = Callable[[int, str], None]
 """Told the number of a row, from 1, and what is wrong with it; raises, or returns if the row is to be left out."""
 
+NameFeature = Callable[[int], str]
+"""What to call the feature of an index in a message."""
+
 Fault = tuple["NDArray[np.bool_]", Callable[[int], str]]
 """Which rows of a batch have it, and what to say of one."""
 
 
-def fit(batches: Iterable[Batch], target: Target | None, refuse: Refuse, rows: int = 0) -> Generator[Batch]:
+def fit(
+    batches: Iterable[Batch], target: Target | None, refuse: Refuse, name: NameFeature = "feature {}".format
+) -> Generator[Batch]:
     """Batches with targets for labels; without a `target`, for predicting, labels stay what they are.
 
-    So many `rows` came before. Every row that does not fit is told to `refuse`.
+    Every row that does not fit is told to `refuse`.
     """
+    rows = 0
     for batch in batches:
         ready = _ready(batch, target)
-        kept = _without_faults(batch, target, refuse, rows) if ready is None else ready
+        kept = _without_faults(batch, target, refuse, name, rows) if ready is None else ready
         rows += len(batch)
         del batch, ready  # before the next is asked for: memory for one batch less
         if len(kept):
@@ -51,8 +57,10 @@ def _ready(batch: Batch, target: Target | None) -> Batch | None:
     return batch if coded.labels is views.labels else batch.replace(labels=coded.labels)
 
 
-def _without_faults(batch: Batch, target: Target | None, refuse: Refuse, rows: int) -> Batch:
-    faults = [*_far(batch)]
+def _without_faults(
+    batch: Batch, target: Target | None, refuse: Refuse, name: NameFeature, rows: int
+) -> Batch:
+    faults = [*_far(batch, name)]
     if target is not None:
         coded = target.code(batch.views.labels)
         faults += _not_learnable(batch, coded.unfit, target)
@@ -72,7 +80,7 @@ def _not_learnable(batch: Batch, unfit: list[int], target: Target) -> Iterator[F
         yield base != 0, lambda _: "has an initial prediction (base), which no learner can start from"
 
 
-def _far(batch: Batch) -> Iterator[Fault]:
+def _far(batch: Batch, name: NameFeature) -> Iterator[Fault]:
     """Rows with a number that no learner takes."""
     entries = np.flatnonzero(~(np.abs(batch.data) <= LARGEST_VALUE))
     if not len(entries):
@@ -83,7 +91,7 @@ def _far(batch: Batch) -> Iterator[Fault]:
     def say(row: int) -> str:
         at = first[row]
         return (
-            f"has the value {batch.data[at]:g} for feature {batch.indices[at]}, beyond ±{LARGEST_VALUE:g}: "
+            f"has the value {batch.data[at]:g} for {name(int(batch.indices[at]))}, beyond ±{LARGEST_VALUE:g}: "
             "rescale the feature"
         )
 

@@ -16,7 +16,7 @@ from sketchnewton.core.state import Buffers, View
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, NDArray, Path, np
 from sketchnewton.evaluation import ProgressiveScore, score_for
 from sketchnewton.features.columns import Columns
-from sketchnewton.features.names import Names
+from sketchnewton.features.names import Names, shown_feature
 from sketchnewton.features.options import Features
 from sketchnewton.learners import Learner
 from sketchnewton.model.fitting import LARGEST_VALUE, fit
@@ -101,6 +101,7 @@ class Model(Persistent):
         self.notes = {}
         self._reading: tuple[int, Names | None] | None = None
         self._plain: tuple[Columns, Features, PlainRecords] | None = None
+        self._kinds: dict[str, str] = {}  # of the columns of the records that are being read
 
     # -- for users
 
@@ -260,7 +261,9 @@ class Model(Persistent):
         # What mattered to training only need not be there.
         columns = self.columns._replace(optional=self.columns.named)
         names = self._names_for_reading()
-        return fit(self._read(records, columns=columns, names=names, labelled=False), None, _raise)
+        return fit(
+            self._read(records, columns=columns, names=names, labelled=False), None, _raise, self._feature
+        )
 
     def scores(self, batch: Batch) -> Floats:
         """The learner's scores for the rows of a batch, with what the rows themselves add to them."""
@@ -478,7 +481,7 @@ class Model(Persistent):
         targets, unfit = read.code(labels)
         made = Batch(*batch.views[:3], targets, importance)
         bad = unfit or made.rows.scan()[2] >= 0  # which row, and why?
-        return list(fit((made.replace(labels=labels),), read, _raise)) if bad else [made]
+        return list(fit((made.replace(labels=labels),), read, _raise, self._feature)) if bad else [made]
 
     def _labelled(
         self,
@@ -495,17 +498,26 @@ class Model(Persistent):
         columns = None if remember else self.columns
         if target.names is None and target.label_codes is not None and given is not None:
             coded_texts = self._coded_texts(given, target)
-            return fit(self._read(records, coded_texts, weights, columns, names), target.of_codes, _raise)
+            return fit(
+                self._read(records, coded_texts, weights, columns, names),
+                target.of_codes,
+                _raise,
+                self._feature,
+            )
         if target.names is None:
             if isinstance(given, list) and any(isinstance(label, str | bytes) for label in given):
                 raise ValueError("labels are text: give the model classes, such as target=Signs(names=[…])")
-            return fit(self._read(records, given, weights, columns, names), target, _raise)
+            return fit(self._read(records, given, weights, columns, names), target, _raise, self._feature)
         if given is None:
-            return fit(self._read(records, None, weights, columns, names), target.as_read, _raise)
+            return fit(
+                self._read(records, None, weights, columns, names), target.as_read, _raise, self._feature
+            )
         coded = target.code(given)
         for row in coded.unfit:
             _raise(row + 1, target.complaint(given[row]))
-        return fit(self._read(records, coded.labels, weights, columns, names), target.of_codes, _raise)
+        return fit(
+            self._read(records, coded.labels, weights, columns, names), target.of_codes, _raise, self._feature
+        )
 
     @staticmethod
     def _coded_texts(labels: Any, target: Target) -> list[float]:
@@ -544,6 +556,7 @@ class Model(Persistent):
         from sketchnewton.streams.records import read_records
 
         kinds: dict[str, str] = {}
+        self._kinds = kinds
         yield from read_records(
             records,
             columns=columns or self.columns,
@@ -557,6 +570,10 @@ class Model(Persistent):
         )
         if kinds and columns is None:
             self.columns = self.columns.with_kinds(kinds)
+
+    def _feature(self, index: int) -> str:
+        """What to call a feature of the records that are being read."""
+        return shown_feature(index, self._kinds, self.features.mask, self.names)
 
     def _joined(self, parts: list[Floats]) -> Floats:
         if parts:

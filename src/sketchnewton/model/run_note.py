@@ -40,6 +40,14 @@ def _are_scores(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(state, dict) for state in value)
 
 
+def _are_predictions(value: object) -> bool:
+    return value is None or (
+        isinstance(value, dict)
+        and all(_is_count(value.get(name)) for name in ("bytes", "checksum"))
+        and (value.get("scale") is None or isinstance(value["scale"], str))
+    )
+
+
 _FIELDS = {
     "files": _are_files,
     "way": lambda value: isinstance(value, dict),
@@ -51,4 +59,5 @@ _FIELDS = {
     "row": _is_count,
     "scores": _are_scores,
     "held": _are_scores,
+    "predictions": _are_predictions,
 }

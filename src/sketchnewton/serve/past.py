@@ -92,7 +92,7 @@ class Past:
             for at, record in enumerate(listed):
                 made = dict(record)
                 if labels is not None:
-                    made[columns.label_among(made) or columns.label or "label"] = labels[at]
+                    made[columns.label_among(made) or columns.usual_label] = labels[at]
                 if weights is not None:
                     made[columns.weight_among(made) or columns.weight or "_weight"] = weights[at]
                 yield made

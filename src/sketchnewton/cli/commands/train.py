@@ -54,7 +54,7 @@ def add_options(parser: Parser) -> None:
         "--predictions",
         metavar="FILE",
         help="Write the prediction made before each row of DATA was learned, one per line (first pass only; - is "
-        "stdout). For the rows of --test, use skn predict.",
+        "stdout). With --resume an interrupted run continues its file. For the rows of --test, use skn predict.",
     )
     add_scale_options(files)
     files.add_argument("--readable", metavar="FILE", help="Write features, names and weights here as text.")

@@ -16,6 +16,7 @@ from sketchnewton.cli.options.data import COLUMN_OPTIONS, DIALECT_OPTIONS, FEATU
 from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
 from sketchnewton.core.formats import WITHOUT_COLUMNS
 from sketchnewton.features.kinds import encoded, looks_like_number
+from sketchnewton.features.names import shown_feature
 from sketchnewton.model import Model, Target
 from sketchnewton.model.fitting import fit
 from sketchnewton.model.target import NO_LABEL
@@ -226,7 +227,10 @@ class DataSource:
         Without a `target`, one that cannot be predicted.
         """
         self.unlearnable = 0
-        return fit(batches, None if target is None else target.as_read, self._refuse)
+        return fit(batches, None if target is None else target.as_read, self._refuse, self._feature)
+
+    def _feature(self, index: int) -> str:
+        return shown_feature(index, self.kinds, self.features.mask, self.names)
 
     def _refuse(self, row: int, why: str) -> None:
         if why == NO_LABEL and self.columns.label is None:

@@ -40,8 +40,8 @@ def report(training: Training) -> None:
     if training.tested is not None:
         line(f"{scored('test', training.tested)} on {counted(training.tested.rows, 'row')}")
     if args.model is not None:
-        line(f"model saved to {args.model}" if training.saved else f"{args.model} was not written")
-        if facts["stopped_by"] is not None and training.resumable:
+        line(f"model saved to {args.model}" if training.saving.done else f"{args.model} was not written")
+        if facts["stopped_by"] is not None and training.saving.resumable:
             line(f"to finish the run: the same command with --resume {args.model}")
 
 
@@ -81,7 +81,7 @@ def summary(training: Training) -> Header:
         "kinds": training.data.kinds,
         "cells_taken_as_missing": training.data.misfits,
         "rows_seen": learner.rows_seen,
-        "model": args.model if training.saved else None,
+        "model": args.model if training.saving.done else None,
         "stopped_by": None if training.stop.signal is None else signal.Signals(training.stop.signal).name,
     }
 

@@ -19,7 +19,6 @@ from sketchnewton.cli.io.files import (
     check_model_place,
     check_readable,
     check_writable,
-    open_output,
 )
 from sketchnewton.cli.io.predictions import PredictionFormat
 from sketchnewton.cli.io.signals import GracefulStop
@@ -28,16 +27,17 @@ from sketchnewton.cli.train.learner import describe, new_model
 from sketchnewton.cli.train.observed_learner import ObservedLearner
 from sketchnewton.cli.train.passes import Passes, cache_place
 from sketchnewton.cli.train.report import dry_run, report, scored
+from sketchnewton.cli.train.saving import Saving
 from sketchnewton.core import archive
 from sketchnewton.core.batch import Batch, IndexTooLarge
-from sketchnewton.core.types import Header
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
 from sketchnewton.features.columns import described_kinds
 from sketchnewton.learners import Learner
 
 if TYPE_CHECKING:
-    from sketchnewton.cli.train.checkpoint import Checkpoints, Run
+    from sketchnewton.cli.train.checkpoint import Run
     from sketchnewton.cli.train.metric import ProgressiveMetric
+    from sketchnewton.cli.train.prediction_file import PredictionFile
 
 __all__ = ["Training", "run"]
 
@@ -56,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
             from sketchnewton.cli.train.shards import learn_in_shards
 
             learn_in_shards(training)
-        training.save()
+        training.saving.save()
         training.test()
         report(training)
-        training.close()
+        training.saving.close()
     return training.stop.exit_code
 
 
@@ -119,6 +119,7 @@ class Training:
         self._set_up_run()
         self.model.learner.threads = max(1, args.threads - 1)
         form = PredictionFormat(self.model, args)
+        self.predictions = None if args.predictions is None else self._prediction_file(form.scale)
         self.observed = ObservedLearner(self.model, self.console, form, self.holdout)
         self.metric: ProgressiveMetric | None = None
         if args.metric is not None:
@@ -133,10 +134,8 @@ class Training:
         self.holdout_scores: list[ProgressiveScore] = []  # of each pass, on the rows held out
         self.pass_seconds: list[float] = []
         self.best: tuple[Learner, int] | None = None  # the learner after the best pass
-        self.saved = False
-        self._noted = False  # as unfinished
+        self.saving = Saving(self)
         self.tested: ProgressiveScore | None = None
-        self._checkpoints: Checkpoints | None = None
         if self.interrupted is not None:
             self._continue(self.interrupted)
 
@@ -176,11 +175,6 @@ class Training:
             from sketchnewton.cli.train.checkpoint import agree
 
             agree(args.resume, run, {"passes": args.passes, "holdout": args.holdout, "way": self.data.way()})
-            if args.predictions is not None and run["row"] + run["pass"]:
-                raise usage_error(
-                    f"--predictions would lack those of the {amount(run['row'])} rows that {args.resume} has "
-                    "learned already: leave it out, or leave --resume out to start over"
-                )
         run = run or {}
         self.pass_count: int = args.passes or run.get("passes", 1)
         self.holdout: int | None = args.holdout or run.get("holdout")
@@ -190,6 +184,24 @@ class Training:
                 f"--passes {self.pass_count} needs a file: {self.data.name} can be read only once "
                 "(or --cache FILE)"
             )
+
+    def _prediction_file(self, scale: str | None) -> PredictionFile | None:
+        """Where predictions go; None if the interrupted run has written all of them."""
+        from sketchnewton.cli.train.prediction_file import PredictionFile
+
+        file = PredictionFile(self.args.predictions, scale, kept=self.every is not None)
+        run = self.interrupted
+        if run is None or not run["row"] + run["pass"]:
+            return file
+        if run.get("over") and run["predictions"] is not None:
+            return None
+        if not file.continues(run["predictions"]):
+            raise usage_error(
+                f"--predictions {self.args.predictions} lacks those of the {amount(run['row'])} rows that "
+                f"{self.args.resume} has learned already: give the file that the run began, leave the option out, "
+                "or leave --resume out to start over"
+            )
+        return file
 
     def _continue(self, run: Run) -> None:
         """Set the scores and counters of an interrupted run."""
@@ -225,21 +237,19 @@ class Training:
     def learn(self) -> None:
         """All passes over the data, or what a signal left of them."""
         self.console.line(describe(self.model) + self.whence())
-        if self.every is not None and self.args.model is not None:
-            from sketchnewton.cli.train.checkpoint import Checkpoints  # only where asked for
-
-            self._checkpoints = Checkpoints(self.args.model, self.model, self._run_note(), fresh=self.fresh)
+        self.saving.begin()
         if self.args.model is not None:  # while kernels work, the interpreter is idle
             threading.Thread(target=archive.prepare, daemon=True).start()
         start = time.perf_counter()
         first = 0 if self.interrupted is None else int(self.interrupted["pass"])
         try:
             with contextlib.ExitStack() as files:
-                if self.args.predictions is not None:
-                    self.observed.output = files.enter_context(open_output(self.args.predictions))
+                if self.predictions is not None:
+                    self.observed.output = files.enter_context(self.predictions.opened())
                 for at in range(first, self.pass_count):
+                    if at > 0:
+                        self.observed.output = None  # only the first pass has not seen its rows before
                     self._one_pass(at)
-                    self.observed.output = None
                     if self.stop.signal is not None or not self._worth_another(at):
                         break
                 self._check_learned()
@@ -318,32 +328,8 @@ class Training:
                     end = min(end, begin + self.every - self.observed.row % self.every)
                 yield batch[begin:end]  # when asked for the next, it is learned and scored
                 begin = end
-                if self._checkpoints is not None and self.every and self.observed.row % self.every == 0:
-                    self._checkpoint(at)
+                self.saving.checkpoint(at)
             del batch  # before the next is asked for: memory for one batch less
-
-    def _checkpoint(self, at: int) -> None:
-        if self._checkpoints is not None:
-            self.data.remember(self.model)
-            self._checkpoints.save(self.model, self._run_note(at), self._best_learner())
-
-    def _best_learner(self) -> Learner | None:
-        return None if self.best is None else self.best[0]
-
-    def _run_note(self, at: int = 0) -> Header:
-        """How far the run has come, for a checkpoint."""
-        return {
-            "files": self.data.identity(),
-            "way": self.data.way(),
-            "passes": self.pass_count,
-            "holdout": self.holdout,
-            "every": self.every,
-            "pass": at,
-            "best": None if self.best is None else self.best[1],
-            "row": self.observed.row,
-            "scores": [score.state for score in self.scores],
-            "held": [score.state for score in self.holdout_scores],
-        }
 
     def _worth_another(self, at: int) -> bool:
         """Keep the best of the passes so far; False when the last was no better on the rows held out."""
@@ -366,23 +352,6 @@ class Training:
             if hint is not None:
                 self.console.line(hint)
 
-    def save(self) -> None:
-        """Write the model, unless nothing was learned: an older model at that place is worth more."""
-        over = self.interrupted is not None and self.interrupted.get("over", False)
-        if self.args.model is not None and (self.observed.rows or over):
-            if self.stop.signal is not None:
-                self._save_unfinished()
-            else:
-                self.data.remember(self.model)
-                self.model.save(self.args.model)
-            self.saved = True
-        elif self.stop.signal is not None:
-            self._mark_unbegun()
-        if self.args.readable is not None and self.observed.rows:
-            from sketchnewton.cli.train.readable import write_readable
-
-            write_readable(self.args.readable, self.model, self.data.names)
-
     def test(self) -> None:
         """Score the test file without learning from it."""
         if self.args.test is None or self.stop.signal is not None:
@@ -394,51 +363,16 @@ class Training:
                 score.update(self.learner.predict(batch.rows), batch.labels, batch.weights)
         except (ValueError, CommandError) as error:
             raise CommandError(
-                f"{error} ({self.args.model} was written)" if self.saved else str(error)
+                f"{error} ({self.args.model} was written)" if self.saving.done else str(error)
             ) from None
         test.report_skipped(self.console)
         if self.stop.signal is None:
             self.tested = score
 
-    @property
-    def resumable(self) -> bool:
-        """Whether `--resume` finishes this run: what a pipe has given is gone."""
-        return self.args.model is not None and self.data.identity() is not None
-
-    def _save_unfinished(self) -> None:
-        """The model with a note on how far it has come, so that `--resume` learns no row twice."""
-        from sketchnewton.cli.train.checkpoint import save_unfinished
-
-        self.data.remember(self.model)
-        if self.resumable:
-            note = self._run_note(max(0, len(self.scores) - 1))
-            save_unfinished(self.args.model, self.model, note, self._best_learner())
-            self._noted = True
-        else:
-            self.model.save(self.args.model)
-
-    def _mark_unbegun(self) -> None:
-        """Stopped before the first row: `--resume` must not take an older model for this run's."""
-        if self.resumable and self._checkpoints is None:
-            from sketchnewton.cli.train.checkpoint import mark
-
-            mark(self.args.model, self.model, self._run_note(), fresh=self.fresh)
-
-    def close(self) -> None:
-        """The run is over, and with it the need to tell it from one that is not."""
-        if not self.saved:
-            return
-        if self.stop.signal is None or self._noted:
-            from sketchnewton.cli.train.checkpoint import forget
-
-            forget(self.args.model)
-        else:  # the signal came after the model was saved: the test is still to be done
-            self._save_unfinished()
-
     def _failed(self, error: Exception) -> CommandError:
         """The error, and what it means for the work done."""
         notes = [f"learned {amount(self.observed.rows)} of the rows before it"] if self.observed.rows else []
-        if self._checkpoints is not None and self._checkpoints.count:
+        if self.saving.checkpoints is not None and self.saving.checkpoints.count:
             notes.append(f"{self.args.model} holds the last checkpoint")
         elif self.args.model is not None:
             notes.append(f"{self.args.model} was not written")
