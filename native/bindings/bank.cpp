@@ -78,6 +78,8 @@ BankFullState full_view(const State& s, std::int64_t* counts, bool intercept) {
           s.get<double>("full_weights", {room, Full::kMemories}),
           s.get<double>("full_moments", {Full::packed(room)}),
           s.get<double>("full_odds", {Full::kMemories, Full::kOdds}),
+          s.get<double>("full_block", {room, Full::kLongest}),
+          s.get<double>("full_labels", {Full::kLongest, Full::kLabel}),
           room,
           intercept};
 }
@@ -87,8 +89,8 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
   const std::int64_t n = s.rows("buffer_length"), K = s.rows("experts"), m = s.rows("constant") - K;
   const std::int64_t q = std::max<std::int64_t>(m, 1), room = s.rows("buffer_index");
   const std::int64_t ld = padded4(q), stride = s.columns("table"), all = s.rows("shares");
-  require(all == K || all == K + BankFull::kMemories, "there are other experts");
-  require(K > 0 && K + BankFull::kMemories <= Aggregate::kMost && m >= 0 && n >= m &&
+  require(all == K + 1 || all == K + 1 + BankFull::kMemories, "there are other experts");
+  require(K > 0 && K + 1 + BankFull::kMemories <= Aggregate::kMost && m >= 0 && n >= m &&
               stride >= std::max<std::int64_t>(K + m + 3, 8),
           "the table is too narrow");
   static_assert(sizeof(Expert) == 4 * sizeof(double));
@@ -112,7 +114,7 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
           s.get<double>("buffer_gram", {n, padded4(std::max<std::int64_t>(n, 1))}),
           maps_view<T>(s, q, padded4(K + q)),
           full_view(s, counts, intercept),
-          all > K,
+          all > K + 1,
           intercept,
           clip,
           room};

@@ -26,10 +26,15 @@ struct Aggregate {
 
   static constexpr std::int64_t kMost = 16;  // experts
 
-  // The prediction that is played for experts p with shares v. up and down become v_k e^{−rate·ℓ_k} for the
-  // labels 1 and −1, if the loss is mixable.
-  double mix(const double* p, const double* v, std::int64_t n, double* up, double* down) const {
-    double above = 0, below = 0, least = p[0], most = p[0];
+  struct Played {
+    double all, others;  // the prediction that is played, and what it would be without one of the experts
+  };
+
+  // For experts p with shares v; `one` of them is left out in the second. up and down become v_k
+  // e^{−rate·ℓ_k} for the labels 1 and −1, if the loss is mixable.
+  Played mix(const double* p, const double* v, std::int64_t n, std::int64_t one, double* up,
+             double* down) const {
+    double above = 0, below = 0, weight = 0, least = p[0], most = p[0];
     for (std::int64_t k = 0; k < n; ++k) {
       least = std::min(least, p[k]);
       most = std::max(most, p[k]);
@@ -45,14 +50,13 @@ struct Aggregate {
         up[k] = v[k] * (of.poisson() ? std::exp(p[k]) : p[k]);
         down[k] = 0;
       }
+      if (k == one) continue;
       above += up[k];
       below += down[k];
+      weight += v[k];
     }
-    const double P = of.squared()    ? 0.5 * std::log(above / below)
-                     : of.logistic() ? std::log(above / below)
-                     : of.poisson()  ? std::log(above)
-                                     : above;
-    return std::clamp(P, least, most);
+    const double all = std::clamp(played(above + up[one], below + down[one], weight + v[one]), least, most);
+    return {all, weight > 0 ? std::clamp(played(above, below, weight), least, most) : all};
   }
 
   // Shares after a row of weight h, of which a fraction `share` is dealt out anew. up and down are those of
@@ -91,6 +95,13 @@ struct Aggregate {
 
  private:
   static constexpr double kNoGap = 1e-290;
+
+  // Of sums over experts of `weight` in all.
+  double played(double above, double below, double weight) const {
+    if (of.squared()) return 0.5 * std::log(above / below);
+    if (of.logistic()) return std::log(above / below);
+    return of.poisson() ? std::log(above / weight) : above / weight;
+  }
 
   // Costs are those above the least.
   static void charge_hedge(const double* cost, double share, double* v, std::int64_t n, HedgeRate hedge) {

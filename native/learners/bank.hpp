@@ -1,8 +1,9 @@
 // A bank of online Newton learners that needs no tuning, in sparse time (docs/untuned.md).
 //
 // The experts share features' scales and one sketch U, λ of the rows (bank_sketch.hpp); each takes its own
-// steps. While there are few features, experts with whole matrices join them (bank_full.hpp). Predictions are
-// aggregated (aggregate.hpp) in the range of the labels (bank_labels.hpp).
+// steps. One more knows nothing but labels. While there are few features, experts with whole matrices join
+// them (bank_full.hpp). Predictions are aggregated (aggregate.hpp) in the range of the labels
+// (bank_labels.hpp).
 //
 // A table row: K weights w̄, m sketch coordinates, padding, then the number of rows that had the feature, the
 // mean of |x| over them and the epoch up to which the row has been brought (−1: no coordinates yet, nothing
@@ -46,12 +47,13 @@ class Bank {
         sketch_(state, table),
         full_(state.full),
         K_(state.experts),
+        first_(state.experts + 1),
         ldm_(padded4(std::max<std::int64_t>(state.m, 1))),
         sums_(table.stride),
-        p_(K_ + BankFull::kMemories),
-        odds_(K_ + BankFull::kMemories),
-        up_(K_ + BankFull::kMemories),
-        down_(K_ + BankFull::kMemories),
+        p_(first_ + BankFull::kMemories),
+        odds_(K_),
+        up_(first_ + BankFull::kMemories),
+        down_(first_ + BankFull::kMemories),
         step_(K_),
         rare_step_(K_),
         direction_(ldm_) {
@@ -76,7 +78,7 @@ class Bank {
     }
   }
 
-  std::int64_t experts() const { return K_ + (whole() ? BankFull::kMemories : 0); }
+  std::int64_t experts() const { return first_ + (whole() ? BankFull::kMemories : 0); }
   // How many places for features the experts with whole matrices may need to learn these rows.
   std::int64_t places_for(const Rows& rows) { return whole() ? full_.needs(rows) : 0; }
   std::int64_t active() const { return s_.counts[State::kActive]; }
@@ -93,6 +95,7 @@ class Bank {
 
  private:
   static constexpr double kNoStep = 1e-9;  // slopes below this teach nothing
+  static constexpr T kWild = 16;           // mean sizes
   static constexpr double kHeavy = 0.25;   // a restless expert's constant, as a share of the typical row
 
   // A row as experts see it: its features and the constant are multiplied by these.
@@ -105,15 +108,16 @@ class Bank {
     if (h == 0) return peek(row, std::numeric_limits<std::int64_t>::max());
     if (whole()) full_.look(row);
     const double played = look(table_, row.index(), row.value(), row.size());
-    const double prediction = score(played);
+    const double prediction = score(played), own = others_;
     if (labels_.none()) labels_.meet(label);
     const auto t = ++s_.counts[State::kRounds];
     const double clock = s_.scalars[State::kClock] += h;
     if (labels_.open() && !labels_.wild(label)) {
       const double y = labels_.learned(label);
       charge(y, h, clock);
-      measure(played, y, h);
-      const double r = labels_.reached(played, y) ? 0.0 : loss_.slope(played, y, miss_);
+      measure(own, y, h);
+      labels_.learn_usual(p_[K_], y, h, miss_);
+      const double r = labels_.reached(own, y) ? 0.0 : loss_.slope(own, y, miss_);
       const std::int64_t rows = sketch_.stands_for(t);
       if (std::abs(r) >= kNoStep && xx_ > 0) improve(row, y, r, h, rows, clock);
     }
@@ -165,8 +169,12 @@ class Bank {
         p_[k] = labels_.within(score);
       }
     }
+    p_[K_] = labels_.within(labels_.usual());
     if (whole()) look_whole();
-    return aggregate_.mix(p_.data(), s_.shares, experts(), up_.data(), down_.data());
+    const Aggregate::Played played =
+        aggregate_.mix(p_.data(), s_.shares, experts(), K_, up_.data(), down_.data());
+    others_ = played.others;
+    return played.all;
   }
 
   bool whole() const { return s_.has_full && full_.alive(); }
@@ -174,7 +182,7 @@ class Bank {
   // The predictions of the experts with whole matrices.
   void look_whole() {
     for (std::int64_t g = 0; g < BankFull::kMemories; ++g) {
-      double& p = p_[K_ + g];
+      double& p = p_[first_ + g];
       if (!labels_.classes()) {
         p = labels_.within(s_.scalars[State::kOffset] + full_.score(g));
       } else if (loss_.logistic()) {
@@ -210,9 +218,13 @@ class Bank {
 
   // x_i divided by mean|x_i| (n/T)^¼: its mean size in the n rows that have it, less for rare features. The
   // present row is included. A few wild values hardly move a mean, while they would set a maximum or a root
-  // mean square. Only relative quantities are formed, which stay in range whatever the unit of x_i.
+  // mean square. If labels are classes, which hardly depend on how wild a value is, it counts as kWild mean
+  // sizes at most: what all other rows say about a feature that is rarely far from its usual value would have
+  // weight hundreds of times over where it is. Only relative quantities are formed, which stay in range
+  // whatever the unit of x_i.
   void scale(std::int64_t n) {
     const T rows = static_cast<T>(s_.bank_counts[State::kLearned] + 1);
+    const T most = labels_.classes() ? kWild : std::numeric_limits<T>::max();
     T* __restrict x = x_.data();
     T* __restrict count = count_.data();
     T* __restrict mean = mean_.data();
@@ -224,7 +236,7 @@ class Bank {
       mean[i] += (std::abs(x[i]) - mean[i]) / count[i];
       mean[i] = std::max(mean[i], std::numeric_limits<T>::min());
       rarity[i] = std::sqrt(rows / count[i]);
-      x[i] = x[i] / mean[i] * std::sqrt(rarity[i]);
+      x[i] = std::clamp(x[i] / mean[i], -most, most) * std::sqrt(rarity[i]);
     }
     fresh_ = met < n;
     double all[4] = {}, seen[4] = {},
@@ -346,8 +358,9 @@ class Bank {
     const bool classes = labels_.classes();
     const double target = classes ? y : labels_.middle() + labels_.half() * y - s_.scalars[State::kOffset];
     const std::int64_t all = experts();
-    if (full_.learn(row, mean_.data(), target, h, s_.bank_counts[State::kLearned], classes)) return;
-    Aggregate::leave(s_.shares, K_, all);
+    const std::int64_t rows = s_.bank_counts[State::kLearned];
+    if (full_.learn(row, mean_.data(), target, h, rows, classes, s_.shares + first_)) return;
+    Aggregate::leave(s_.shares, first_, all);
   }
 
   // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T.
@@ -418,7 +431,7 @@ class Bank {
   BankLabels<T> labels_;
   BankSketch<T> sketch_;
   BankFull full_;
-  std::int64_t K_, ldm_;
+  std::int64_t K_, first_, ldm_;  // experts that take steps, the first with a whole matrix
   std::array<Seen, kViews> seen_;
   std::vector<double> sums_, p_, odds_, up_, down_, step_, rare_step_, direction_;
   std::vector<T> x_, count_, mean_, rarity_, copies_;
@@ -428,6 +441,7 @@ class Bank {
   bool fresh_ = false;           // has the row features that were never seen before?
   double xx_ = 0, seen_xx_ = 0;  // ‖x‖² of the row scaled, and of the features that were seen before
   double rare_xx_ = 0;           // and Σ x²√(T/n)
+  double others_ = 0;            // what would be played without the constant expert
 };
 
 }  // namespace skn

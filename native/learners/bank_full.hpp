@@ -2,8 +2,12 @@
 //
 // Each of them has the moments A = Σ γ^age h xxᵀ and b = Σ γ^age h y x of the rows, with 1/(1 − γ) rows of
 // memory, and weights w = (A + diag(s²))⁻¹ b for features of mean size s: the ridge is as much as one row
-// that has the feature. A row costs as many products as it has pairs of features. Weights are computed anew
-// once in a while, often at first.
+// that has the feature.
+//
+// Rows wait in a block, of one row at first and up to a quarter of the features later. At its end all
+// memories take in the sums of the block, A ← γ^rows A + Σ h xxᵀ, so that the products of features are formed
+// once for all of them. Weights are computed anew when the block ends or a 128th of the memory is new, and a
+// quarter as often while the expert has little weight.
 //
 // Where labels are classes, the score wᵀx is brought to log odds by a logistic regression of its own: least
 // squares tell classes apart well, but how sure they are of it has to be learned, and changes while they
@@ -30,16 +34,20 @@ namespace skn {
 struct BankFullState {
   static constexpr std::int64_t kMemories = 3;
   enum { kUnit, kSize, kScale };  // of a place: a power of two near its first value, its mean size
-  enum { kSlope, kShift, kPss, kPsc, kPcc, kLift, kOdds };  // log odds, their covariance; γ^−rows
+  static constexpr std::int64_t kLongest = 32;               // rows in a block
+  enum { kSlope, kShift, kPss, kPsc, kPcc, kStale, kOdds };  // log odds, their covariance; rows since solving
+  enum { kTarget, kWeight, kLabel };                         // of a row in the block
 
   std::int64_t* places;     // in use; −1: there are too many features
   std::int64_t* non_zeros;  // of all rows so far
-  std::int64_t* waiting;    // rows since weights were computed
+  std::int64_t* waiting;    // rows in the block
   std::int64_t* features;   // room
   double* units;            // room × kScale
   double* weights;          // room × kMemories
   double* moments;          // packed(room)
   double* odds;             // kMemories × kOdds
+  double* block;            // room × kLongest: the values of the rows that wait
+  double* labels;           // kLongest × kLabel
   std::int64_t room;        // places that there is memory for
   bool intercept;
 
@@ -79,26 +87,29 @@ class BankFull {
 
   // How many places rows may need: those in use, and new features up to as many as there may be.
   std::int64_t needs(const Rows& rows) const {
-    std::vector<std::int64_t> fresh;
+    std::vector<std::int64_t> all;
+    for (const auto& [feature, place] : known_) all.push_back(feature);
     RowReader reader(rows);
     for (std::int64_t i = 0; i < rows.count(); ++i) {
       const Row row = reader[i];
-      for (std::int64_t k = 0; k < row.size(); ++k) {
+      auto at = all.begin();
+      for (std::int64_t k = 0; k < row.size(); ++k, ++at) {
         const std::int64_t feature = row.index()[k];
-        if (place_of(feature) > 0) continue;
-        const auto at = std::lower_bound(fresh.begin(), fresh.end(), feature);
-        if (at != fresh.end() && *at == feature) continue;
-        fresh.insert(at, feature);
-        if (static_cast<std::int64_t>(known_.size() + fresh.size()) > kMost) return kMost + 1;
+        if (at == all.end() || *at != feature) at = std::lower_bound(at, all.end(), feature);
+        if (at != all.end() && *at == feature) continue;
+        at = all.insert(at, feature);
+        if (static_cast<std::int64_t>(all.size()) > kMost) return kMost + 1;
       }
     }
-    return 1 + static_cast<std::int64_t>(known_.size() + fresh.size());
+    return 1 + static_cast<std::int64_t>(all.size());
   }
 
-  // Learns the row that was looked at, as number `rows`; `sizes` are the mean sizes of its features so far.
-  // Returns false if there are too many features now: then these experts are no more.
+  // Learns the row that was looked at, as number `rows`; `sizes` are the mean sizes of its features so far,
+  // `shares` the experts' weights. Returns false if there are too many features now: then these experts are
+  // no more.
   template <class T>
-  bool learn(const Row& row, const T* sizes, double y, double h, std::int64_t rows, bool classes) {
+  bool learn(const Row& row, const T* sizes, double y, double h, std::int64_t rows, bool classes,
+             const double* shares) {
     *s_.non_zeros += row.size();
     if (!all_known(row)) {
       if (!enter(row, rows)) {
@@ -111,22 +122,33 @@ class BankFull {
     for (std::size_t i = 0; i + first < found_.size(); ++i)
       s_.units[found_[i + first].first * State::kScale + State::kSize] = static_cast<double>(sizes[i]);
     for (std::int64_t g = 0; g < kMemories && classes; ++g) calibrate(g, y, h, static_cast<double>(rows));
-    add(y, h);
-    if (++*s_.waiting < std::min(1 + rows / kOften, std::max(kBlock, places() / 4))) return true;
-    *s_.waiting = 0;
-    for (std::int64_t g = 0; g < kMemories; ++g) solve(g);
+    wait(y, h);
+    if (*s_.waiting < std::min({1 + rows / kOften, std::max(kShort, places() / 4), State::kLongest}))
+      return true;
+    const std::int64_t passed = *s_.waiting;
+    end_block();
+    for (std::size_t g = 0; g < kMemories; ++g) {
+      double& stale = s_.odds[g * State::kOdds + State::kStale];
+      stale += static_cast<double>(passed);
+      const double fresh =
+          std::max(static_cast<double>(passed), std::min(static_cast<double>(rows), kRemembered[g]) / kNew);
+      if (stale < (shares[g] < kLittle ? kPatience * fresh : fresh)) continue;
+      stale = 0;
+      solve(static_cast<std::int64_t>(g));
+    }
     return true;
   }
 
  private:
   static constexpr std::int64_t kFew = 64, kDense = 8;  // features that are few; features for each non-zero
-  // Weights are computed for every row at first, for every second from here on, … at most so many apart.
-  static constexpr std::int64_t kOften = 32, kBlock = 8;
-  static constexpr double kLeast = 1e-100;   // size of values
-  static constexpr double kLargest = 1e100;  // of γ^−rows, before it starts again
-  static constexpr double kHuge = 1e150;     // of weights
-  static constexpr double kLongest = 1e4;    // weight of a row, for what is forgotten
-  static constexpr double kLost = 1e-13;     // share of a pivot that is rounding
+  // A block has one row at first, two from here on, … but no more than this or a quarter of the features.
+  static constexpr std::int64_t kOften = 32, kShort = 8;
+  // Weights are computed when a 128th of the memory is new; a quarter as often for experts of little weight.
+  static constexpr double kNew = 128, kLittle = 0.01, kPatience = 4;
+  static constexpr std::array<double, kMemories> kRemembered = {INFINITY, 1000, 100};  // rows
+  static constexpr double kLeast = 1e-100;                                             // size of values
+  static constexpr double kHuge = 1e150;                                               // of weights
+  static constexpr double kLost = 1e-13;  // share of a pivot that is rounding
   static constexpr double kFirstSlope = 2.0, kLeastCurvature = 1e-4;
   static constexpr double kUnsure = 20;  // rows in which the first guess of how sure scores are counts
 
@@ -182,6 +204,7 @@ class BankFull {
     s_.units[place * State::kScale + State::kSize] = size;
     std::fill_n(s_.weights + place * kMemories, kMemories, 0.0);
     std::fill_n(column(0, place), kMemories * (place + 2), 0.0);
+    std::fill_n(s_.block + place * State::kLongest, State::kLongest, 0.0);
     if (place == 0) {
       start();
     } else {
@@ -198,53 +221,84 @@ class BankFull {
       double* its = s_.odds + g * State::kOdds;
       std::fill_n(its, State::kOdds, 0.0);
       its[State::kSlope] = kFirstSlope;
-      its[State::kPss] = its[State::kLift] = 1.0;
+      its[State::kPss] = 1.0;
       its[State::kPcc] = s_.intercept ? 1.0 : 0.0;
     }
   }
 
-  // The moments take in the row that was found.
-  void add(double y, double h) {
-    const std::int64_t n = places();
-    const bool dense = 2 * static_cast<std::int64_t>(found_.size()) > n;
-    if (dense) {
-      x_.assign(static_cast<std::size_t>(n), 0.0);
-      for (const auto& [place, value] : found_) x_[static_cast<std::size_t>(place)] = value;
-    }
-    for (std::int64_t g = 0; g < kMemories; ++g) {
-      double& lift = s_.odds[g * State::kOdds + State::kLift];
-      lift *= std::pow(kForget[static_cast<std::size_t>(g)], -std::min(h, kLongest));
-      if (lift > kLargest) lower(g, lift);
-      for (const auto& [j, xj] : found_) {
-        double* const A = column(g, j);
-        const double scaled = h * lift * xj;
-        if (dense) {
-          axpy(scaled, x_.data(), A, j + 1);
-        } else {
-          for (const auto& [i, xi] : found_)
-            if (i <= j) A[i] += scaled * xi;
-        }
-        A[j + 1] += scaled * y;
-      }
-    }
+  // The row that was found joins the block.
+  void wait(double y, double h) {
+    const std::int64_t at = (*s_.waiting)++;
+    s_.labels[at * State::kLabel + State::kTarget] = y;
+    s_.labels[at * State::kLabel + State::kWeight] = h;
+    for (std::int64_t i = 0; i < places(); ++i) s_.block[i * State::kLongest + at] = 0.0;
+    for (const auto& [place, value] : found_) s_.block[place * State::kLongest + at] = value;
   }
 
-  // The moments in a smaller unit.
-  void lower(std::int64_t g, double& lift) {
-    for (std::int64_t j = 0; j < places(); ++j)
-      for (std::int64_t i = 0; i < j + 2; ++i) column(g, j)[i] /= lift;
-    lift = 1.0;
+  // The moments forget, and take in the block. Its sums are formed for four columns of A at a time, whole
+  // fours of numbers: what is right of the diagonal is never read.
+  void end_block() {
+    const std::int64_t n = places(), ld = padded4(n), rows = *s_.waiting;
+    x_.assign(static_cast<std::size_t>(rows * ld), 0.0);
+    R_.assign(static_cast<std::size_t>(4 * ld), 0.0);
+    double passed = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t r = 0; r < rows; ++r) x_[r * ld + i] = s_.block[i * State::kLongest + r];
+    for (std::int64_t r = 0; r < rows; ++r) passed += s_.labels[r * State::kLabel + State::kWeight];
+    std::array<double, kMemories> kept;
+    for (std::size_t g = 0; g < kMemories; ++g) kept[g] = std::pow(kForget[g], passed);
+    for (std::int64_t j = 0; j < n; j += 4) {
+      multiply_block(j, ld, rows);
+      for (std::int64_t c = j; c < std::min(j + 4, n); ++c) {
+        double* const sums = &R_[(c - j) * ld];
+        double b = 0;
+        for (std::int64_t r = 0; r < rows; ++r)
+          b += weighed_[4 * r + c - j] * s_.labels[r * State::kLabel + State::kTarget];
+        for (std::int64_t g = 0; g < kMemories; ++g) {
+          double* const A = column(g, c);
+          const double keep = kept[static_cast<std::size_t>(g)];
+          std::int64_t i = 0;
+          for (; i + 4 <= c + 1; i += 4) four(A + i) = keep * four(A + i) + four(sums + i);
+          for (; i <= c; ++i) A[i] = keep * A[i] + sums[i];
+          A[c + 1] = keep * A[c + 1] + b;
+        }
+      }
+    }
+    *s_.waiting = 0;
+  }
+
+  // Σ h x_c x of the block's rows, for c = j … j + 3.
+  void multiply_block(std::int64_t j, std::int64_t ld, std::int64_t rows) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < 4; ++c)
+        weighed_[4 * r + c] = s_.labels[r * State::kLabel + State::kWeight] * x_[r * ld + j + c];
+    double* const sums = R_.data();
+    for (std::int64_t i = 0; i < j + 4; i += 4) {
+      Four s0{}, s1{}, s2{}, s3{};
+      const double* x = x_.data() + i;
+      for (const double *w = weighed_.data(), *end = w + 4 * rows; w < end; w += 4, x += ld) {
+        const Four its = four(x);
+        s0 += w[0] * its;
+        s1 += w[1] * its;
+        s2 += w[2] * its;
+        s3 += w[3] * its;
+      }
+      four(sums + i) = s0;
+      four(sums + ld + i) = s1;
+      four(sums + 2 * ld + i) = s2;
+      four(sums + 3 * ld + i) = s3;
+    }
   }
 
   // Rows k … k + 3 of R, and what they leave of the rows below. Whole fours are worked on: what is left of
   // the diagonal is never read.
-  void eliminate(const Small& R, std::int64_t k, std::int64_t n, double per, std::int64_t g) {
+  void eliminate(const Small& R, std::int64_t k, std::int64_t n, std::int64_t g) {
     const std::int64_t end = std::min(k + 4, n);
     for (std::int64_t i = k; i < end; ++i) {
       double* const row = R.row(i);
       for (std::int64_t p = k; p < i; ++p)
         if (R.at(p, i) != 0) axpy(-R.at(p, i), R.row(p) + k, row + k, R.ld - k);
-      const bool lost = !(row[i] > kLost * per * column(g, i)[i]);
+      const bool lost = !(row[i] > kLost * column(g, i)[i]);
       const double root = lost ? 0.0 : 1.0 / std::sqrt(row[i]);
       for (std::int64_t c = i; c < R.ld; ++c) row[c] *= root;
     }
@@ -266,29 +320,29 @@ class BankFull {
     const std::int64_t n = places(), ld = padded4(n);
     R_.resize(static_cast<std::size_t>(n * ld));
     x_.assign(static_cast<std::size_t>(ld), 0.0);
-    const double per = 1.0 / s_.odds[g * State::kOdds + State::kLift];
     const Small R{R_.data(), ld};
     double* const b = x_.data();
     for (std::int64_t j = 0; j < n; ++j) {
       const double* const A = column(g, j);
-      for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = per * A[i];
+      for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = A[i];
       for (std::int64_t i = n; i < ld; ++i) R.at(j, i) = 0.0;
       for (std::int64_t i = j / 4 * 4; i < j; ++i) R.at(j, i) = 0.0;
-      b[j] = per * A[j + 1];
+      b[j] = A[j + 1];
       const double* its = s_.units + j * State::kScale;
       const double size = its[State::kSize] / its[State::kUnit];
       R.at(j, j) += size * size;
     }
-    for (std::int64_t k = 0; k < n; k += 4) eliminate(R, k, n, per, g);
+    for (std::int64_t k = 0; k < n; k += 4) eliminate(R, k, n, g);
     for (std::int64_t k = 0; k < n; ++k) {
       b[k] = R.at(k, k) > 0 ? b[k] / R.at(k, k) : 0.0;
       axpy(-b[k], R.row(k) + k + 1, b + k + 1, n - k - 1);
     }
     for (std::int64_t k = n - 1; k >= 0; --k) {
       const double* const row = R.row(k);
-      double sum = row[k] > 0 ? b[k] : 0.0;
-      for (std::int64_t i = k + 1; i < n; ++i) sum -= row[i] * b[i];
-      b[k] = row[k] > 0 ? sum / row[k] : 0.0;
+      const std::int64_t whole = padded4(k + 1);
+      double rest = dot(row + whole, b + whole, ld - whole);
+      for (std::int64_t i = k + 1; i < std::min(whole, n); ++i) rest += row[i] * b[i];
+      b[k] = row[k] > 0 ? (b[k] - rest) / row[k] : 0.0;
     }
     if (!std::all_of(b, b + n, [](double w) { return std::abs(w) < kHuge; })) return;  // nothing was learned
     for (std::int64_t i = 0; i < n; ++i) s_.weights[i * kMemories + g] = b[i];
@@ -319,6 +373,7 @@ class BankFull {
   std::vector<std::pair<std::int64_t, double>> found_;
   std::array<double, kMemories> score_{};
   std::vector<double> x_, R_;
+  std::array<double, 4 * State::kLongest> weighed_;  // values of the block's rows times their weights
 };
 
 }  // namespace skn

@@ -33,9 +33,7 @@ class BankLabels {
       least_ = -most_;
     } else if (loss_.poisson()) {
       const double clock = s_.scalars[State::kClock];
-      const double mean =
-          high() > 0 ? std::max(s_.scalars[State::kTotal] / clock, std::numeric_limits<double>::min()) : 1.0;
-      least_ = std::clamp(std::log(mean / (clock + 1.0)), -s_.clip, s_.clip);
+      least_ = std::clamp(std::log(mean_count() / (clock + 1.0)), -s_.clip, s_.clip);
       most_ = high() > 0 ? std::clamp(std::log(high()), -s_.clip, s_.clip) : least_;
       least_ = std::min(least_, most_);
     } else {
@@ -84,6 +82,28 @@ class BankLabels {
   bool classes() const { return kind() == kSigns; }
   bool rare_odds() const { return loss_.squared() && classes(); }  // are the scores of rare experts log odds?
 
+  // The score of the constant expert, which knows nothing but labels: their mean, for classes with half a row
+  // of each added; for losses whose best constant is no mean, where steps along their path have led.
+  double usual() const {
+    const double level = s_.scalars[State::kUsual];
+    if (loss_.logistic()) return 2.0 * std::atanh(std::clamp(level, -1.0, 1.0));
+    if (loss_.poisson()) return counted() ? std::log(mean_count()) : -INFINITY;
+    return s_.scalars[State::kOffset] + level;
+  }
+
+  // p was its prediction, y the label on the same scale.
+  void learn_usual(double p, double y, double h, double miss) {
+    double &level = s_.scalars[State::kUsual], &rows = s_.scalars[State::kUsualRows];
+    rows += h;
+    if (loss_.mixable()) {
+      const double target = loss_.squared() ? middle() + half() * y - s_.scalars[State::kOffset] : y;
+      level += h * (target - level) / (rows + 1.0);
+    } else if (!loss_.poisson()) {
+      const double way = loss_.travel(p, y, h / std::sqrt(std::max(rows, 1.0)), miss);
+      level += std::clamp(way, std::min(0.0, least_ - p), std::max(0.0, most_ - p));
+    }
+  }
+
   void meet(double label) {  // the first
     const bool sign = loss_.logistic() || (!loss_.poisson() && std::abs(label) == 1.0);
     const double held = bounded(label);
@@ -130,6 +150,13 @@ class BankLabels {
   double low() const { return s_.scalars[State::kLow]; }
   double high() const { return s_.scalars[State::kHigh]; }
   std::int64_t kind() const { return s_.bank_counts[State::kLabels]; }
+
+  bool counted() const { return high() > 0 && s_.scalars[State::kClock] > 0; }  // any count but 0?
+  double mean_count() const {
+    if (!counted()) return 1.0;
+    return std::max(s_.scalars[State::kTotal] / s_.scalars[State::kClock],
+                    std::numeric_limits<double>::min());
+  }
 
   double unit(double score) const {
     return half() > 0 ? (std::clamp(score, low(), high()) - middle()) / half() : 0.0;

@@ -122,9 +122,11 @@ struct BankLoss {
 
   // dm/du = 1/(1 + e^m): m + e^m grows by `length`.
   static double descend(double margin, double length) {
-    const double z = length + margin + std::exp(margin);
+    const double start = std::exp(margin), z = length + margin + start;
     if (!(z < 1e300)) return margin;
-    double m = z > 2 ? std::log(z - std::log(z)) : z - std::exp(std::min(z, 0.0));
+    double m = length < 1 ? margin + length / (1.0 + start)  // a short path is all but straight
+               : z > 2    ? std::log(z - std::log(z))
+                          : z - std::exp(std::min(z, 0.0));
     for (int i = 0; i < 30; ++i) {
       const double e = std::exp(m), step = (m + e - z) / (1.0 + e);
       m -= step;

@@ -42,6 +42,8 @@ struct BankState {
     kMissed,  // by how much predictions missed labels in all, and what that is measured against
     kExpected,
     kTotal,  // of counts
+    kUsual,  // what the constant expert has learned, above kOffset, and from how many rows
+    kUsualRows,
     kScalars
   };
 
@@ -69,7 +71,7 @@ struct BankState {
   std::int64_t* counts;       // rounds, active features, dimension
   std::int64_t* bank_counts;  // kLearned …
   double* scalars;            // kClock …
-  double* shares;             // v: one per expert, those with whole matrices last
+  double* shares;             // v: one per expert, then the constant one, then those with whole matrices
   double* lambda;             // ldm
   double* b;                  // experts × ldm
   double* constant;           // of the feature that is always 1: experts + m numbers; not used without it

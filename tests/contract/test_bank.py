@@ -18,7 +18,7 @@ from tests.oracles.bank import bank
 
 ROUNDS = 5000
 K = len(EXPERTS)
-ALL = K + len(FULL)
+ALL = K + 1 + len(FULL)
 
 
 def compare(X: Any, y: Any, tolerance: dict[str, float], **options: Any) -> NewtonBank:
@@ -39,11 +39,15 @@ def compare(X: Any, y: Any, tolerance: dict[str, float], **options: Any) -> Newt
             largest = max(1.0, float(abs(trace.W).max()))
             scaled[:, -1] -= trace.offset
             np.testing.assert_allclose(scaled[:K], trace.W, rtol=0, atol=10 * close * largest)
-            assert len(scaled) - K == len(trace.full)
+            np.testing.assert_allclose(
+                scaled[K, -1], trace.constant - trace.offset, rtol=0, atol=10 * close * unit
+            )
+            assert not scaled[K, :-1].any()
+            assert len(scaled) - K - 1 == len(trace.full)
             if len(trace.full):
                 full = trace.full * np.append(learner.scales, 1.0)
                 full[:, -1] += trace.full_shifts
-                np.testing.assert_allclose(scaled[K:], full, rtol=0, atol=10 * close * abs(full).max())
+                np.testing.assert_allclose(scaled[K + 1 :], full, rtol=0, atol=10 * close * abs(full).max())
         # Sums of squares in float32 lose a few digits over thousands of rows.
         rounding = 1e-9 if dtype == "float64" else 2e-4
         np.testing.assert_allclose(learner.scales, trace.scales[: X.shape[1]], rtol=rounding)
@@ -256,6 +260,46 @@ def test_the_restless_expert_follows_a_file_sorted_by_class() -> None:
     assert learner.leading_expert == "restless"
 
 
+def test_the_constant_expert_knows_labels() -> None:
+    """Krichevsky and Trofimov's rule for classes; the mean of numbers and counts; the median is walked to."""
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((900, 3)), np.where(rng.random(900) < 0.2, 1.0, -1.0)
+
+    def constant(loss: str, labels: Any) -> float:
+        learner = NewtonBank(loss=loss, dtype="float64")
+        learner.learn(X, labels)
+        answers = learner.predict_experts(X[:5])[:, learner.expert_names.index("constant")]
+        assert np.ptp(answers) == 0
+        assert learner.expert_intercepts[learner.expert_names.index("constant")] == pytest.approx(answers[0])
+        return float(answers[0])
+
+    ups, downs = (y > 0).sum(), (y < 0).sum()
+    assert constant("logistic", y) == pytest.approx(np.log((ups + 0.5) / (downs + 0.5)))
+    assert constant("squared", y) == pytest.approx((ups - downs) / (len(y) + 1))
+    assert constant("hinge", y) < -0.9
+    numbers = 50 + 3 * X[:, 0] + rng.exponential(4, 900)
+    assert constant("squared", numbers) == pytest.approx(numbers.mean(), abs=0.05)
+    assert constant("absolute", numbers) == pytest.approx(np.median(numbers), abs=1)
+    counts = rng.poisson(4, 900)
+    assert constant("poisson", counts) == pytest.approx(np.log(counts.mean()), abs=0.01)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_standardised_rare_features_are_not_worse_than_none(loss: str, seed: int) -> None:
+    """Categories one-hot and standardised: 0 is a little below the mean, and 1 is up to forty deviations above."""
+    rng = np.random.default_rng(seed)
+    values = (30 * rng.random((1500, 12)) ** 4).astype(int)
+    X = np.hstack([values[:, [j]] == np.arange(30) for j in range(12)]).astype(float)
+    X = X[:, X.any(axis=0)]
+    X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    y = np.where(rng.random(1500) < np.where(values[:, 0] > 3, 0.12, 0.04), 1.0, -1.0)
+    learner = NewtonBank(loss=loss)
+    learner.learn(X[:1000], y[:1000])
+    wrong, least = (learner.predict(X[1000:]) >= 0) != (y[1000:] > 0), (y[1000:] > 0).mean()
+    assert wrong.mean() <= least + 0.01
+
+
 def rare_words(rounds: int, seed: int) -> tuple[Any, Any]:
     """Forty words a row, by Zipf's law; the common ones say nothing about the class."""
     rng, d = np.random.default_rng(seed), 20_000
@@ -290,10 +334,10 @@ def test_experts_with_whole_matrices_leave_when_features_become_many() -> None:
     one, many = NewtonBank(dtype="float64"), NewtonBank(dtype="float64")
     played = [one.learn(X[i : i + 1], y[i : i + 1])[0] for i in range(400)]
     before = many.learn(X[:300], y[:300])
-    assert many.expert_names[K:] == tuple(FULL)
+    assert many.expert_names[K:] == ("constant", *FULL)
     assert many.leading_expert in many.expert_names
     np.testing.assert_array_equal(np.concatenate([before, many.learn(X[300:], y[300:])]), played)
-    assert many.expert_names == one.expert_names == tuple(EXPERTS)
+    assert many.expert_names == one.expert_names == (*EXPERTS, "constant")
     assert many.expert_shares.sum() == pytest.approx(1)
     assert not len(many._state["full_moments"])
 

@@ -38,6 +38,7 @@ class Trace:
     experts: list[Vector] = field(default_factory=list)
     shares: list[Vector] = field(default_factory=list)
     W: Matrix = field(default_factory=lambda: np.zeros((0, 0)))
+    constant: float = 0.0  # of the expert that knows only labels
     full: Matrix = field(default_factory=lambda: np.zeros((0, 0)))  # of the experts with whole matrices
     full_shifts: Vector = field(default_factory=lambda: np.zeros(0))  # of their log odds
     offset: float = 0.0  # of all scores
@@ -175,6 +176,36 @@ class Labels:
         return old / (self.high - self.low) if old > 0 else 1.0
 
 
+@dataclass
+class Usual:
+    """The expert that knows only labels: the mean of those learned and of the offset, for classes 0.
+
+    For losses without a simple best constant it walks along the path of the loss.
+    """
+
+    loss: str
+    parameter: float
+    level: float = 0.0  # above the offset
+    rows: float = 0.0
+
+    def score(self, labels: Labels) -> float:
+        if self.loss == "logistic":
+            return float(2 * np.arctanh(self.level))
+        if self.loss == "poisson":
+            return float(np.log(labels.total / labels.clock)) if labels.high > 0 else -np.inf
+        return labels.offset + self.level
+
+    def learn(self, y: float, p: float, h: float, miss: float, labels: Labels) -> None:
+        """A label in its own unit; p was predicted."""
+        self.rows += h
+        bounds = labels.bounds()
+        if self.loss in ("squared", "logistic"):
+            self.level += h * (y - labels.offset - self.level) / (self.rows + 1)
+        elif self.loss != "poisson":
+            way = travel(self.loss, self.parameter, p, y, h / np.sqrt(max(self.rows, 1.0)), miss)
+            self.level += float(np.clip(way, min(0.0, bounds[0] - p), max(0.0, bounds[1] - p)))
+
+
 def robust_frequent_directions(
     U: Matrix, lam: Vector, rows: list[Vector], m: int
 ) -> tuple[Matrix, Vector, float]:
@@ -237,8 +268,8 @@ def bank(
     shares, labels = Shares(np.full(K, 1 / K), mixable), Labels(loss, clip)
     missed, expected, miss = 0.0, 0.0, 1.0
     following, trace = 0, Trace()
-    full = FullExperts(loss, d, intercept)
-    shares.v = np.full(K + len(full), 1 / (K + len(full)))
+    full, usual = FullExperts(loss, d, intercept), Usual(loss, parameter)
+    shares.v = np.full(K + 1 + len(full), 1 / (K + 1 + len(full)))
     for t, (x, label, h) in enumerate(zip(X, y, h_all, strict=True), 1):
         if t == 1:
             labels.first(label)
@@ -248,7 +279,8 @@ def bank(
         present = x != 0
         N_new, M1_new = N + present, M1 + abs(x)
         s = M1_new / np.maximum(N_new, 1) * (N_new / (T + 1)) ** 0.25
-        xs = np.where(present, x / np.where(s > 0, s, 1.0), 0.0)
+        most = 16 * ((T + 1) / np.maximum(N_new, 1)) ** 0.25 if labels.signs else np.inf
+        xs = np.clip(np.where(present, x / np.where(s > 0, s, 1.0), 0.0), -most, most)
         known = xs[(N > 0) | (np.arange(d) >= d - intercept)]
         typical = R / T if T > 0 else None
         views = seen(xs, known @ known, typical, T, classes=labels.signs, intercept=intercept)
@@ -258,8 +290,10 @@ def bank(
         odds = [loss == "squared" and labels.signs and schedule == "rare" for schedule, _ in experts]
         scores = np.clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)
         p = np.where(odds, 2 * expit(scores) - 1, p)
-        p = np.concatenate([p, full.predictions(x, labels, middle, half)])
-        P = mix(loss, p, shares.v)
+        constant = (np.clip(usual.score(labels), low, high) - middle) / half if half > 0 else 0.0
+        p = np.concatenate([p, [constant], full.predictions(x, labels, middle, half)])
+        P, rest = mix(loss, p, shares.v), np.arange(len(p)) != K
+        own = mix(loss, p[rest], shares.v[rest] / shares.v[rest].sum())  # without the constant expert
         trace.played.append(0.0 if t == 1 and not labels.signs else middle + half * P)
         trace.experts.append(middle + half * p)
 
@@ -271,12 +305,13 @@ def bank(
         Y = (Y - middle) / half if half > 0 else 0.0
         if (loss == "logistic" or labels.high > labels.low) and not labels.wild(label, t):
             shares.charge(h * losses(loss, parameter, p, Y), 1 / (clock + 1))
-            at = np.exp(P) if poisson else P
+            at = np.exp(own) if poisson else own
             missed += h * ((at - Y) ** 2 if poisson else abs(at - Y))
             expected += h * (at if poisson else 1.0)
             miss = missed / expected
             if mixable or abs(at - Y) >= 1e-9 * (labels.high - labels.low) / 2:
-                r = slope(loss, parameter, P, Y, miss)
+                r = slope(loss, parameter, own, Y, miss)
+            usual.learn(middle + half * Y, p[K], h, miss, labels)
             if t >= following:  # this row goes into the sketch, for all up to the next that does
                 stands_for = 1 if t <= 30 * m else max(8, t // 64)
                 following = t + stands_for
@@ -304,8 +339,9 @@ def bank(
                 stopped = loss != "squared" and (clip < np.inf or poisson)
                 way = min(max(way, low - p[k]), high - p[k]) if stopped else way
                 W[k] += unit * way / q * steepest
-            full.learn(x, Y if labels.signs else middle + half * Y - labels.offset, h, labels, T, N, M1)
-            shares.v = shares.v[: K + len(full)] / shares.v[: K + len(full)].sum()
+            target = Y if labels.signs else middle + half * Y - labels.offset
+            full.learn(x, target, h, labels, T, N, M1, shares.v[K + 1 :])
+            shares.v = shares.v[: K + 1 + len(full)] / shares.v[: K + 1 + len(full)].sum()
 
         shrink = labels.grow(label, h, t)
         if loss == "squared" and shrink != 1:
@@ -314,6 +350,7 @@ def bank(
         trace.shares.append(shares.v.copy())
     factors = [(T + 1) ** -0.25 if schedule == "rare" else 1.0 for schedule, _ in experts]
     trace.W, trace.eigenvalues = W * np.array(factors)[:, None], lam
+    trace.constant = usual.score(labels)
     trace.full, trace.full_shifts = full.weights(signs=labels.signs)
     trace.offset = labels.offset
     trace.scales = M1 / np.maximum(N, 1) * (N / max(T, 1)) ** 0.25

@@ -51,7 +51,11 @@ class Odds:
 
 @dataclass
 class Full:
-    """Ridge regression on all rows, a row's weight falling by γ with every row after it."""
+    """Ridge regression on all rows.
+
+    They come in blocks: a row's weight falls by γ with every row of later blocks. Weights are computed once in
+    a while.
+    """
 
     forget: float
     d: int
@@ -59,12 +63,20 @@ class Full:
 
     def __post_init__(self) -> None:
         self.A, self.b = np.zeros((self.d, self.d)), np.zeros(self.d)
-        self.w = np.zeros(self.d)
+        self.w, self.stale = np.zeros(self.d), 0
         self.odds = Odds(np.diag([1.0, float(self.intercept)]))
 
-    def learn(self, x: Vector, y: float, h: float) -> None:
-        self.A = self.A * self.forget**h + h * np.outer(x, x)
-        self.b = self.b * self.forget**h + h * y * x
+    def learn(self, X: Matrix, y: Vector, h: Vector) -> None:
+        self.A = self.A * self.forget ** h.sum() + (h * X.T) @ X
+        self.b = self.b * self.forget ** h.sum() + (h * X.T) @ y
+
+    def due(self, rows: int, T: int, share: float) -> bool:
+        """Is a block, or a 128th of what is remembered, new? Four times that, if the expert has little weight."""
+        remembered = T if self.forget == 1 else min(T, round(1 / (1 - self.forget)))
+        self.stale += rows
+        due = self.stale >= (4 if share < 0.01 else 1) * max(rows, remembered / 128)
+        self.stale = 0 if due else self.stale
+        return due
 
     def solve(self, sizes: Vector, seen: NDArray[np.bool_]) -> None:
         # In units in which all sizes are one; the pseudo-inverse where features depend on each other.
@@ -80,7 +92,8 @@ class FullExperts:
     def __init__(self, loss: str, d: int, intercept: bool) -> None:
         self.loss, self.features = loss, d - intercept
         self.experts = [Full(forget, d, intercept) for forget in FORGET] if loss in LOSSES else []
-        self.non_zeros, self.waiting = 0, 0
+        self.non_zeros = 0
+        self.block: list[tuple[Vector, float, float]] = []
         self.scores: list[float] = []
 
     def __len__(self) -> int:
@@ -98,7 +111,9 @@ class FullExperts:
         likely = 2 * expit(np.clip(odds, -20, 20)) - 1
         return np.clip(likely, low, high) if self.loss == "hinge" else likely
 
-    def learn(self, x: Vector, y: float, h: float, labels: Range, T: int, N: Vector, M1: Vector) -> None:
+    def learn(
+        self, x: Vector, y: float, h: float, labels: Range, T: int, N: Vector, M1: Vector, shares: Vector
+    ) -> None:
         """N and M1: in how many rows each feature was, this one included, and the sum of its sizes."""
         present = x[: self.features] != 0
         self.non_zeros += np.count_nonzero(present)
@@ -106,15 +121,17 @@ class FullExperts:
         new = (present & (N[: self.features] == 1)).any()
         if new and (known > 128 or (known > 64 and known * T > 8 * self.non_zeros)):
             self.experts = []
-        self.waiting += 1
-        due = self.waiting >= min(1 + T // 32, max(8, (known + 1) // 4))
-        self.waiting = 0 if due else self.waiting
-        for expert, score in zip(self.experts, self.scores, strict=False):
+        self.block.append((x, y, h))
+        ended = len(self.block) >= min(1 + T // 32, max(8, (known + 1) // 4))
+        for expert, score, share in zip(self.experts, self.scores, shares, strict=False):
             if labels.signs:
                 expert.odds.learn(score, y, h, T)
-            expert.learn(x, y, h)
-            if due:
-                expert.solve(M1 / np.maximum(N, 1), N > 0)
+            if ended:
+                rows, targets, weights = (np.array(part) for part in zip(*self.block, strict=True))
+                expert.learn(rows, targets, weights)
+                if expert.due(len(self.block), T, share):
+                    expert.solve(M1 / np.maximum(N, 1), N > 0)
+        self.block = [] if ended else self.block
 
     def weights(self, *, signs: bool) -> tuple[Matrix, Vector]:
         """Of each expert, and what is added to its scores; log odds if labels are classes."""

@@ -116,7 +116,9 @@ class Graph:
         counts, means = bank.counts + 1.0, self.constant(bank.means)
         change = self.node("Div", self.node("Sub", self.node("Abs", X), means), self.constant(counts))
         means = self.node("Max", self.node("Add", means, change), self.constant(bank.least_mean))
-        return self.node("Mul", self.node("Div", X, means), self.constant((bank.rows / counts) ** 0.25))
+        x = self.node("Div", X, means)
+        x = self._clip(x, -bank.wild, bank.wild) if np.isfinite(bank.wild) else x
+        return self.node("Mul", x, self.constant((bank.rows / counts) ** 0.25))
 
     def _aggregate(self, bank: FrozenBank, p: str) -> str:
         """The rule of native/learners/aggregate.hpp."""

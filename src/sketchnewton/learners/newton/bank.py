@@ -35,11 +35,14 @@ EXPERTS: dict[str, tuple[float, float, float, int]] = {
     "restless": (0.0, 2.0, 1e6, _RESTLESS),
     "rare": (0.0, 0.0, 1.0, _RARE),
 }
+CONSTANT = "constant"
+"""The name of the expert that knows nothing but labels; it comes after those that take steps."""
 BUFFER = 4  # times m rows wait for an update of the sketch
 
 _CLOCK, _SQUARES, _RIDGE, _OFFSET, _LOW, _HIGH, _SEEN_LOW, _SEEN_HIGH = range(8)
-_RATE, _GAPS, _MISSED, _EXPECTED, _TOTAL = range(8, 13)
+_RATE, _GAPS, _MISSED, _EXPECTED, _TOTAL, _USUAL, _USUAL_ROWS = range(8, 15)
 _LEARNED, _RANK, _FILLED, _ENTRIES, _LABELS, _NEXT, _TOUCHED, _PLACES, _NON_ZEROS, _WAITING = range(10)
+_HUGE_LOGIT = 40.0  # beyond all bounds
 _SIGNS = 1  # _LABELS while all labels are -1 or +1
 
 
@@ -47,7 +50,8 @@ class NewtonBank(TableLearner):
     """A bank of online Newton learners that needs no tuning: the default.
 
     Experts that differ in the size of their steps share one Robust Frequent Directions sketch of the rows and
-    the features' scales. Each row moves every expert by a step that never passes the label, however large. While
+    the features' scales. Each row moves every expert by a step that never passes the label, however large. One
+    more expert knows only labels, so that the bank is hardly worse than their frequencies. While
     there are few features (at most 128, and rows that are not too sparse), three experts solve least squares with
     the whole matrix, two of them forgetting old rows, for streams that drift.
     Vovk's aggregating rule weighs their predictions, so that the bank's total loss is hardly more than that of
@@ -71,8 +75,8 @@ class NewtonBank(TableLearner):
     A row of weight h is learned like h rows: steps are h times as long, along a path that does not pass the
     label.
 
-    Cost per row with s non-zeros: O(ms), plus O(m³) once in a while, and O(s²) with O(d³) once in d/4 rows while
-    there are few features d; memory: one cache line per feature up to m = 6 in float32, and 12 d² bytes.
+    Cost per row with s non-zeros: O(ms), plus O(m³) once in a while; while there are few features d, O(d²) and,
+    once in d/4 rows or more, O(d³); memory: one cache line per feature up to m = 6 in float32, and 12 d² bytes.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -118,12 +122,12 @@ class NewtonBank(TableLearner):
         )
         self._clip = checked_clip(clip)
         self._m, self._K = m, K
-        all_experts = K + (len(FULL) if self.loss.name in bank_full.LOSSES else 0)
+        all_experts = K + 1 + (len(FULL) if self.loss.name in bank_full.LOSSES else 0)
         n = BUFFER * m
         self._experts = _experts()
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
         self._room_until = 0  # the row up to which there is room for updates of the sketch
-        scalars = zeros(13)
+        scalars = zeros(15)
         scalars[_HIGH] = min(1.0, self._clip)
         scalars[_LOW] = -scalars[_HIGH]
         self._state.update(
@@ -157,9 +161,10 @@ class NewtonBank(TableLearner):
     def expert_names(self) -> tuple[str, ...]:
         """How curvature counts (the same for ever, or falling like 1/√t), and the length of the steps.
 
-        Those with whole matrices are named after the rows they remember; they leave when features become many.
+        The constant one knows only labels. Those with whole matrices are named after the rows they remember; they
+        leave when features become many.
         """
-        return (*EXPERTS, *FULL)[: self._kernel.experts]
+        return (*EXPERTS, CONSTANT, *FULL)[: self._kernel.experts]
 
     @property
     def expert_shares(self) -> Floats:
@@ -186,9 +191,8 @@ class NewtonBank(TableLearner):
             weights = np.zeros((self._kernel.experts, self.dimension))
             weights[: self._K, self._seen] = self._settled_weights().T
             if self._whole:
-                weights[self._K :, self._state["full_features"][1 : self._places]] = self._full_weights()[
-                    :, 1:
-                ]
+                places = self._state["full_features"][1 : self._places]
+                weights[self._K + 1 :, places] = self._full_weights()[:, 1:]
         return weights
 
     @property
@@ -197,8 +201,8 @@ class NewtonBank(TableLearner):
         with self._lock:
             its, constant = self._state, self._state["constant"]
             own = constant[: self._K] + its["b"][:, : self._m] @ constant[self._K :]
-            own = its["scalars"][_OFFSET] + self._factors() * own
-            return np.concatenate([own, self._full_intercepts()]) if self._whole else np.asarray(own)
+            own = np.append(its["scalars"][_OFFSET] + self._factors() * own, self._usual())
+            return np.concatenate([own, self._full_intercepts()]) if self._whole else own
 
     @property
     def linear_expert(self) -> str:
@@ -285,7 +289,7 @@ class NewtonBank(TableLearner):
 
     @property
     def _whole(self) -> bool:
-        return self._kernel.experts > self._K
+        return self._kernel.experts > self._K + 1
 
     @property
     def _signs(self) -> bool:
@@ -305,6 +309,18 @@ class NewtonBank(TableLearner):
             self._state["full_odds"][:, bank_full.SHIFT] if self._signs else self._state["scalars"][_OFFSET]
         )
         return np.asarray(own + shift)
+
+    def _usual(self) -> float:
+        """The score of the constant expert, as `usual` of native/learners/bank_labels.hpp has it."""
+        scalars = self._state.view("scalars")
+        level, clock = float(scalars[_USUAL]), float(scalars[_CLOCK])
+        if self.loss.link_kind == "logistic":
+            return 2.0 * math.atanh(level) if abs(level) < 1 else math.copysign(_HUGE_LOGIT, level)
+        if self.loss.link_kind == "log":
+            counted = clock > 0 and scalars[_HIGH] > 0
+            mean = max(scalars[_TOTAL] / clock, sys.float_info.min) if counted else sys.float_info.min
+            return math.log(mean)
+        return float(scalars[_OFFSET]) + level
 
     @property
     def _rule(self) -> str:
@@ -332,17 +348,16 @@ class NewtonBank(TableLearner):
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
             best = self._best_linear()
-            if best >= self._K:
-                return self._state["full_features"][1 : self._places].copy(), self._full_weights()[
-                    best - self._K, 1:
-                ]
+            if best > self._K:
+                weights = self._full_weights()[best - self._K - 1, 1:]
+                return self._state["full_features"][1 : self._places].copy(), weights
             return self._seen.copy(), self._settled_weights()[:, best]
 
     def _best_linear(self) -> int:
         # Shares fall with the loss, so the largest is that of the least.
         views = {_PLAIN, _RARE} if self._signs else {_PLAIN, _EVEN, _RARE}
         linear = [k for k, (*_, view) in enumerate(EXPERTS.values()) if view in views]
-        linear += range(self._K, self._kernel.experts)
+        linear += range(self._K + 1, self._kernel.experts)
         return max(linear, key=self._state.view("shares").__getitem__)
 
     def _bind(self) -> _native.BankKernel:
@@ -444,15 +459,16 @@ class NewtonBank(TableLearner):
             and 0 <= waiting < max(BUFFER * m, 1)
             and entries == len(buffer) == len(its.view("buffer_value"))
             and 0 <= labels <= 2
-            and min(following, touched, non_zeros, unlearned) >= 0
-            and bank_full.fits(its, places, seen)
+            and min(following, touched, non_zeros) >= 0
+            and bank_full.fits(its, places, unlearned, seen)
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))
             and all(one <= two for one, two in itertools.pairwise(start[: waiting + 1]))
             and _native.are_among(buffer, seen)
             and self._epochs.fits(its, table.column(-1, len(seen)))
             and scalars[_LOW] <= scalars[_HIGH]
             and scalars[_CLOCK] >= 0
-            and min(scalars[_RATE:]) >= 0
+            and min(scalars[_RATE:_USUAL]) >= 0
+            and scalars[_USUAL_ROWS] >= 0
             and (labels == 0 or scalars[_CLOCK] > 0)
             and min(shares) >= 0  # a row of huge weight leaves one expert alone
             and any(shares)

@@ -14,9 +14,11 @@ LOSSES = ("squared", "logistic", "hinge", "squared_hinge")
 """Losses whose banks have these experts."""
 MOST = 129  # places for features and the constant: `kMost` of the kernel
 UNIT, SIZE = range(2)  # columns of `full_units`
-SLOPE, SHIFT, LIFT, ODDS = 0, 1, 5, 6  # of `full_odds`; between them the covariance of the first two
+SLOPE, SHIFT, STALE, ODDS = 0, 1, 5, 6  # of `full_odds`; between them the covariance of the first two
+TARGET, WEIGHT = range(2)  # columns of `full_labels`
+LONGEST = 32  # rows in a block
 _AHEAD = 8  # places at a time
-_BY_PLACE = ("full_features", "full_units", "full_weights")
+_BY_PLACE = ("full_features", "full_units", "full_weights", "full_block")
 
 
 def _packed(places: int) -> int:
@@ -32,6 +34,8 @@ def fresh() -> dict[str, View]:
         "full_weights": zeros((0, len(FULL))),
         "full_moments": zeros(0),
         "full_odds": zeros((len(FULL), ODDS)),
+        "full_block": zeros((0, LONGEST)),
+        "full_labels": zeros((LONGEST, 2)),
     }
 
 
@@ -68,32 +72,42 @@ def restore(state: State, arrays: Arrays) -> None:
     _resize(state, places, 0)
 
 
-def fits(state: State, used: int, features: View) -> bool:
+def fits(state: State, used: int, waiting: int, features: View) -> bool:
     """Kernels trust these numbers."""
+    if not 0 <= waiting < LONGEST:
+        return False
     places = state.view("full_features")
     if used <= 0:
         return used >= -1 and len(places) == 0
+    labels = state.view("full_labels")
     return (
         used == len(places) == 1 + len(features)
         and _native.are_distinct(places[1:])
         and _native.are_among(places[1:], features)
         and _native.look(state.view("full_units").cast("B").cast("d"))[1] > 0
-        and min(state.view("full_odds")[g, LIFT] for g in range(len(FULL))) >= 1
+        and min(labels[row, WEIGHT] for row in range(LONGEST)) >= 0
     )
 
 
-def moments(state: State, places: int) -> tuple[Floats, Floats]:
-    """A and b of each expert, in the units of the places: experts × places × places, experts × places."""
+def moments(state: State, places: int, waiting: int) -> tuple[Floats, Floats]:
+    """A and b of each expert, in the units of the places: experts × places × places, experts × places.
+
+    As if the block of rows that wait had ended.
+    """
     flat, K = state["full_moments"], len(FULL)
     A, b = np.zeros((K, places, places)), np.zeros((K, places))
     for j in range(places):
-        column = flat[_packed(j) : _packed(j + 1)].reshape(K, j + 2) / state["full_odds"][:, LIFT, None]
+        column = flat[_packed(j) : _packed(j + 1)].reshape(K, j + 2)
         A[:, : j + 1, j] = A[:, j, : j + 1] = column[:, :-1]
         b[:, j] = column[:, -1]
-    return A, b
+    rows = state["full_block"][: max(places, 0), :waiting]
+    targets, weights = state["full_labels"][:waiting].T
+    kept = np.array(list(FULL.values())) ** weights.sum()
+    weighed = rows * weights
+    return kept[:, None, None] * A + weighed @ rows.T, kept[:, None] * b + weighed @ targets
 
 
 def packed(A: Floats, b: Floats) -> Floats:
-    """The same as one array, with nothing lifted."""
+    """The same as one array."""
     columns = [np.hstack([A[:, : j + 1, j], b[:, j, None]]).ravel() for j in range(b.shape[1])]
     return np.concatenate([np.zeros(0), *columns])

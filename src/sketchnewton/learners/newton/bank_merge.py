@@ -211,7 +211,17 @@ def _scalars(sides: Sequence[_Side], base: _Side | None) -> Floats:
     rows = np.array([side.rounds for side in sides], np.float64)
     offsets = np.array([side.scalars[layout._OFFSET] for side in sides])
     scalars[layout._OFFSET] = rows @ offsets / rows.sum() if base is None else base.scalars[layout._OFFSET]
+    scalars[layout._USUAL] = _usual(sides, base, scalars)
     return scalars
+
+
+def _usual(sides: Sequence[_Side], base: _Side | None, scalars: Floats) -> float:
+    """What the constant expert knows: the mean label above the offset, with one more row of none."""
+    known = 0.0
+    for sign, side in _signed(sides, base):
+        rows, moved = side.scalars[layout._USUAL_ROWS], side.scalars[layout._OFFSET] - scalars[layout._OFFSET]
+        known += sign * ((rows + 1.0) * side.scalars[layout._USUAL] + rows * moved)
+    return float(known / (scalars[layout._USUAL_ROWS] + 1.0))
 
 
 def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -> tuple[Floats, Floats]:
@@ -346,7 +356,7 @@ def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole, *, remain
     if not new.any():
         new[:] = 1.0
     each = np.array([side.shares for side in sides])
-    count = each.shape[1] if remain else len(layout.EXPERTS)
+    count = each.shape[1] if remain else len(layout.EXPERTS) + 1
     logs = np.tensordot(new / new.sum(), np.log(np.maximum(each[:, :count], _LEAST_SHARE)), 1)
     shares = np.exp(logs - logs.max())
     mixed = 1.0 / (whole.scalars[layout._CLOCK] + 1.0)

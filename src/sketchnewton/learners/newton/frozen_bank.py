@@ -11,6 +11,7 @@ from sketchnewton.learners.newton import bank_full
 from sketchnewton.learners.newton.bank import EXPERTS, NewtonBank
 
 LARGEST_LOGIT = 20.0  # of an expert: native/learners/bank_loss.hpp
+WILD = 16.0  # mean sizes that a value counts as at most, if labels are classes: native/learners/bank.hpp
 HEAVY = 0.25  # a restless expert's constant, as a share of the typical row: native/learners/bank.hpp
 
 
@@ -19,7 +20,8 @@ class FrozenBank(NamedTuple):
 
     A row x of `dimension` numbers is predicted in five steps.
 
-    1. Scale: count = counts + 1, mean = means + (|x| − means)/count, x ← x/mean · (rows/count)^¼.
+    1. Scale: count = counts + 1, mean = means + (|x| − means)/count, x ← x/mean · (rows/count)^¼, where x/mean is
+       held within ±`wild`.
     2. Its length: the factor of the features is 1, for experts in `evened` √(typical/(one + Σ x²)), the sum being
        over the features in `seen`.
     3. Each expert's score: offset + factor · x·weights + constants. Then those with whole matrices, for x as it
@@ -33,6 +35,7 @@ class FrozenBank(NamedTuple):
     counts: Floats
     means: Floats
     rows: float
+    wild: float
     seen: Floats  # 1 for features that were learned from, 0 for others
     weights: Floats  # features × experts
     constants: Floats
@@ -62,11 +65,11 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
         scalars = state["scalars"]
         counts, means = np.zeros((2, dimension))
         counts[seen], means[seen] = bank._table.rows[seen][:, [-3, -2]].astype(np.float64).T
-        weights = np.zeros((dimension, len(EXPERTS)))
-        weights[seen] = bank._settled_weights() * bank._scales_of_seen()[:, None]
+        weights = np.zeros((dimension, len(EXPERTS) + 1))  # the last is the constant one's
+        weights[seen, :-1] = bank._settled_weights() * bank._scales_of_seen()[:, None]
         typical = float(scalars[banks._SQUARES]) / learned if learned else 1.0
         heavy = max(1.0, HEAVY * math.sqrt(max(typical - 1.0, 0.0)))
-        views = np.array([view for *_, view in EXPERTS.values()])
+        views = np.array([*(view for *_, view in EXPERTS.values()), banks._PLAIN])
         offset = float(scalars[banks._OFFSET])
         low, high = bank.prediction_bounds
         if bank.loss.link_kind == "logistic":
@@ -81,9 +84,10 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
             counts=counts,
             means=means,
             rows=learned + 1.0,
+            wild=WILD if signs else math.inf,
             seen=(counts > 0).astype(np.float64),
             weights=weights,
-            constants=(bank.expert_intercepts[: len(EXPERTS)] - offset)
+            constants=(bank.expert_intercepts[: len(views)] - offset)
             * np.where(views == banks._RESTLESS, heavy, 1.0),
             offset=offset,
             evened=(np.isin(views, (banks._EVEN, banks._RESTLESS)) & bool(signs and learned)).astype(
@@ -115,7 +119,7 @@ def _whole(bank: NewtonBank, dimension: int) -> tuple[Floats, Floats, Floats]:
         return centre, weights, np.full(experts, offset)
     units, features = state["full_units"][:places, bank_full.UNIT], state["full_features"][1:places]
     own = state["full_weights"][:places] / units[:, None]
-    A, _ = bank_full.moments(state, places)
+    A, _ = bank_full.moments(state, places, int(state["bank_counts"][banks._WAITING]))
     if A[0, 0, 0] > 0:
         centre[features] = A[0, 0, 1:] / A[0, 0, 0] * units[1:]
     weights[features] = own[1:]

@@ -35,7 +35,7 @@ def moments_of(bank: NewtonBank) -> Moments | None:
     its, places = bank._state, bank._places
     if not bank._whole:
         return None
-    A, b = bank_full.moments(its, places)
+    A, b = bank_full.moments(its, places, int(its["bank_counts"][layout._WAITING]))
     return Moments(
         features=its["full_features"][1 : max(places, 1)].copy(),
         units=its["full_units"][:places, bank_full.UNIT].copy(),
@@ -81,6 +81,7 @@ def merged(
         "full_weights": np.linalg.solve(A + ridge, b[:, :, None])[:, :, 0].T.copy(),
         "full_moments": bank_full.packed(A, b),
         "full_odds": _odds(known, base, learned),
+        "full_block": np.zeros((places, bank_full.LONGEST)),
     }
 
 
@@ -116,7 +117,7 @@ def _odds(sides: Sequence[Moments], base: Moments | None, learned: Sequence[floa
         its[[2, 3, 4]] = covariance[[0, 0, 1], [0, 1, 1]]
         if sides[0].odds[g][4] == 0.0:  # without a constant there is no shift
             its[[bank_full.SHIFT, 3, 4]] = 0.0
-        its[bank_full.LIFT] = 1.0
+        its[bank_full.STALE] = 0.0
     return odds
 
 
