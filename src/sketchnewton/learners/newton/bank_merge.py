@@ -262,7 +262,14 @@ def _eigenpairs(rows: Floats, signs: Floats, most: int) -> tuple[Floats, Floats]
     values, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
     found = (turn @ (vectors / lengths[:, None])).T @ rows
     factor = np.linalg.cholesky(found @ found.T)  # all but the identity: mends what rounding did
-    return values, np.linalg.solve(factor, found)
+    return values, np.linalg.inv(factor) @ found
+
+
+class _Part(NamedTuple):
+    """What is added to the base's weights for one side: `own` times the side's weights less `less` times the base's."""
+
+    own: Floats
+    less: Floats
 
 
 def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Floats:
@@ -271,38 +278,56 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Float
     constants = _constants(whole, views)
     before, seen = _comparable(base, whole, constants), _rows_with(base, whole)
     new = [np.maximum(_rows_with(side, whole) - seen, 0.0) for side in sides]
-    newton, rare = _newton_parts(sides, base, new), _rare_parts(new, seen)
+    known = _known(sides, base, new)
     weights = before.copy()
-    for side, rows, part, rare_part in zip(sides, new, newton, rare, strict=True):
-        parts = np.where(views == layout._RARE, rare_part[:, None], part[:, None])
-        weights += np.where(rows[:, None] > 0, parts * (_comparable(side, whole, constants) - before), 0.0)
+    for view in np.unique(views):
+        experts = views == view
+        for side, rows, part in zip(sides, new, _RULES.get(view, _newton)(new, seen, known), strict=True):
+            its = _comparable(side, whole, constants)[:, experts]
+            moved = part.own[:, None] * its - part.less[:, None] * before[:, experts]
+            weights[:, experts] += np.where(rows[:, None] > 0, moved, 0.0)
     return weights
 
 
-def _newton_parts(sides: Sequence[_Side], base: _Side | None, new: Sequence[Floats]) -> list[Floats]:
-    """How much is kept of what each side added to a weight: all if it is hardly known, a share if well known."""
+def _known(sides: Sequence[_Side], base: _Side | None, new: Sequence[Floats]) -> list[Floats]:
+    """How well each side knows each weight by its new rows: h in docs/merging.md."""
     learned = [side.learned - (0.0 if base is None else base.learned) for side in sides]
-    known = [
+    return [
         _KNOWN * np.sqrt(rows * max(count, 0.0)) / side.length
         for side, rows, count in zip(sides, new, learned, strict=True)
     ]
+
+
+def _newton(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[_Part]:
+    """All of what a side added to a weight if it is hardly known, a share if well known."""
     depth = np.sum(known, axis=0)
-    return [(1.0 + own) / (1.0 + depth) for own in known]
+    parts = [(1.0 + own) / (1.0 + depth) for own in known]
+    return [_Part(part, part) for part in parts]
 
 
-def _rare_parts(new: Sequence[Floats], seen: Floats) -> list[Floats]:
+def _rare(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[_Part]:
     """The same for rare experts, whose step of a feature's row number t is t^(−¾) long.
 
-    One bank would have gone as far as such steps take it in the rows of all sides, in their mean direction.
+    If a weight is hardly known, one bank would have gone as far as such steps take it in the rows of all sides, in
+    their mean direction. If it is well known, it is where it should be, and grows with all steps so far, because a
+    rare expert's view of features shrinks: sides are averaged as shares of their steps.
     """
+    rows, depth = np.sum(new, axis=0), np.sum(known, axis=0)
 
-    def way(rows: Floats) -> Floats:
-        """The steps of so many rows after those seen, added up; their sum is all but this integral."""
-        return np.asarray((seen + rows + 0.5) ** 0.25 - (seen + 0.5) ** 0.25)
+    def steps(count: Floats) -> Floats:
+        """The sum of the steps of so many rows; it is all but this integral."""
+        return np.asarray((count + 0.5) ** 0.25 - 0.5**0.25)
 
-    rows = np.sum(new, axis=0)
-    whole = way(rows) / np.maximum(rows, 1.0)
-    return [whole * own / np.where(own > 0, way(own), 1.0) for own in new]
+    parts = []
+    for own in new:
+        share = own / np.maximum(rows, 1.0) / (1.0 + depth)
+        further = (steps(seen + rows) - steps(seen)) / np.where(own > 0, steps(seen + own) - steps(seen), 1.0)
+        larger = steps(seen + rows) / np.where(own > 0, steps(seen + own), 1.0)
+        parts.append(_Part(share * (further + depth * larger), share * (further + depth)))
+    return parts
+
+
+_RULES = {layout._RARE: _rare}  # by view; `_newton` for the others
 
 
 def _comparable(side: _Side | None, whole: _Whole, constants: Floats) -> Floats:
@@ -334,7 +359,8 @@ def _full(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Arrays |
     start = None if base is None else base.full
     learned = [0.0 if base is None else base.learned, *(side.learned for side in sides)]
     offset = float(whole.scalars[layout._OFFSET])
-    return merged_moments([side.full for side in sides], start, learned, whole.features, whole.means, offset)
+    moments = [side.full for side in sides]
+    return merged_moments(moments, start, learned, whole.features, whole.counts, whole.means, offset)
 
 
 def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole, *, remain: bool) -> Floats:
