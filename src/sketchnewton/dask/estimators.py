@@ -229,8 +229,12 @@ def _classes(records: Any, labels: Any) -> Any:
 
 
 def _is_missing(label: Any) -> bool:
-    """None, NaN, or the missing value of pandas, which is not even equal to itself."""
-    return label is None or type(label).__name__ == "NAType" or label != label
+    """None, NaN, or the missing value of pandas."""
+    return (
+        label is None
+        or type(label).__name__ in ("NAType", "NaTType")
+        or (isinstance(label, float) and np.isnan(label))
+    )
 
 
 def _answers(records: Any, model: bytes, method: str) -> Any:

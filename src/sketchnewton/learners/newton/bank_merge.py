@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["merged"]
 
 _KNOWN = 4.0  # how soon rows make a weight known; chosen in experiments, not derived
+_RESTLESS_KNOWN = 4.0  # how much sooner if steps are restless and there is a base; chosen likewise
 _HEAVY = 0.25  # of a restless expert's constant, as in native/learners/bank.hpp
 _NO_GAP = 1e-290  # as in native/learners/aggregate.hpp
 _LEAST_SHARE = 1e-300  # so that it has a logarithm
@@ -266,7 +267,7 @@ def _eigenpairs(rows: Floats, signs: Floats, most: int) -> tuple[Floats, Floats]
 
 
 class _Part(NamedTuple):
-    """What is added to the base's weights for one side: `own` times the side's weights less `less` times the base's."""
+    """What a side adds to the base's weights: `own` times its weights less `less` times the base's."""
 
     own: Floats
     less: Floats
@@ -279,13 +280,14 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Float
     before, seen = _comparable(base, whole, constants), _rows_with(base, whole)
     new = [np.maximum(_rows_with(side, whole) - seen, 0.0) for side in sides]
     known = _known(sides, base, new)
+    by_view = {view: _RULES.get(view, _newton)(new, seen, known) for view in np.unique(views).tolist()}
     weights = before.copy()
-    for view in np.unique(views):
-        experts = views == view
-        for side, rows, part in zip(sides, new, _RULES.get(view, _newton)(new, seen, known), strict=True):
-            its = _comparable(side, whole, constants)[:, experts]
-            moved = part.own[:, None] * its - part.less[:, None] * before[:, experts]
-            weights[:, experts] += np.where(rows[:, None] > 0, moved, 0.0)
+    for i, (side, rows) in enumerate(zip(sides, new, strict=True)):
+        its = _comparable(side, whole, constants)
+        for expert, view in enumerate(views.tolist()):
+            part = by_view[view][i]
+            moved = part.own * its[:, expert] - part.less * before[:, expert]
+            weights[:, expert] += np.where(rows > 0, moved, 0.0)
     return weights
 
 
@@ -303,6 +305,11 @@ def _newton(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> lis
     depth = np.sum(known, axis=0)
     parts = [(1.0 + own) / (1.0 + depth) for own in known]
     return [_Part(part, part) for part in parts]
+
+
+def _restless(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[_Part]:
+    """As `_newton`; but steps that go all the way to the label would go too far together, once there is a base."""
+    return _newton(new, seen, [np.where(seen > 0, _RESTLESS_KNOWN, 1.0) * its for its in known])
 
 
 def _rare(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[_Part]:
@@ -327,7 +334,7 @@ def _rare(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[
     return parts
 
 
-_RULES = {layout._RARE: _rare}  # by view; `_newton` for the others
+_RULES = {layout._RESTLESS: _restless, layout._RARE: _rare}  # by view; `_newton` for the others
 
 
 def _comparable(side: _Side | None, whole: _Whole, constants: Floats) -> Floats:

@@ -65,8 +65,8 @@ def merged(
 ) -> Arrays | None:
     """Arrays of experts that know the rows of all sides, which began with `base`; None if they are gone.
 
-    `learned` are the rows of the base and of each side, `features` those of all sides, sorted, `counts` the rows that
-    had them, and `means` their mean sizes.
+    `learned` are the rows of the base and of each side, `features` those of all sides, sorted, `counts` the rows
+    that had them, and `means` their mean sizes.
     """
     known = [side for side in sides if side is not None]
     begun, *ended = learned
@@ -100,8 +100,8 @@ def _parts(sides: Sequence[Moments], base: Moments | None) -> tuple[list[Floats]
     """What the moments of each side and of the base are multiplied by, for each expert.
 
     A side has forgotten all but γ^n of the base while it learned n rows, and remembers s(n) = 1 + γ + … of those.
-    One bank would have forgotten all but γ^N in the rows of all sides, and remember s(N) of them. So much the sides
-    now have together, each according to its rows. Without forgetting s(n) = n, and moments just add up.
+    One bank would have forgotten all but γ^N in the rows of all sides, and remember s(N) of them. So much the
+    sides now have together, each according to its rows. Without forgetting s(n) = n, and moments just add up.
     """
     gamma = np.array(list(bank_full.FULL.values()))
     begun = 0.0 if base is None else base.clock
