@@ -264,3 +264,6 @@ def test_what_is_wrong_is_said(frame: Any) -> None:
         SketchedPCA().fit(vectors)
     with pytest.raises(ValueError, match="has no rows"):
         sketch(vectors.where("a > 1e9").coalesce(1).limit(0), lambda: FrequentDirections(3))
+    remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe", "columns": []})()
+    with pytest.raises(ValueError, match="Spark Connect cannot"):
+        SketchedNewtonRegressor(featuresCol="")._trained(remote)
