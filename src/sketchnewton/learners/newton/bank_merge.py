@@ -280,7 +280,7 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Float
     before, seen = _comparable(base, whole, constants), _rows_with(base, whole)
     new = [np.maximum(_rows_with(side, whole) - seen, 0.0) for side in sides]
     known = _known(sides, base, new)
-    by_view = {view: _RULES.get(view, _newton)(new, seen, known) for view in np.unique(views).tolist()}
+    by_view = {view: _RULES.get(view, _newton)(new, seen, known) for view in set(views.tolist())}
     weights = before.copy()
     for i, (side, rows) in enumerate(zip(sides, new, strict=True)):
         its = _comparable(side, whole, constants)
