@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.state import State
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners.newton import bank as layout
+from sketchnewton.learners.newton.expert_merge import parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["merged"]
 
 _KNOWN = 4.0  # how soon rows make a weight known; chosen in experiments, not derived
-_RESTLESS_KNOWN = 4.0  # how much sooner if steps are restless and there is a base; chosen likewise
 _HEAVY = 0.25  # of a restless expert's constant, as in native/learners/bank.hpp
 _NO_GAP = 1e-290  # as in native/learners/aggregate.hpp
 _LEAST_SHARE = 1e-300  # so that it has a logarithm
@@ -266,13 +266,6 @@ def _eigenpairs(rows: Floats, signs: Floats, most: int) -> tuple[Floats, Floats]
     return values, np.linalg.inv(factor) @ found
 
 
-class _Part(NamedTuple):
-    """What a side adds to the base's weights: `own` times its weights less `less` times the base's."""
-
-    own: Floats
-    less: Floats
-
-
 def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Floats:
     """Of features, then the constant, for each expert, for features scaled as all rows have it."""
     views = np.array([view for *_, view in layout.EXPERTS.values()])
@@ -280,7 +273,7 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Float
     before, seen = _comparable(base, whole, constants), _rows_with(base, whole)
     new = [np.maximum(_rows_with(side, whole) - seen, 0.0) for side in sides]
     known = _known(sides, base, new)
-    by_view = {view: _RULES.get(view, _newton)(new, seen, known) for view in set(views.tolist())}
+    by_view = {view: parts(view, new, seen, known) for view in set(views.tolist())}
     weights = before.copy()
     for i, (side, rows) in enumerate(zip(sides, new, strict=True)):
         its = _comparable(side, whole, constants)
@@ -298,43 +291,6 @@ def _known(sides: Sequence[_Side], base: _Side | None, new: Sequence[Floats]) ->
         _KNOWN * np.sqrt(rows * max(count, 0.0)) / side.length
         for side, rows, count in zip(sides, new, learned, strict=True)
     ]
-
-
-def _newton(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[_Part]:
-    """All of what a side added to a weight if it is hardly known, a share if well known."""
-    depth = np.sum(known, axis=0)
-    parts = [(1.0 + own) / (1.0 + depth) for own in known]
-    return [_Part(part, part) for part in parts]
-
-
-def _restless(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[_Part]:
-    """As `_newton`; but steps that go all the way to the label would go too far together, once there is a base."""
-    return _newton(new, seen, [np.where(seen > 0, _RESTLESS_KNOWN, 1.0) * its for its in known])
-
-
-def _rare(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[_Part]:
-    """The same for rare experts, whose step of a feature's row number t is t^(−¾) long.
-
-    If a weight is hardly known, one bank would have gone as far as such steps take it in the rows of all sides, in
-    their mean direction. If it is well known, it is where it should be, and grows with all steps so far, because a
-    rare expert's view of features shrinks: sides are averaged as shares of their steps.
-    """
-    rows, depth = np.sum(new, axis=0), np.sum(known, axis=0)
-
-    def steps(count: Floats) -> Floats:
-        """The sum of the steps of so many rows; it is all but this integral."""
-        return np.asarray((count + 0.5) ** 0.25 - 0.5**0.25)
-
-    parts = []
-    for own in new:
-        share = own / np.maximum(rows, 1.0) / (1.0 + depth)
-        further = (steps(seen + rows) - steps(seen)) / np.where(own > 0, steps(seen + own) - steps(seen), 1.0)
-        larger = steps(seen + rows) / np.where(own > 0, steps(seen + own), 1.0)
-        parts.append(_Part(share * (further + depth * larger), share * (further + depth)))
-    return parts
-
-
-_RULES = {layout._RESTLESS: _restless, layout._RARE: _rare}  # by view; `_newton` for the others
 
 
 def _comparable(side: _Side | None, whole: _Whole, constants: Floats) -> Floats:

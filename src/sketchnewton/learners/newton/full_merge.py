@@ -20,6 +20,8 @@ _FEW, _DENSE = (
     8.0,
 )  # features that are few in any rows, and for each non-zero: `kFew`, `kDense` of the kernel
 
+_NO_WEIGHT = 1e-100  # of all rows of a side: too little to divide by
+
 
 class Moments(NamedTuple):
     """What the experts with whole matrices of one bank know; place 0 is the constant."""
@@ -113,7 +115,7 @@ def _parts(sides: Sequence[Moments], base: Moments | None) -> tuple[list[Floats]
 
     whole = sum(new)
     own = [
-        remembered(whole) * rows / (whole * remembered(rows)) if rows else np.zeros(len(gamma))
+        remembered(whole) * rows / (whole * remembered(rows)) if rows > _NO_WEIGHT else np.zeros(len(gamma))
         for rows in new
     ]
     carried = [part * gamma**rows for part, rows in zip(own, new, strict=True)]
