@@ -236,6 +236,18 @@ def test_whole_matrices_go_when_features_are_many_for_rows_this_sparse() -> None
     assert first.expert_shares.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("weight", [1e-320, 1e-30, 1e30])
+def test_rows_of_any_weight_merge(weight: float) -> None:
+    """Huge ones leave nothing of the ridge, and copies of a feature make a singular matrix."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X, y = np.hstack([X, X]), np.sign(X[:, 0])
+    first, second = NewtonBank(), NewtonBank()
+    for bank, part in ((first, slice(0, 20)), (second, slice(20, 40))):
+        bank.learn(X[part], y[part], np.full(20, weight))
+    first.merge(second)
+    assert np.isfinite(NewtonBank.from_bytes(first.to_bytes()).predict_experts(X)).all()
+
+
 def test_what_no_shard_saw_stays_as_in_one_bank() -> None:
     """Scales and typical lengths change in every round, weights of features that stay away do not."""
     X, y = stream(1200)

@@ -15,11 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["Moments", "merged", "moments_of"]
 
 
-_FEW, _DENSE = (
-    64,
-    8.0,
-)  # features that are few in any rows, and for each non-zero: `kFew`, `kDense` of the kernel
-
+_FEW = 64  # features, whatever rows are like: `kFew` of the kernel
+_DENSE = 8.0  # features for each non-zero of a row: `kDense`
+_LOST = 1e-13  # of a feature's own square, below which what others leave of it is rounding: `kLost`
 _NO_WEIGHT = 1e-100  # of all rows of a side: too little to divide by
 
 
@@ -92,10 +90,18 @@ def merged(
     return {
         "full_features": np.concatenate([[0], features]).astype(np.int64),
         "full_units": np.column_stack([units, sizes]),
-        "full_weights": np.linalg.solve(A + ridge, b[:, :, None])[:, :, 0].T.copy(),
+        "full_weights": np.array([_solved(*moments) for moments in zip(A + ridge, b, strict=True)]).T.copy(),
         "full_moments": bank_full.packed(A, b),
         "full_odds": _odds(known, base, learned),
     }
+
+
+def _solved(A: Floats, b: Floats) -> Floats:
+    """A⁻¹b, without directions that rounding has eaten."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(A), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(scale[:, None] * A * scale)
+    inverse = np.where(values > _LOST, 1.0 / np.maximum(values, _LOST), 0.0)
+    return np.asarray(scale * (vectors @ (inverse * (vectors.T @ (scale * b)))))
 
 
 def _parts(sides: Sequence[Moments], base: Moments | None) -> tuple[list[Floats], Floats]:
