@@ -171,3 +171,29 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert errors.splitlines()[-1].endswith(f"{model} was not written")
     assert not model.exists()
+
+
+@pytest.mark.slow
+def test_shards_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
+    """Their pipes end: no process waits for ever for a parent that is gone."""
+    path = tmp_path / "rows.svm"
+    path.write_text(lines(20_000) * 40)
+    command = [sys.executable, "-m", "sketchnewton", "train", str(path), "--shards", "2", "--rounds", "100"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        children: list[int] = []
+        while len(children) < 2 and process.poll() is None:
+            found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            children = [int(number) for number in found]
+        time.sleep(0.3)
+        process.kill()
+    deadline = time.monotonic() + 30
+    while any(_runs(child) for child in children):
+        assert time.monotonic() < deadline, "a shard's process is still there"
+        time.sleep(0.05)
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split(") ")[-1][0] != "Z"
+    except OSError:
+        return False

@@ -185,6 +185,83 @@ def test_partial_fit_continues_and_weights_count() -> None:
     assert not idle.model_.learner.weights.any()
 
 
+def test_blocks_of_unknown_or_no_size() -> None:
+    """A filter leaves blocks whose sizes Dask does not know, and some without a row."""
+    X, y = rows(1000)
+    order = np.argsort(X[:, 0], kind="stable")
+    X, y = X[order], y[order]
+    kept = X[:, 0] > np.quantile(X[:, 0], 0.4)
+    blocks, labels = da.from_array(X, (100, 10)), da.from_array(y, 100)
+    few = blocks[:, 0] > np.quantile(X[:, 0], 0.4)
+    with dask.config.set(scheduler="synchronous"):
+        model = SketchedNewtonClassifier(shards=2, rounds=2).fit(blocks[few], labels[few])
+        assert model.model_.learner.rows_seen == kept.sum()
+        answers = model.predict(blocks[few]).compute()
+        assert model.predict_proba(blocks[few]).compute().shape == (kept.sum(), 2)
+        assert model.score(blocks[few], labels[few]) == pytest.approx(np.mean(answers == y[kept]))
+        frame = dd.from_pandas(pd.DataFrame(X).rename(columns=str).assign(label=y), npartitions=10)
+        some = frame[frame["0"] > np.quantile(X[:, 0], 0.4)]
+        model = SketchedNewtonClassifier(shards=3).fit(some, "label")
+        assert model.model_.learner.rows_seen == kept.sum()
+        assert model.predict(some).compute().index.equals(some.compute().index)
+        assert FrequentDirections.from_dask(blocks[few], 3).rows_seen == kept.sum()
+        coordinates = SketchedPCA(n_components=2).fit(frame).transform(frame)
+        assert coordinates.compute().shape == (1000, 2)
+
+
+def test_columns_are_found_by_name_and_missing_cells_are_features() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((600, 3)), columns=list("abc"))
+    frame["label"] = frame["a"] > 0
+    for column, dtype in (("b", "Int64"), ("c", "double[pyarrow]")):
+        frame[column] = frame[column].round().astype(dtype)
+        frame.loc[::9, column] = None
+    with dask.config.set(scheduler="synchronous"):
+        collection = dd.from_pandas(frame, npartitions=3)
+        model = SketchedNewtonClassifier(shards=2).fit(collection, "label")
+        answers = [model.predict(collection[columns]).compute() for columns in (list("abc"), list("cba"))]
+    assert answers[0].equals(answers[1])
+    assert np.mean(answers[0].to_numpy() == frame["label"].to_numpy()) > 0.95
+
+
+def test_shards_of_one_class_are_merged() -> None:
+    """It is worth little, but it is a model (docs/dask.md says to shuffle)."""
+    X, y = rows(800)
+    order = np.argsort(y, kind="stable")
+    with dask.config.set(scheduler="synchronous"):
+        blocks, labels = da.from_array(X[order], (100, 10)), da.from_array(y[order], 100)
+        model = SketchedNewtonClassifier(shards=2).fit(blocks, labels)
+        assert np.isfinite(model.predict_proba(blocks).compute()).all()
+    assert model.model_.learner.rows_seen == 800
+
+
+def table(**columns: Any) -> Any:
+    return dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], **columns}), npartitions=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda fit: fit(table(label=[0, 1, 0, 1]), "lable"),
+            "column 'lable' is missing: there are a, label",
+        ),
+        (
+            lambda fit: fit(db.from_sequence([{"a": 1}] * 4, npartitions=2), "label"),
+            "a record has no 'label'",
+        ),
+        (lambda fit: fit(table(label=[0, 1, None, 1]), "label"), "rows without a label: drop them"),
+        (lambda fit: fit(table(label=["x", "y", None, "y"]), "label"), "rows without a label: drop them"),
+        (lambda fit: fit(table(label=pd.array([0, 1, None, 1], "Int64")), "label"), "without a label"),
+        (lambda fit: fit(table(label=[1, 1, 1, 1]), "label"), "number of classes has to be greater than one"),
+        (lambda fit: fit(table(label=[0, 1, 0, 1]).query("a > 9"), "label"), "X has no rows"),
+    ],
+)
+def test_bad_labels_are_named(call: Any, message: str) -> None:
+    with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match=message):
+        call(SketchedNewtonClassifier(shards=2).fit)
+
+
 def test_regression() -> None:
     X, _ = rows(2000)
     y = X @ (np.random.default_rng(3).standard_normal(10) / np.geomspace(0.01, 100, 10)) + 50

@@ -194,6 +194,59 @@ def test_every_row_of_a_stream_is_learned_once(spark: Any, tmp_path: Path) -> No
     assert model.read_bytes() == before
 
 
+def test_labels_of_any_type_and_vectors_of_both_kinds(spark: Any) -> None:
+    from pyspark.sql import functions as F
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 4))
+    rows = [
+        (Vectors.sparse(4, {0: float(x[0]), 3: float(x[3])}) if i % 2 else Vectors.dense(x), int(x[0] > 0))
+        for i, x in enumerate(X)
+    ]
+    data = spark.createDataFrame(rows, ["features", "label"]).cache()
+    classes = {
+        "string": ["0", "1"],
+        "boolean": [False, True],
+        "decimal(3,0)": [0.0, 1.0],
+        "double": [0.0, 1.0],
+    }
+    for kind, names in classes.items():
+        typed = data.withColumn("label", F.col("label").cast(kind))
+        fitted = SketchedNewtonClassifier(partitions=2).fit(typed)
+        assert fitted.classes == names
+        answers = fitted.transform(typed).select("prediction", "label").collect()
+        assert np.mean([row["prediction"] == row["label"] for row in answers]) > 0.95, kind
+
+
+def test_missing_cells_the_order_of_columns_and_empty_partitions(spark: Any) -> None:
+    from pyspark.sql import functions as F
+
+    data = spark.createDataFrame(table(600), COLUMNS)
+    data = data.withColumn("b", F.when(F.col("b") > -50, F.col("b")))
+    data = data.withColumn("city", F.when(F.col("city") != "Oslo", F.col("city"))).withColumn("w", F.lit(1.0))
+    data = data.repartition(7).cache()
+    learner = SketchedNewtonClassifier(featuresCol="", weightCol="w", partitions=2)
+    fitted = learner.fit(data)
+    other = data.select("w", "city", "label", "c", "b", "a")
+    answers = fitted.transform(other).collect()
+    assert np.mean([row["prediction"] == row["label"] for row in answers]) > 0.9
+    # Neither label nor weight is a feature.
+    plain = {
+        (row["a"], row["b"]): row["prediction"] for row in fitted.transform(data.drop("label", "w")).collect()
+    }
+    assert all(plain[row["a"], row["b"]] == row["prediction"] for row in answers)
+    few = data.where("a > 2")  # most partitions have no row
+    assert fitted.transform(data.limit(0)).collect() == []
+    unordered = SketchedNewtonRegressor(featuresCol="", weightCol="w", shuffleSeed=-1, rounds=3)
+    assert unordered.fit(few).model.learner.rows_seen == few.count()
+
+
+def test_every_row_is_learned_once_in_all_rounds(frame: Any) -> None:
+    for seed in (0, -1):
+        learner = SketchedNewtonClassifier(featuresCol="", partitions=2, rounds=5, shuffleSeed=seed)
+        assert learner.fit(frame).model.learner.rows_seen == 1200
+
+
 def test_what_is_wrong_is_said(frame: Any) -> None:
     with pytest.raises(ValueError, match="column 'features' is missing"):
         SketchedNewtonClassifier().fit(frame)
@@ -201,3 +254,16 @@ def test_what_is_wrong_is_said(frame: Any) -> None:
         SketchedNewtonClassifier(featuresCol="a").fit(frame)
     with pytest.raises(ValueError, match="rounds=0 is invalid"):
         SketchedNewtonClassifier(featuresCol="", rounds=0).fit(frame)
+    with pytest.raises(ValueError, match="partitions=-1 is invalid"):
+        SketchedNewtonClassifier(featuresCol="", partitions=-1).fit(frame)
+    for learner in (SketchedNewtonClassifier, SketchedNewtonRegressor):
+        with pytest.raises(ValueError, match="has no rows"):
+            learner(featuresCol="").fit(frame.limit(0))
+    vectors = assembler().transform(frame)
+    with pytest.raises(ValueError, match="k is missing"):
+        SketchedPCA().fit(vectors)
+    with pytest.raises(ValueError, match="has no rows"):
+        sketch(vectors.where("a > 1e9").coalesce(1).limit(0), lambda: FrequentDirections(3))
+    remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe", "columns": []})()
+    with pytest.raises(ValueError, match="Spark Connect cannot"):
+        SketchedNewtonRegressor(featuresCol="")._trained(remote)

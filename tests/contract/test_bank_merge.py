@@ -14,8 +14,10 @@ import sketchnewton
 from sketchnewton import AdaGrad, Model, NewtonBank
 from sketchnewton.cli.main import main
 from sketchnewton.learners import OneVsAll
+from sketchnewton.learners.newton import bank_full
 from sketchnewton.learners.newton.bank import EXPERTS
 from sketchnewton.learners.newton.bank_merge import merged
+from sketchnewton.learners.newton.full_merge import moments_of
 from tests.contract.learners import assert_same_state
 
 LABELS = ("signs", "numbers")
@@ -183,6 +185,88 @@ def test_a_tree_is_a_flat_merge_to_rounding_for_the_rare_expert() -> None:
     flat, tree = a.merge(b, c, d), e.merge(f).merge(g.merge(h))
     place = flat.expert_names.index("rare")
     np.testing.assert_allclose(flat.expert_weights[place], tree.expert_weights[place], rtol=1e-9, atol=1e-12)
+
+
+def in_rounds(X: np.ndarray, y: np.ndarray, k: int, rounds: int, base: NewtonBank) -> NewtonBank:
+    for part in np.array_split(np.arange(len(y)), rounds):
+        banks = [copy.deepcopy(base) for _ in range(k)]
+        for i, bank in enumerate(banks):
+            bank.learn(X[part[i::k]], y[part[i::k]])
+        first, *others = banks
+        base = first.merge(*others, base=base)
+    return base
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 4, 16])
+def test_whole_matrices_are_those_of_one_bank_in_rounds(rounds: int) -> None:
+    """Without forgetting to rounding; with it as many rows are remembered, and least squares stay definite."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(6000, 12)) * np.geomspace(1e-3, 1e3, 12)
+    y = np.sign(X @ (rng.normal(size=12) / np.geomspace(1e-3, 1e3, 12)) + rng.normal(size=6000))
+    test, wanted = X[4000:], y[4000:]
+    serial = NewtonBank(dtype="float64")
+    serial.learn(X[:4000], y[:4000])
+    whole = in_rounds(X[:4000], y[:4000], 8, rounds, NewtonBank(dtype="float64"))
+    found, expected = (as_they_come(bank) for bank in (whole, serial))
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-9, atol=1e-9 * np.abs(theirs[0]).max())
+    for number, name in enumerate(bank_full.FULL):
+        A = found[0][number]
+        assert A[0, 0] == pytest.approx(expected[0][number, 0, 0], rel=0.2)  # rows that it remembers
+        assert np.linalg.eigvalsh(A / np.sqrt(np.outer(np.diag(A), np.diag(A)))).min() > 0
+        place = serial.expert_names.index(name)
+        losses = [np.mean((bank.predict_experts(test)[:, place] - wanted) ** 2) for bank in (whole, serial)]
+        assert losses[0] < 1.05 * losses[1]
+
+
+def as_they_come(bank: NewtonBank) -> tuple[np.ndarray, np.ndarray]:
+    """Moments of features as they come: a shard chose its units by the first values that it met."""
+    its = moments_of(bank)
+    return its.A * np.outer(its.units, its.units), its.b * its.units
+
+
+@pytest.mark.parametrize("rounds", [2, 4, 16])
+def test_the_rare_expert_stays_near_one_bank_where_all_rows_have_all_features(rounds: int) -> None:
+    """Shards that all go the same way must not add up: their sum would be far beyond the answer."""
+    rng = np.random.default_rng(2)
+    X = np.abs(rng.normal(size=(6000, 10))) + 0.5
+    score = X @ rng.normal(size=10)
+    y = np.sign(score - np.median(score) + rng.normal(size=6000))
+    serial = NewtonBank(dtype="float64")
+    serial.learn(X[:4000], y[:4000])
+    whole = in_rounds(X[:4000], y[:4000], 8, rounds, NewtonBank(dtype="float64"))
+    place = serial.expert_names.index("rare")
+    losses = [np.mean((bank.predict_experts(X[4000:])[:, place] - y[4000:]) ** 2) for bank in (whole, serial)]
+    assert losses[0] < 1.25 * losses[1]  # in four rounds it was 3.6 times as large
+
+
+def test_whole_matrices_go_when_features_are_many_for_rows_this_sparse() -> None:
+    """Neither shard has seen too many; both together have, as one bank would."""
+    rng = np.random.default_rng(3)
+    X = np.zeros((400, 120))
+    for row, own in zip(X, np.arange(400) % 2, strict=True):
+        row[60 * own + rng.permutation(60)[:6]] = 1.0
+    y = np.where(rng.random(400) < 0.5, 1.0, -1.0)
+    serial, first, second = NewtonBank(), NewtonBank(), NewtonBank()
+    serial.learn(X, y)
+    first.learn(X[::2], y[::2])
+    second.learn(X[1::2], y[1::2])
+    assert serial.expert_names == tuple(EXPERTS)
+    assert len(first.expert_names) > len(EXPERTS)
+    assert first.merge(second).expert_names == tuple(EXPERTS)
+    assert first.expert_shares.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("weight", [1e-320, 1e-30, 1e30])
+def test_rows_of_any_weight_merge(weight: float) -> None:
+    """Huge ones leave nothing of the ridge, and copies of a feature make a singular matrix."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X, y = np.hstack([X, X]), np.sign(X[:, 0])
+    first, second = NewtonBank(), NewtonBank()
+    for bank, part in ((first, slice(0, 20)), (second, slice(20, 40))):
+        bank.learn(X[part], y[part], np.full(20, weight))
+    first.merge(second)
+    assert np.isfinite(NewtonBank.from_bytes(first.to_bytes()).predict_experts(X)).all()
 
 
 def test_what_no_shard_saw_stays_as_in_one_bank() -> None:

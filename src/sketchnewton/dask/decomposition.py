@@ -28,9 +28,10 @@ class SketchedPCA(decomposition.SketchedPCA):
         return self._describe()
 
     def transform(self, X: Any) -> Any:
-        """The coordinates of rows along the components; of a Dask array, a Dask array."""
+        """The coordinates of rows along the components; of a Dask array or DataFrame, a Dask array."""
         if not hasattr(X, "dask"):
             return super().transform(X)
+        X = X.to_dask_array() if hasattr(X, "divisions") else X
         shape = (X.chunks[0], (self.n_components_,))
         return X.rechunk({1: -1}).map_blocks(
             super().transform, dtype=X.dtype, chunks=shape, meta=np.empty((0, 0))

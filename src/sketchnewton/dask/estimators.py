@@ -172,7 +172,10 @@ class SketchedNewtonClassifier(ClassifierMixin, _Estimator):  # type: ignore[mis
             seen = dask.compute(
                 *(dask.delayed(_classes)(r, y) for r, y in zip(blocks.records, blocks.labels, strict=True))
             )
-            classes = np.unique(np.concatenate([part for part in seen if len(part)]))
+            seen = [part for part in seen if len(part)]
+            if not seen:
+                raise ValueError("X has no rows: there is nothing to learn")
+            classes = np.unique(np.concatenate(seen))
         self.classes_ = np.asarray(classes)
         return shards.new_model(self.classes_.tolist(), **self._parameters())
 
@@ -219,7 +222,19 @@ def _classes(records: Any, labels: Any) -> Any:
     _, found = with_labels(records, labels)
     if found is None:
         raise ValueError("labels are missing: give y, or the name of the column or key that has them")
-    return np.unique(np.asarray(found))
+    values = np.asarray(found)
+    if any(_is_missing(value) for value in (values.tolist() if values.dtype.kind in "fO" else ())):
+        raise ValueError("there are rows without a label: drop them")
+    return np.unique(values)
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, or the missing value of pandas."""
+    return (
+        label is None
+        or type(label).__name__ in ("NAType", "NaTType")
+        or (isinstance(label, float) and np.isnan(label))
+    )
 
 
 def _answers(records: Any, model: bytes, method: str) -> Any:

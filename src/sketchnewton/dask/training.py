@@ -134,7 +134,14 @@ def with_labels(records: Any, labels: Any, part: slice = slice(None)) -> tuple[A
     if not isinstance(labels, str):
         return records, None if labels is None else _listed(labels)[part]
     if hasattr(records, "iloc"):
+        if labels not in records.columns:
+            raise ValueError(
+                f"column {labels!r} is missing: there are {', '.join(map(str, records.columns))}"
+            )
         return records.drop(columns=[labels]), list(records[labels])
+    for record in records:
+        if labels not in record:
+            raise ValueError(f"a record has no {labels!r}: {str(record)[:80]}")
     rest = [{name: value for name, value in record.items() if name != labels} for record in records]
     return rest, [record[labels] for record in records]
 

@@ -41,6 +41,8 @@ def _sketched(frame: Any, make: Callable[[], Kind], column: str) -> Kind:
     found = chosen.mapInArrow(
         functools.partial(_partition, make=make), "partition int, sketch binary"
     ).collect()
+    if not found:
+        raise ValueError("the DataFrame has no rows: there is nothing to sketch")
     first, *others = [pickle.loads(row["sketch"]) for row in sorted(found, key=lambda row: row["partition"])]
     whole: Kind = first
     for other in others:
@@ -82,6 +84,8 @@ class SketchedPCA(Estimator, HasInputCol, HasOutputCol, DefaultParamsReadable, D
         self._set(**{name: value for name, value in self._input_kwargs.items() if value is not None})
 
     def _fit(self, dataset: Any) -> SketchedPCAModel:
+        if not self.isDefined("k"):
+            raise ValueError("k is missing: say how many components to keep")
         local = decomposition.SketchedPCA(
             n_components=self.getOrDefault("k"), sketch_size=self.getOrDefault("sketchSize") or None
         )
@@ -156,6 +160,10 @@ def _project(
 
     for batch in batches:
         rows = vectors(batch.column(batch.schema.get_field_index(column)))
+        if rows.shape[1] != len(mean):
+            raise ValueError(
+                f"column {column!r} has vectors of {rows.shape[1]} numbers, those seen had {len(mean)}"
+            )
         coordinates = np.asarray(rows @ components.T) - mean @ components.T
         lists = pa.array(coordinates.tolist(), pa.list_(pa.float64()))
         yield pa.RecordBatch.from_arrays([*batch.columns, lists], names=[*batch.schema.names, output])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import decimal
 import functools
 from collections.abc import Iterator
 from typing import Any, Self
@@ -113,16 +114,21 @@ class _Estimator(Estimator, _Columns, DefaultParamsReadable, DefaultParamsWritab
 
     def _trained(self, frame: Any) -> Model:
         rounds, seed = self.getOrDefault("rounds"), self.getOrDefault("shuffleSeed")
-        if rounds < 1:
-            raise ValueError(f"rounds={rounds} is invalid: must be >= 1")
-        return trained(
+        partitions = self.getOrDefault("partitions")
+        for name, value, least in (("rounds", rounds, 1), ("partitions", partitions, 0)):
+            if value < least:
+                raise ValueError(f"{name}={value} is invalid: must be >= {least}")
+        model = trained(
             frame,
             self._base(frame),
             self._training_columns(),
             rounds=rounds,
-            partitions=self.getOrDefault("partitions") or None,
+            partitions=partitions or None,
             seed=None if seed < 0 else seed,
         )
+        if not model.learner.rows_seen and frame.isEmpty():
+            raise ValueError("the DataFrame has no rows: there is nothing to learn")
+        return model
 
     def _answering(self, fitted: Any) -> Any:
         """The fitted model, with the parameters that both have."""
@@ -153,7 +159,6 @@ class _Fitted(SparkModel, _Columns, Savable):
 
         features, names = self._features(), self.model.classes
         _, vector = selected(dataset, features, [])
-        label = self.getOrDefault("labelCol")
         texts = bool(names) and isinstance((names or [""])[0], str)
         added = {"predictionCol": StringType() if texts else DoubleType()}
         if names:
@@ -168,7 +173,7 @@ class _Fitted(SparkModel, _Columns, Savable):
             data=self.model.to_bytes(),
             features=features,
             vector=vector,
-            label=label,
+            others=[name for name in self._training_columns()[1:] if name],
             wanted=columns,
         )
         result = dataset.mapInArrow(answer, StructType([*dataset.schema.fields, *fields]))
@@ -183,7 +188,7 @@ def _answers(
     data: bytes,
     features: str | None,
     vector: bool,
-    label: str,
+    others: list[str],
     wanted: dict[str, str],
 ) -> Iterator[Any]:
     """The batches with columns of predictions; runs on a worker."""
@@ -195,7 +200,7 @@ def _answers(
             records = vectors(batch.column(batch.schema.get_field_index(features)))
         else:
             table = pa.Table.from_batches([batch])
-            records = table.drop_columns([name for name in (label,) if name in table.column_names])
+            records = table.drop_columns([name for name in others if name in table.column_names])
         scores = model.decision_function(records)
         found = {"predictionCol": pa.array(model.answer(scores).tolist())}
         if model.classes:
@@ -256,7 +261,9 @@ class SketchedNewtonClassifier(_Estimator):
         found = [row[0] for row in frame.select(label).distinct().collect()]
         if any(value is None for value in found):
             raise ValueError(f"column {label!r} has rows without a label: drop them")
-        return sorted(found)
+        if not found:
+            raise ValueError("the DataFrame has no rows: there is nothing to learn")
+        return sorted(float(value) if isinstance(value, decimal.Decimal) else value for value in found)
 
     def _fit(self, dataset: Any) -> SketchedNewtonClassificationModel:
         fitted: SketchedNewtonClassificationModel = self._answering(

@@ -13,7 +13,9 @@ VECTOR = "vector"
 
 
 def check_columns(frame: Any, names: Sequence[str]) -> None:
-    """Refuse columns that the DataFrame does not have."""
+    """Refuse columns that the DataFrame does not have, and DataFrames of Spark Connect."""
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        raise ValueError("a DataFrame of Spark Connect cannot broadcast a model: use a classic SparkSession")
     for name in names:
         if name not in frame.columns:
             raise ValueError(f"column {name!r} is missing: the DataFrame has {', '.join(frame.columns)}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import signal
+import sys
+import threading
 import time
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.predictions import PredictionFormat
 from sketchnewton.cli.train.learner import describe
 from sketchnewton.cli.train.observed_learner import ObservedLearner
-from sketchnewton.core.types import Header
+from sketchnewton.core.types import Header, np
 from sketchnewton.evaluation import progressive
 from sketchnewton.model import Model, shards
 from sketchnewton.model.fitting import fit
@@ -124,12 +126,16 @@ class _Workers:
     """Processes that wait for a model and parts, and send back what they have learned."""
 
     def __init__(self, args: argparse.Namespace, count: int) -> None:
-        context = multiprocessing.get_context("spawn")
+        # A fork has NumPy at once, where a new process would import it; threads do not survive it.
+        forks = sys.platform == "linux" and threading.active_count() == 1
+        np.asarray(0)  # now, so that one import serves all
+        context: Any = multiprocessing.get_context("fork" if forks else "spawn")
         plain = argparse.Namespace(**{**vars(args), "ahead": None, "quiet": True})
         self._pairs: list[tuple[Any, Connection]] = []
         for number in range(count):
             mine, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(plain, number, theirs), daemon=True)
+            ours = [mine, *(pipe for _, pipe in self._pairs)] if forks else []
+            process = context.Process(target=_work, args=(plain, number, theirs, ours), daemon=True)
             process.start()
             theirs.close()
             self._pairs.append((process, mine))
@@ -168,10 +174,16 @@ class _Workers:
         return [answers[at] for at in range(len(self._pairs))]
 
 
-def _work(args: argparse.Namespace, number: int, pipe: Connection) -> None:
-    """The life of a shard's process. The parent hears signals, and ends it."""
+def _work(args: argparse.Namespace, number: int, pipe: Connection, parents: list[Connection]) -> None:
+    """The life of a shard's process. The parent hears signals, and ends it.
+
+    The parent's ends of pipes, which a fork has too, are closed: else none would hear that the parent is gone.
+    """
     for heard in (signal.SIGINT, signal.SIGHUP):
         signal.signal(heard, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for end in parents:
+        end.close()
     while True:
         try:
             state, parts = pipe.recv()

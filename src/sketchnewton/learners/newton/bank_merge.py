@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.state import State
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners.newton import bank as layout
+from sketchnewton.learners.newton.expert_merge import parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
 
@@ -272,7 +273,7 @@ def _eigenpairs(rows: Floats, signs: Floats, most: int) -> tuple[Floats, Floats]
     values, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
     found = (turn @ (vectors / lengths[:, None])).T @ rows
     factor = np.linalg.cholesky(found @ found.T)  # all but the identity: mends what rounding did
-    return values, np.linalg.solve(factor, found)
+    return values, np.linalg.inv(factor) @ found
 
 
 def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Floats:
@@ -281,38 +282,25 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Float
     constants = _constants(whole, views)
     before, seen = _comparable(base, whole, constants), _rows_with(base, whole)
     new = [np.maximum(_rows_with(side, whole) - seen, 0.0) for side in sides]
-    newton, rare = _newton_parts(sides, base, new), _rare_parts(new, seen)
+    known = _known(sides, base, new)
+    by_view = {view: parts(view, new, seen, known) for view in set(views.tolist())}
     weights = before.copy()
-    for side, rows, part, rare_part in zip(sides, new, newton, rare, strict=True):
-        parts = np.where(views == layout._RARE, rare_part[:, None], part[:, None])
-        weights += np.where(rows[:, None] > 0, parts * (_comparable(side, whole, constants) - before), 0.0)
+    for i, (side, rows) in enumerate(zip(sides, new, strict=True)):
+        its = _comparable(side, whole, constants)
+        for expert, view in enumerate(views.tolist()):
+            part = by_view[view][i]
+            moved = part.own * its[:, expert] - part.less * before[:, expert]
+            weights[:, expert] += np.where(rows > 0, moved, 0.0)
     return weights
 
 
-def _newton_parts(sides: Sequence[_Side], base: _Side | None, new: Sequence[Floats]) -> list[Floats]:
-    """How much is kept of what each side added to a weight: all if it is hardly known, a share if well known."""
+def _known(sides: Sequence[_Side], base: _Side | None, new: Sequence[Floats]) -> list[Floats]:
+    """How well each side knows each weight by its new rows: h in docs/merging.md."""
     learned = [side.learned - (0.0 if base is None else base.learned) for side in sides]
-    known = [
+    return [
         _KNOWN * np.sqrt(rows * max(count, 0.0)) / side.length
         for side, rows, count in zip(sides, new, learned, strict=True)
     ]
-    depth = np.sum(known, axis=0)
-    return [(1.0 + own) / (1.0 + depth) for own in known]
-
-
-def _rare_parts(new: Sequence[Floats], seen: Floats) -> list[Floats]:
-    """The same for rare experts, whose step of a feature's row number t is t^(−¾) long.
-
-    One bank would have gone as far as such steps take it in the rows of all sides, in their mean direction.
-    """
-
-    def way(rows: Floats) -> Floats:
-        """The steps of so many rows after those seen, added up; their sum is all but this integral."""
-        return np.asarray((seen + rows + 0.5) ** 0.25 - (seen + 0.5) ** 0.25)
-
-    rows = np.sum(new, axis=0)
-    whole = way(rows) / np.maximum(rows, 1.0)
-    return [whole * own / np.where(own > 0, way(own), 1.0) for own in new]
 
 
 def _comparable(side: _Side | None, whole: _Whole, constants: Floats) -> Floats:
@@ -344,7 +332,8 @@ def _full(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Arrays |
     start = None if base is None else base.full
     learned = [0.0 if base is None else base.learned, *(side.learned for side in sides)]
     offset = float(whole.scalars[layout._OFFSET])
-    return merged_moments([side.full for side in sides], start, learned, whole.features, whole.means, offset)
+    moments = [side.full for side in sides]
+    return merged_moments(moments, start, learned, whole.features, whole.counts, whole.means, offset)
 
 
 def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole, *, remain: bool) -> Floats:

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["Moments", "merged", "moments_of"]
 
 
+_FEW = 64  # features, whatever rows are like: `kFew` of the kernel
+_DENSE = 8.0  # features for each non-zero of a row: `kDense`
+_LOST = 1e-13  # of a feature's own square, below which what others leave of it is rounding: `kLost`
+_NO_WEIGHT = 1e-100  # of all rows of a side: too little to divide by
+
+
 class Moments(NamedTuple):
     """What the experts with whole matrices of one bank know; place 0 is the constant."""
 
@@ -24,6 +30,7 @@ class Moments(NamedTuple):
     b: Floats
     odds: Floats
     offset: float  # from which the targets in b are counted
+    clock: float  # the weight of all rows so far
 
     def counted_from(self, offset: float) -> Floats:
         """b of targets that are counted from another number."""
@@ -43,6 +50,7 @@ def moments_of(bank: NewtonBank) -> Moments | None:
         b=b,
         odds=its["full_odds"].copy(),
         offset=float(its["scalars"][layout._OFFSET]),
+        clock=float(its["scalars"][layout._CLOCK]),
     )
 
 
@@ -51,38 +59,74 @@ def merged(
     base: Moments | None,
     learned: Sequence[float],
     features: Integers,
+    counts: Floats,
     means: Floats,
     offset: float,
 ) -> Arrays | None:
     """Arrays of experts that know the rows of all sides, which began with `base`; None if they are gone.
 
-    `learned` are the rows of the base and of each side, `features` those of all sides, sorted, and `means` their
-    mean sizes.
+    `learned` are the rows of the base and of each side, `features` those of all sides, sorted, `counts` the rows
+    that had them, and `means` their mean sizes.
     """
     known = [side for side in sides if side is not None]
-    if len(known) < len(sides) or len(features) >= bank_full.MOST:
+    begun, *ended = learned
+    rows = begun + sum(end - begun for end in ended)
+    dense = len(features) <= _FEW or len(features) * rows <= _DENSE * counts.sum()
+    if len(known) < len(sides) or len(features) >= bank_full.MOST or not dense:
         return None
     places = 1 + len(features)
     units = np.ones(places)
     for side in known:
         units[_places(side, features)] = side.units
     A, b = np.zeros((len(bank_full.FULL), places, places)), np.zeros((len(bank_full.FULL), places))
-    signed = [(1.0, side) for side in known] + ([(1.0 - len(known), base)] if base is not None else [])
-    for sign, side in signed:
+    own, of_base = _parts(known, base)
+    for part, side in [*zip(own, known, strict=True), *([] if base is None else [(of_base, base)])]:
         at = _places(side, features)
         ratio = side.units / units[at]
-        A[:, at[:, None], at] += sign * side.A * np.outer(ratio, ratio)
-        b[:, at] += sign * side.counted_from(offset) * ratio
+        A[:, at[:, None], at] += part[:, None, None] * side.A * np.outer(ratio, ratio)
+        b[:, at] += part[:, None] * side.counted_from(offset) * ratio
     sizes = np.concatenate([[1.0], means])
     ridge = np.diag((sizes / units) ** 2)
     return {
         "full_features": np.concatenate([[0], features]).astype(np.int64),
         "full_units": np.column_stack([units, sizes]),
-        "full_weights": np.linalg.solve(A + ridge, b[:, :, None])[:, :, 0].T.copy(),
+        "full_weights": np.array([_solved(*moments) for moments in zip(A + ridge, b, strict=True)]).T.copy(),
         "full_moments": bank_full.packed(A, b),
         "full_odds": _odds(known, base, learned),
         "full_block": np.zeros((places, bank_full.LONGEST)),
     }
+
+
+def _solved(A: Floats, b: Floats) -> Floats:
+    """A⁻¹b, without directions that rounding has eaten."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(A), np.finfo(float).tiny))
+    values, vectors = np.linalg.eigh(scale[:, None] * A * scale)
+    inverse = np.where(values > _LOST, 1.0 / np.maximum(values, _LOST), 0.0)
+    return np.asarray(scale * (vectors @ (inverse * (vectors.T @ (scale * b)))))
+
+
+def _parts(sides: Sequence[Moments], base: Moments | None) -> tuple[list[Floats], Floats]:
+    """What the moments of each side and of the base are multiplied by, for each expert.
+
+    A side has forgotten all but γ^n of the base while it learned n rows, and remembers s(n) = 1 + γ + … of those.
+    One bank would have forgotten all but γ^N in the rows of all sides, and remember s(N) of them. So much the
+    sides now have together, each according to its rows. Without forgetting s(n) = n, and moments just add up.
+    """
+    gamma = np.array(list(bank_full.FULL.values()))
+    begun = 0.0 if base is None else base.clock
+    new = [max(side.clock - begun, 0.0) for side in sides]
+
+    def remembered(rows: float) -> Floats:
+        forgets = gamma < 1.0
+        return np.where(forgets, -np.expm1(rows * np.log(gamma)) / np.where(forgets, 1.0 - gamma, 1.0), rows)
+
+    whole = sum(new)
+    own = [
+        remembered(whole) * rows / (whole * remembered(rows)) if rows > _NO_WEIGHT else np.zeros(len(gamma))
+        for rows in new
+    ]
+    carried = [part * gamma**rows for part, rows in zip(own, new, strict=True)]
+    return own, np.asarray(gamma**whole - sum(carried))
 
 
 def _places(side: Moments, features: Integers) -> Integers:
