@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -10,7 +11,7 @@ from sketchnewton.cli.io.console import printable
 from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.io.files import write_numbers
 from sketchnewton.core.batch import Batch
-from sketchnewton.core.types import Floats
+from sketchnewton.core.types import Floats, np
 from sketchnewton.model import Model
 
 __all__ = ["PredictionFormat", "PredictionTable", "table_format"]
@@ -48,9 +49,31 @@ class PredictionFormat:
                 f"--link does not apply to {loss.name} loss, whose predictions are on the scale of the labels "
                 "already: leave it out, or train with --loss logistic for probabilities"
             )
+        self.interval: float | None = getattr(args, "interval", None)
+        if self.interval is not None:
+            self._check_interval(model)
         self._named = self.scale is None and model.target.names is not None
+        self._model = model
         ways = {"link": model.linked, "raw": model.ordered, "probabilities": model.probabilities}
         self.shown = model.answer if self.scale is None else ways[self.scale]
+        if self.interval is not None:
+            self.shown = self._with_bounds
+
+    def _check_interval(self, model: Model) -> None:
+        if self.scale in ("raw", "probabilities"):
+            raise usage_error(f"--interval and --{self.scale} cannot be combined")
+        if model.has_classes:
+            raise usage_error("--interval needs a model of numbers, but this one predicts classes: see --probabilities")
+        if not model.learner.tracks_residuals:
+            raise usage_error(
+                f"--interval needs a model of the default learner, but this one has {model.learner.title}"
+            )
+
+    def _with_bounds(self, scores: Floats) -> Floats:
+        """Prediction, lower and upper bound of each row."""
+        assert self.interval is not None
+        bounds = self._model.interval(scores, self.interval)
+        return np.column_stack([self._model.linked(scores), bounds])
 
     def write(self, file: TextIO, scores: Floats, batch: Batch) -> None:
         """Write the predictions of a batch, so that whoever reads them need not wait."""
@@ -80,7 +103,9 @@ class PredictionTable:
         self._kind = kind
         self._tagged: bool | None = tagged or None  # None: the first rows decide
         self._begun = False
-        self._classes = [name_text(name) for name in model.classes or (-1, 1)]
+        self._classes = (
+            [name_text(name) for name in model.classes or (-1, 1)] if form.interval is None else ["lower", "upper"]
+        )
 
     def write(self, file: TextIO, scores: Floats, batch: Batch) -> None:
         """Write the predictions of a batch."""
@@ -97,6 +122,11 @@ class PredictionTable:
     def _rows(self, scores: Floats, batch: Batch) -> Iterator[tuple[str | None, object, list[float]]]:
         """Tag, answer and the numbers of classes, if they were asked for, of each row."""
         shown = self._form.shown(scores)
+        if self._form.interval is not None:
+            for tag, (answer, *bounds) in zip(batch.tags or [b""] * len(batch), shown.tolist(), strict=True):
+                text = tag.decode("utf-8", "backslashreplace") if self._tagged else None
+                yield text, answer, bounds
+            return
         numbers = shown.tolist() if shown.ndim == 2 and self._form.scale is not None else [[]] * len(shown)
         single = shown.ndim == 1 and self._form.scale is not None
         answers = (shown if single else self._model.answer(scores)).tolist()
@@ -123,7 +153,10 @@ class PredictionTable:
         for tag, answer, numbers in self._rows(scores, batch):
             record: dict[str, object] = {} if tag is None else {"tag": tag}
             record["prediction"] = float(_cell(answer)) if isinstance(answer, float) else answer
-            if numbers:
+            if self._form.interval is not None:
+                bounds = zip(self._classes, numbers, strict=True)
+                record.update({name: float(_cell(at)) if math.isfinite(at) else None for name, at in bounds})
+            elif numbers:
                 name = "probabilities" if self._form.scale == "probabilities" else "scores"
                 record[name] = dict(zip(self._classes, numbers, strict=True))
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
