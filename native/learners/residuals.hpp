@@ -18,15 +18,24 @@ namespace skn {
 
 struct ResidualState {
   static constexpr int kExperts = 4, kBins = 64, kBlock = 8, kBlocks = kBins / kBlock;
-  // An expert: masses of bins, then of blocks of them, the mass of the latest row, sums over rows of |r|, r² and
-  // 1, its share.
-  enum { kMass, kBlockMass = kBins, kUnit = kBlockMass + kBlocks, kAbsolute, kSquares, kRows, kShare, kWidth };
+  // An expert: masses of bins, then of blocks of them, the mass of the latest row, sums over rows of |r|, r²
+  // and 1, its share.
+  enum {
+    kMass,
+    kBlockMass = kBins,
+    kUnit = kBlockMass + kBlocks,
+    kAbsolute,
+    kSquares,
+    kRows,
+    kShare,
+    kWidth
+  };
   // Weight of all rows; mean and mean deviation of predictions; two coefficients of the logarithm of the
   // residuals' size, and their information; are labels numbers?
   enum { kClock, kMean, kDeviation, kSlope, kBend, kFirst, kBoth, kSecond, kNumbers, kScalars };
 
-  static constexpr std::array<double, 25> kLevels = {.005, .01, .025, .05, .1,  .15, .2,   .25, .3,
-                                                     .35,  .4,  .45,  .5,  .55, .6,  .65,  .7,  .75,
+  static constexpr std::array<double, 25> kLevels = {.005, .01, .025, .05, .1,   .15, .2,  .25, .3,
+                                                     .35,  .4,  .45,  .5,  .55,  .6,  .65, .7,  .75,
                                                      .8,   .85, .9,   .95, .975, .99, .995};
 
   double* experts;  // kExperts × kWidth; nullptr: nothing is tracked
@@ -56,7 +65,8 @@ class Residuals {
     }
   }
 
-  // Quantiles of the labels of rows with these predictions, n × count numbers. Levels rise, and so do quantiles.
+  // Quantiles of the labels of rows with these predictions, n × count numbers. Levels rise, and so do
+  // quantiles.
   void quantiles(std::int64_t n, const double* predictions, std::int64_t count, const double* levels,
                  double* out) const {
     std::array<double, State::kLevels.size()> played;
@@ -65,7 +75,9 @@ class Residuals {
     for (std::int64_t i = 0; i < n; ++i) {
       const Sizes sizes = sizes_of(predictions[i]);
       for (std::int64_t j = 0; j < count; ++j)
-        *out++ = !std::isfinite(predictions[i]) ? NAN : predictions[i] + quantile(sizes, between(levels[j], played));
+        *out++ = !std::isfinite(predictions[i])
+                     ? NAN
+                     : predictions[i] + quantile(sizes, between(levels[j], played));
     }
   }
 
@@ -85,22 +97,22 @@ class Residuals {
 
  private:
   struct Form {
-    bool stretched;        // does the size of residuals depend on the prediction?
+    bool stretched;          // does the size of residuals depend on the prediction?
     double keep, keep_size;  // how much of a row remains after the next, in the histogram and in the size
   };
   static constexpr Form kForms[kExperts] = {
       {false, 1.0, 1.0}, {true, 1.0, 1.0}, {true, 0.999, 0.999}, {true, 0.999, 0.99}};
   static constexpr int kGuide = 2;  // the expert whose sizes teach how they depend on predictions
 
-  static constexpr double kPrior = 3.0;            // rows that the prior counts as
-  static constexpr double kMixed = 1e-3;           // of all shares are dealt out anew with every row
+  static constexpr double kPrior = 3.0;                     // rows that the prior counts as
+  static constexpr double kMixed = 1e-3;                    // of all shares are dealt out anew with every row
   static constexpr double kFastest = 0.1, kSlowest = 3e-4;  // steps of levels
-  static constexpr double kForget = 1e-4;          // of predictions, and of what is known of coefficients
-  static constexpr double kRidge = 10.0;           // of those
-  static constexpr double kHeaviest = 100.0;       // row that teaches them: else their matrix would be singular
-  static constexpr double kWildest = 5.0;          // mean sizes: a larger residual teaches coefficients as this
-  static constexpr double kFarthest = 4.0;         // mean deviations: a prediction farther off counts as this
-  static constexpr double kMostStretch = 3.0;      // bound on logarithms
+  static constexpr double kForget = 1e-4;      // of predictions, and of what is known of coefficients
+  static constexpr double kRidge = 10.0;       // of those
+  static constexpr double kHeaviest = 100.0;   // row that teaches them: else their matrix would be singular
+  static constexpr double kWildest = 5.0;      // mean sizes: a larger residual teaches coefficients as this
+  static constexpr double kFarthest = 4.0;     // mean deviations: a prediction farther off counts as this
+  static constexpr double kMostStretch = 3.0;  // bound on logarithms
   static constexpr double kLeastSize = 1e-100;
   static constexpr double kLargestUnit = 1e100;
 
@@ -113,8 +125,9 @@ class Residuals {
     double share;  // of the bin that is below it
   };
 
-  static Place place(double r, double size) {
-    const double at = 0.5 * kBins * (1.0 + r / (size + std::abs(r)));
+  static Place place(double r, double size) { return place(r / (size + std::abs(r))); }
+  static Place place(double t) {
+    const double at = 0.5 * kBins * (1.0 + t);
     if (!(at > 0 && at < kBins)) return at >= kBins ? Place{kBins - 1, 1.0} : Place{0, 0.0};
     const int bin = static_cast<int>(at);
     return {bin, at - bin};
@@ -157,11 +170,9 @@ class Residuals {
       total += e[State::kBlockMass + k];
     }
     for (int b = block * kBlock; b < at.bin; ++b) sum += e[b];
-    const double unit = e[State::kUnit], all = total / unit + kPrior;
-    return {((sum + at.share * e[at.bin]) / unit +
-             kPrior * (prior_below_[at.bin] + at.share * prior_[at.bin])) /
-                all,
-            (e[at.bin] / unit + kPrior * prior_[at.bin]) / all};
+    const double prior = kPrior * e[State::kUnit], one = 1.0 / (total + prior);
+    const double bin = e[at.bin] + prior * prior_[at.bin];
+    return {(sum + prior * prior_below_[at.bin] + at.share * bin) * one, bin * one};
   }
 
   double mixed(const Sizes& sizes, double r) const {
@@ -191,8 +202,7 @@ class Residuals {
   static double between(double level, const Played& played) {
     const auto& grid = State::kLevels;
     if (level <= grid.front()) return level / grid.front() * played.front();
-    if (level >= grid.back())
-      return 1.0 - (1.0 - level) / (1.0 - grid.back()) * (1.0 - played.back());
+    if (level >= grid.back()) return 1.0 - (1.0 - level) / (1.0 - grid.back()) * (1.0 - played.back());
     const auto j = std::upper_bound(grid.begin(), grid.end(), level) - grid.begin();
     const double part = (level - grid[j - 1]) / (grid[j] - grid[j - 1]);
     return played[j - 1] + part * (played[j] - played[j - 1]);
@@ -238,7 +248,8 @@ class Residuals {
       observe(r, sizes, h);
       bend(prediction, std::abs(r) / sizes[kGuide], h);
     }
-    for (int g = 0; g < kExperts; ++g) grow(g, std::abs(r) / (kForms[g].stretched ? stretch : 1.0), h);
+    const double stretched = std::abs(r) / stretch;
+    for (int g = 0; g < kExperts; ++g) grow(g, kForms[g].stretched ? stretched : std::abs(r), h);
     follow(prediction, h);
     its[State::kClock] += h;
   }
@@ -250,16 +261,17 @@ class Residuals {
     const double largest = *std::max_element(sizes.begin(), sizes.end());
     double u = 0, sum = 0;
     for (int g = 0; g < kExperts; ++g) {
-      places[g] = place(r, sizes[g]);
+      const double near = 1.0 / (sizes[g] + std::abs(r)), share = expert(g)[State::kShare];
+      places[g] = place(r * near);
       const Below at = below(g, places[g]);
-      const double near = sizes[g] / (sizes[g] + std::abs(r)), share = expert(g)[State::kShare];
       u += share * at.all;
-      likely[g] = share * at.bin * near * near * (largest / sizes[g]);
+      likely[g] = share * at.bin * (sizes[g] * near) * (largest * near);
       sum += likely[g];
     }
+    const double one = 1.0 / sum;
     for (int g = 0; g < kExperts; ++g) {
-      if (sum > 0 && std::isfinite(sum))
-        expert(g)[State::kShare] = (1.0 - kMixed) * (likely[g] / sum) + kMixed / kExperts;
+      if (one > 0 && std::isfinite(one))
+        expert(g)[State::kShare] = (1.0 - kMixed) * (likely[g] * one) + kMixed / kExperts;
       add(g, places[g].bin, h);
     }
     calibrate(u, h);
@@ -269,6 +281,11 @@ class Residuals {
   void calibrate(double u, double h) {
     const double root = std::sqrt(s_.scalars[State::kClock]);
     const double step = std::clamp(1.0 / (root * std::sqrt(root)), kSlowest, kFastest);
+    if (h == 1.0) {
+      for (std::size_t j = 0; j < State::kLevels.size(); ++j)
+        s_.levels[j] += step * (State::kLevels[j] - (u <= s_.levels[j] ? 1.0 : 0.0));
+      return;
+    }
     const double once = step * std::min(h, 1.0), often = step * h;
     for (std::size_t j = 0; j < State::kLevels.size(); ++j) {
       double& a = s_.levels[j];

@@ -130,12 +130,14 @@ class Learner(Persistent):
         """Lower and upper bounds of the labels of rows with these scores: rows × 2, or rows × 2 × coverages."""
         listed = np.atleast_1d(np.asarray(coverage, np.float64))
         if listed.ndim != 1 or not ((listed > 0) & (listed < 1)).all():
-            raise ValueError(f"interval={coverage!r} is invalid: must be a coverage between 0 and 1, such as 0.9")
+            raise ValueError(
+                f"interval={coverage!r} is invalid: must be a coverage between 0 and 1, such as 0.9"
+            )
         levels = np.concatenate([(1 - listed) / 2, (1 + listed) / 2])
         order = np.argsort(levels, kind="stable")
-        bounds = np.empty((len(scores), len(levels)))
-        bounds[:, order] = self.quantiles(scores, levels[order].tolist())
-        bounds = bounds.reshape(len(scores), 2, len(listed))
+        flat = np.empty((len(scores), len(levels)))
+        flat[:, order] = self.quantiles(scores, levels[order].tolist())
+        bounds = flat.reshape(len(scores), 2, len(listed))
         return bounds[:, :, 0] if np.ndim(coverage) == 0 else bounds
 
     def deviations(self, scores: Floats) -> Floats:

@@ -174,9 +174,7 @@ class Model(Persistent):
     @overload
     def predict(self, records: object) -> NDArray[Any]: ...
     @overload
-    def predict(
-        self, records: object, interval: float | Sequence[float]
-    ) -> tuple[NDArray[Any], Floats]: ...
+    def predict(self, records: object, interval: float | Sequence[float]) -> tuple[NDArray[Any], Floats]: ...
     def predict(
         self, records: object, interval: float | Sequence[float] | None = None
     ) -> NDArray[Any] | tuple[NDArray[Any], Floats]:

@@ -273,7 +273,7 @@ class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):
 
     def predict_one(
         self, x: dict[Any, Any], *, with_interval: bool = False, confidence_level: float = 0.95
-    ) -> float | conf.Interval:
+    ) -> Any:
         """The prediction; `with_interval`, as River's conformal regressors have it, a `river.conf.Interval`."""
         row = self._names.row(x, learn=False)
         try:

@@ -123,7 +123,9 @@ def document(model: str) -> dict[str, Any]:
         parameters=[
             _parameter("id", "string", "Remember the record by this id until its label comes."),
             _parameter("remember", "boolean", "Remember the records, by ids that are made for them."),
-            _parameter("interval", "number", "Add bounds between which this share of labels lies, such as 0.9."),
+            _parameter(
+                "interval", "number", "Add bounds between which this share of labels lies, such as 0.9."
+            ),
             _parameter("explain", "boolean", "Say what each feature adds to the score of one record."),
         ],
     )

@@ -16,7 +16,9 @@ from sketchnewton.cli.options.types import share
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
-USAGE = "skn predict MODEL DATA ... [--output FILE|csv|jsonl] [--probabilities] [--link] [--raw]\n       [--interval COVERAGE] [--quiet]"
+USAGE = """\
+skn predict MODEL DATA ... [--output FILE|csv|jsonl] [--probabilities] [--link] [--raw] [--interval COVERAGE]
+                   [--quiet]"""
 SUMMARY = "Write the predictions of a trained model, one per line."
 EXAMPLES = """\
 examples:

@@ -63,7 +63,9 @@ class PredictionFormat:
         if self.scale in ("raw", "probabilities"):
             raise usage_error(f"--interval and --{self.scale} cannot be combined")
         if model.has_classes:
-            raise usage_error("--interval needs a model of numbers, but this one predicts classes: see --probabilities")
+            raise usage_error(
+                "--interval needs a model of numbers, but this one predicts classes: see --probabilities"
+            )
         if not model.learner.tracks_residuals:
             raise usage_error(
                 f"--interval needs a model of the default learner, but this one has {model.learner.title}"
@@ -71,8 +73,7 @@ class PredictionFormat:
 
     def _with_bounds(self, scores: Floats) -> Floats:
         """Prediction, lower and upper bound of each row."""
-        assert self.interval is not None
-        bounds = self._model.interval(scores, self.interval)
+        bounds = self._model.interval(scores, self.interval or 0.9)
         return np.column_stack([self._model.linked(scores), bounds])
 
     def write(self, file: TextIO, scores: Floats, batch: Batch) -> None:
@@ -104,7 +105,9 @@ class PredictionTable:
         self._tagged: bool | None = tagged or None  # None: the first rows decide
         self._begun = False
         self._classes = (
-            [name_text(name) for name in model.classes or (-1, 1)] if form.interval is None else ["lower", "upper"]
+            [name_text(name) for name in model.classes or (-1, 1)]
+            if form.interval is None
+            else ["lower", "upper"]
         )
 
     def write(self, file: TextIO, scores: Floats, batch: Batch) -> None:
