@@ -12,6 +12,7 @@
 #include "bindings/module.hpp"
 #include "bindings/row_kernel.hpp"
 #include "bindings/state.hpp"
+#include "learners/residuals.hpp"
 
 namespace skn {
 
@@ -27,12 +28,17 @@ class BankKernel : public SketchKernel {
   virtual std::int64_t experts() const = 0;
   // Places for features that the experts with whole matrices may need to learn these rows.
   virtual std::int64_t places_for(const PyRows& x) = 0;
+  // Quantiles of the labels of rows with these predictions, and how far off these are.
+  virtual void quantiles(ConstDoubles predictions, ConstDoubles levels, Array<double, 2> out) const = 0;
+  virtual void deviations(ConstDoubles predictions, Array<double, 1> out) const = 0;
 };
 
 template <class T>
 class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
  public:
-  using SketchKernelOf<Bank<T>, T, BankKernel>::SketchKernelOf;
+  BankKernelOf(std::int64_t features, nb::object owner, Bank<T> kernel, const Residuals& residuals)
+      : SketchKernelOf<Bank<T>, T, BankKernel>(features, 1, std::move(owner), std::move(kernel)),
+        residuals_(residuals) {}
 
   void predict_experts(const PyRows& x, Array<double, 2> out) override {
     require(extent(out.shape(0)) == x.rows->count() && extent(out.shape(1)) == this->kernel_.experts(),
@@ -47,6 +53,29 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
     nb::gil_scoped_release release;
     return this->kernel_.places_for(*x.rows);
   }
+
+  void quantiles(ConstDoubles predictions, ConstDoubles levels, Array<double, 2> out) const override {
+    require(out.shape(0) == predictions.size() && out.shape(1) == levels.size(), "lengths differ");
+    require(residuals_.tracked(), "residuals are not tracked");
+    nb::gil_scoped_release release;
+    residuals_.quantiles(extent(predictions.size()), predictions.data(), extent(levels.size()), levels.data(),
+                         out.data());
+  }
+
+  void deviations(ConstDoubles predictions, Array<double, 1> out) const override {
+    require(out.shape(0) == predictions.size(), "lengths differ");
+    require(residuals_.tracked(), "residuals are not tracked");
+    nb::gil_scoped_release release;
+    residuals_.deviations(extent(predictions.size()), predictions.data(), out.data());
+  }
+
+ private:
+  void learn_rows(const Rows& rows, const double* labels, const double* weights, double* out) override {
+    this->kernel_.learn(rows, labels, weights, out);
+    residuals_.learn(rows.count(), labels, weights, out);
+  }
+
+  Residuals residuals_;
 };
 
 template <class T>
@@ -120,13 +149,24 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
           room};
 }
 
+// No experts: nothing is tracked.
+ResidualState residual_view(const State& s) {
+  using Residual = ResidualState;
+  if (s.rows("residuals") == 0) return {nullptr, nullptr, nullptr};
+  return {s.get<double>("residuals", {Residual::kExperts, Residual::kWidth}),
+          s.get<double>("residual_scalars", {Residual::kScalars}),
+          s.get<double>("residual_levels", {extent(Residual::kLevels.size())})};
+}
+
 template <class T>
 std::unique_ptr<BankKernel> newton_bank(int loss, double parameter, bool intercept, double clip,
                                         nb::dict arrays) {
   const State s(arrays);
   require(clip > 0, "clip must be positive");
-  Bank<T> kernel(BankLoss(make_loss(loss, parameter)), bank_view<T>(s, intercept, clip), table_view<T>(s));
-  return std::make_unique<BankKernelOf<T>>(s.rows("table"), 1, s.owner(), std::move(kernel));
+  const BankLoss of(make_loss(loss, parameter));
+  Bank<T> kernel(of, bank_view<T>(s, intercept, clip), table_view<T>(s));
+  const Residuals residuals(residual_view(s), of.poisson());
+  return std::make_unique<BankKernelOf<T>>(s.rows("table"), s.owner(), std::move(kernel), residuals);
 }
 
 template <class T>
@@ -141,6 +181,8 @@ void bind_bank(nb::module_& m) {
   nb::class_<BankKernel, SketchKernel>(m, "BankKernel")
       .def("predict_experts", &BankKernel::predict_experts, "rows"_a, "out"_a)
       .def("places_for", &BankKernel::places_for, "rows"_a)
+      .def("quantiles", &BankKernel::quantiles, "predictions"_a, "levels"_a, "out"_a)
+      .def("deviations", &BankKernel::deviations, "predictions"_a, "out"_a)
       .def_prop_ro("experts", &BankKernel::experts);
   bind_for<float>(m, "32");
   bind_for<double>(m, "64");

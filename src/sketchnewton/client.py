@@ -112,6 +112,7 @@ class Client:
         ids: Sequence[str] | None = None,
         remember: bool | None = None,
         explain: bool = False,
+        interval: float | None = None,
         content_type: str | None = None,
     ) -> Any:
         """The prediction for a record (a dict), or a list of predictions for a list of records.
@@ -125,8 +126,11 @@ class Client:
           True where an id is given.
         * `id`, `ids`: of the record or records, for `feedback`; made here if they are remembered and have none.
         * `explain`: of one record, add each feature's `contributions` to the score.
+        * `interval`: add `lower` and `upper`, between which this share of labels lies, such as 0.9.
         """
         query = {} if remember is None else {"remember": str(remember).lower()}
+        if interval is not None:
+            query["interval"] = repr(float(interval))
         if explain:
             query["explain"] = "true"
         if isinstance(records, str | bytes):

@@ -10,7 +10,7 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, overload
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
@@ -88,8 +88,19 @@ class Learner(Persistent):
             self.learn_into(predictions, rows, labels, weights)
         return predictions
 
-    def predict(self, X: object) -> Floats:
-        """Predict each row; features never seen count as zero."""
+    @overload
+    def predict(self, X: object) -> Floats: ...
+    @overload
+    def predict(self, X: object, *, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+    def predict(self, X: object, *, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
+        """Predict each row; features never seen count as zero.
+
+        With `return_std` also the root mean square of what labels of such rows are off by (`deviations`).
+        """
+        predictions = self._predictions(X)
+        return (predictions, self.deviations(predictions)) if return_std else predictions
+
+    def _predictions(self, X: object) -> Floats:
         rows = self._rows(X)
         checked_scan(rows)
         predictions = np.empty(self._shape(len(rows)))
@@ -97,6 +108,55 @@ class Learner(Persistent):
             self._predict(rows, predictions)
         check_finite(predictions)
         return predictions
+
+    @property
+    def tracks_residuals(self) -> bool:
+        """Whether it knows how far labels lie from its predictions: a `NewtonBank` of numbers does."""
+        return False
+
+    def quantiles(self, scores: Floats, levels: Sequence[float]) -> Floats:
+        """Quantiles of the labels of rows with these scores: an array of rows × levels, which must rise.
+
+        They are calibrated while the learner learns: of the labels that were predicted so far, a share `level` was
+        below its quantile (docs/intervals.md). Infinite while too few rows were learned to tell.
+        """
+        wanted = np.array(levels, np.float64)
+        if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all() or (np.diff(wanted) < 0).any():
+            raise ValueError(f"levels={levels!r} is invalid: must be numbers between 0 and 1 that rise")
+        self._check_tracked()
+        found = self._label_quantiles(np.ascontiguousarray(self.loss.link(scores), np.float64), wanted)
+        return np.asarray(np.clip(found, *self.loss.label_range))
+
+    def interval(self, scores: Floats, coverage: float | Sequence[float]) -> Floats:
+        """Lower and upper bounds of the labels of rows with these scores: rows × 2, or rows × 2 × coverages."""
+        listed = np.atleast_1d(np.asarray(coverage, np.float64))
+        if listed.ndim != 1 or not ((listed > 0) & (listed < 1)).all():
+            raise ValueError(
+                f"interval={coverage!r} is invalid: must be a coverage between 0 and 1, such as 0.9"
+            )
+        levels = np.concatenate([(1 - listed) / 2, (1 + listed) / 2])
+        order = np.argsort(levels, kind="stable")
+        flat = np.empty((len(scores), len(levels)))
+        flat[:, order] = self.quantiles(scores, levels[order].tolist())
+        bounds = flat.reshape(len(scores), 2, len(listed))
+        return bounds[:, :, 0] if np.ndim(coverage) == 0 else bounds
+
+    def deviations(self, scores: Floats) -> Floats:
+        """The root mean square of the distance from label to prediction of rows with these scores."""
+        self._check_tracked()
+        return self._deviations(np.ascontiguousarray(self.loss.link(scores), np.float64))
+
+    def _check_tracked(self) -> None:
+        if not self.tracks_residuals:
+            raise ValueError(
+                f"{self.title} with loss={self.loss.spec!r} has no intervals: those of NewtonBank for numbers do"
+            )
+
+    def _label_quantiles(self, predictions: Floats, levels: Floats) -> Floats:
+        raise NotImplementedError
+
+    def _deviations(self, predictions: Floats) -> Floats:
+        raise NotImplementedError
 
     def new_predictions(self, n: int) -> View:
         """Buffer for the predictions of n rows, for `learn_into`; `np.asarray` wraps it without a copy."""

@@ -7,7 +7,7 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.core.batch import Batch
@@ -179,9 +179,44 @@ class Model(Persistent):
             self.learner.reserve(batch.rows)
         return target, batches
 
-    def predict(self, records: object) -> NDArray[Any]:
-        """The prediction for each record: a number, or the label of the most probable class."""
-        return self.answer(self.decision_function(records))
+    @overload
+    def predict(self, records: object) -> NDArray[Any]: ...
+    @overload
+    def predict(self, records: object, interval: float | Sequence[float]) -> tuple[NDArray[Any], Floats]: ...
+    def predict(
+        self, records: object, interval: float | Sequence[float] | None = None
+    ) -> NDArray[Any] | tuple[NDArray[Any], Floats]:
+        """The prediction for each record: a number, or the label of the most probable class.
+
+        With `interval`, a coverage such as 0.9: the predictions, and for each its lower and its upper bound, an
+        array of rows × 2; of several coverages rows × 2 × coverages. Both are on the scale of the labels
+        (docs/intervals.md has what is promised).
+        """
+        if interval is None:
+            return self.answer(self.decision_function(records))
+        wanted = [(self.linked(scores), self.interval(scores, interval)) for scores in self._scored(records)]
+        if not wanted:
+            return self._joined([]), self.interval(np.zeros(0), interval)
+        predictions, bounds = zip(*wanted, strict=True)
+        return np.concatenate(predictions), np.concatenate(bounds)
+
+    def predict_quantiles(self, records: object, levels: Sequence[float]) -> Floats:
+        """Quantiles of the label of each record, rows × levels, which must rise; quantiles never cross."""
+        self._check_numbers()
+        scores = [self.learner.quantiles(scores, levels) for scores in self._scored(records)]
+        return np.concatenate(scores) if scores else np.zeros((0, len(levels)))
+
+    def interval(self, scores: Floats, coverage: float | Sequence[float]) -> Floats:
+        """Lower and upper bounds of the labels of rows with these scores, as `predict` has them."""
+        self._check_numbers()
+        return self.learner.interval(scores, coverage)
+
+    def _scored(self, records: object) -> Iterator[Floats]:
+        return (self.scores(batch) for batch in self.rows_of(records))
+
+    def _check_numbers(self) -> None:
+        if self.has_classes:
+            raise ValueError("the model predicts classes, which have no intervals: use predict_proba")
 
     def predict_proba(self, records: object) -> Floats:
         """The probability of each class, a column per class in the order of `classes`: else of −1 and +1."""

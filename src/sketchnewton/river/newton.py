@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from river import base
+from river import base, conf
 from river.utils import dataframe
 
 from sketchnewton import _native
@@ -271,11 +271,16 @@ class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):
         """The weight of each feature by its name, or by its number if names are hashed: the linear part."""
         return self._names.weights(self._learner)
 
-    def predict_one(self, x: dict[Any, Any]) -> float:
-        """The prediction."""
+    def predict_one(
+        self, x: dict[Any, Any], *, with_interval: bool = False, confidence_level: float = 0.95
+    ) -> Any:
+        """The prediction; `with_interval`, as River's conformal regressors have it, a `river.conf.Interval`."""
         row = self._names.row(x, learn=False)
         try:
-            return float(self._predict(row)[0])
+            scores = self._learner.predict(row)
+            if with_interval:
+                return conf.Interval(*self._learner.interval(scores, confidence_level)[0].tolist())
+            return float(self._learner.loss.link(scores)[0])
         except ValueError:
             self._names.check(row, x)
             raise

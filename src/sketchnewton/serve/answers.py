@@ -12,7 +12,7 @@ from sketchnewton.model import Model
 from sketchnewton.serve.bodies import Body
 from sketchnewton.streams.records import read_records
 
-__all__ = ["Answer", "answers", "contributions", "names_in", "shaped"]
+__all__ = ["Answer", "add_bounds", "answers", "contributions", "names_in", "shaped"]
 
 _MOST_EXPLAINED = 200
 _MOST_ENTRIES = 1_000_000  # of the rows that lack a feature each: bounds time and memory
@@ -44,6 +44,17 @@ def answers(model: Model, scores: Floats) -> list[Answer]:
             answer["score"] = _number(score)
         made.append(answer)
     return made
+
+
+def add_bounds(model: Model, made: list[Answer], coverage: str) -> None:
+    """Add the lower and the upper bound of the label to each answer; ValueError if there are none."""
+    try:
+        wanted = float(coverage)
+    except ValueError:
+        raise ValueError(f"interval={coverage!r} is not a number") from None
+    scores = np.array([math.nan if answer.get("score") is None else answer["score"] for answer in made])
+    for answer, (lower, upper) in zip(made, model.interval(scores, wanted).tolist(), strict=True):
+        answer["lower"], answer["upper"] = _number(lower), _number(upper)
 
 
 def _probabilities(model: Model, scores: Floats) -> list[list[float]]:

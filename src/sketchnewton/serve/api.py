@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from sketchnewton.serve.access import WRITE, Access
-from sketchnewton.serve.answers import Answer, contributions, shaped
+from sketchnewton.serve.answers import Answer, add_bounds, contributions, shaped
 from sketchnewton.serve.bodies import Body, checked_id, decode, format_of, read_json
 from sketchnewton.serve.door import ApiOptions, Door, json_response
 from sketchnewton.serve.engine import Engine, Label, Note, no_note
@@ -65,6 +65,11 @@ class Api(Door):
                 raise ApiError(400, "bad_query", "id= is for one record that has no other id")
             ids = [checked_id(query["id"])]
         made, version = await engine.predict_beside(body) if large else engine.predict(body)
+        if "interval" in query:
+            try:
+                add_bounds(engine.model, made, query["interval"])
+            except ValueError as error:
+                raise ApiError(400, "bad_query", str(error)) from None
         if ids is None and _flag(query, "remember", self.options.remember):
             ids = [_new_id() for _ in made]
         if _flag(query, "explain", False):

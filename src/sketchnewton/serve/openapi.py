@@ -22,6 +22,8 @@ _ANSWER = {
     "properties": {
         "prediction": {"type": ["number", "string", "boolean", "null"]},
         "score": _SCORE,
+        "lower": {**_SCORE, "description": "With interval; null: too few rows were learned to tell."},
+        "upper": {**_SCORE, "description": "With interval; null: too few rows were learned to tell."},
         "scores": {"type": "object", "additionalProperties": _SCORE},
         "probability": {"type": "number"},
         "probabilities": {"type": "object", "additionalProperties": {"type": "number"}},
@@ -121,6 +123,9 @@ def document(model: str) -> dict[str, Any]:
         parameters=[
             _parameter("id", "string", "Remember the record by this id until its label comes."),
             _parameter("remember", "boolean", "Remember the records, by ids that are made for them."),
+            _parameter(
+                "interval", "number", "Add bounds between which this share of labels lies, such as 0.9."
+            ),
             _parameter("explain", "boolean", "Say what each feature adds to the score of one record."),
         ],
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -55,10 +56,29 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         self._learn(X, self._targets(y), weights)
         return self
 
-    def predict(self, X: object) -> Floats:
-        """What the learner predicts; for poisson loss, its exponential."""
-        predictions = self._answers(X, lambda learner, rows: learner.predict(rows))[:, 0]
-        return np.asarray(self._learners[0].loss.link(predictions))
+    @overload
+    def predict(self, X: object) -> Floats: ...
+    @overload
+    def predict(self, X: object, *, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+    @overload
+    def predict(self, X: object, *, interval: float | Sequence[float]) -> tuple[Floats, Floats]: ...
+    def predict(
+        self, X: object, *, return_std: bool = False, interval: float | Sequence[float] | None = None
+    ) -> Floats | tuple[Floats, Floats]:
+        """What the learner predicts; for poisson loss, its exponential.
+
+        With `return_std`, also the root mean square of what targets of such rows are off by. With `interval`, a
+        coverage such as 0.9, also lower and upper bounds of the targets: rows × 2, of several coverages
+        rows × 2 × coverages (docs/intervals.md). The default learner has both, others have neither.
+        """
+        if return_std and interval is not None:
+            raise ValueError("return_std and interval cannot be combined")
+        scores = self._answers(X, lambda learner, rows: learner.predict(rows))[:, 0]
+        learner = self._learners[0]
+        predictions = np.asarray(learner.loss.link(scores))
+        if return_std:
+            return predictions, learner.deviations(scores)
+        return predictions if interval is None else (predictions, learner.interval(scores, interval))
 
     @property
     def coef_(self) -> Floats:

@@ -12,16 +12,20 @@ from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import DATA_HELP, add_data_options
 from sketchnewton.cli.options.output import add_scale_options
 from sketchnewton.cli.options.parser import Parser
+from sketchnewton.cli.options.types import share
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
 
-USAGE = "skn predict MODEL DATA ... [--output FILE|csv|jsonl] [--probabilities] [--link] [--raw] [--quiet]"
+USAGE = """\
+skn predict MODEL DATA ... [--output FILE|csv|jsonl] [--probabilities] [--link] [--raw] [--interval COVERAGE]
+                   [--quiet]"""
 SUMMARY = "Write the predictions of a trained model, one per line."
 EXAMPLES = """\
 examples:
   skn predict clicks.skn today.svm > scores.txt
   skn predict chance.skn today.svm.gz --link --output probabilities.txt      with a model of --loss logistic
   skn predict spam.skn mails.csv --tag id --probabilities --output csv     a table: tag, prediction, ham, spam
+  skn predict prices.skn homes.csv --interval 0.9 --output csv             prediction, lower, upper
   skn predict spam.skn mails.csv --output scores.jsonl                     an object per row
 
 Labels in DATA are ignored.
@@ -40,6 +44,13 @@ def add_options(parser: Parser) -> None:
         "write that table to stdout.",
     )
     add_scale_options(parser)
+    parser.add_argument(
+        "--interval",
+        metavar="COVERAGE",
+        type=share,
+        help="Write a lower and an upper bound after each prediction, on the scale of the labels, between which "
+        "this share of labels lies: 0.9 for 90%%. For models of numbers by the default learner.",
+    )
     add_data_options(parser)
     parser.add_argument("--quiet", action="store_true", help="Print only errors and predictions.")
 

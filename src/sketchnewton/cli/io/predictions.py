@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -48,10 +49,34 @@ class PredictionFormat:
                 f"--link does not apply to {loss.name} loss, whose predictions are on the scale of the labels "
                 "already: leave it out, or train with --loss logistic for probabilities"
             )
+        self.interval: float | None = getattr(args, "interval", None)
+        if self.interval is not None:
+            self._check_interval(model)
         self._named = self.scale is None and model.target.names is not None
-        self._as_is = self.scale in (None, "raw") and not self._named and model.learner.classes is None
+        self._model = model
+        plain = self.scale in (None, "raw") and self.interval is None and not self._named
+        self._as_is = plain and model.learner.classes is None
         ways = {"link": model.linked, "raw": model.ordered, "probabilities": model.probabilities}
         self.shown = model.answer if self.scale is None else ways[self.scale]
+        if self.interval is not None:
+            self.shown = self._with_bounds
+
+    def _check_interval(self, model: Model) -> None:
+        if self.scale in ("raw", "probabilities"):
+            raise usage_error(f"--interval and --{self.scale} cannot be combined")
+        if model.has_classes:
+            raise usage_error(
+                "--interval needs a model of numbers, but this one predicts classes: see --probabilities"
+            )
+        if not model.learner.tracks_residuals:
+            raise usage_error(
+                f"--interval needs a model of the default learner, but this one has {model.learner.title}"
+            )
+
+    def _with_bounds(self, scores: Floats) -> Floats:
+        """Prediction, lower and upper bound of each row."""
+        bounds = self._model.interval(scores, self.interval or 0.9)
+        return np.column_stack([self._model.linked(scores), bounds])
 
     def write(self, file: TextIO, scores: Floats | View, batch: Batch) -> None:
         """Write the predictions of a batch, so that whoever reads them need not wait."""
@@ -84,7 +109,11 @@ class PredictionTable:
         self._kind = kind
         self._tagged: bool | None = tagged or None  # None: the first rows decide
         self._begun = False
-        self._classes = [name_text(name) for name in model.classes or (-1, 1)]
+        self._classes = (
+            [name_text(name) for name in model.classes or (-1, 1)]
+            if form.interval is None
+            else ["lower", "upper"]
+        )
 
     def write(self, file: TextIO, native: Floats | View, batch: Batch) -> None:
         """Write the predictions of a batch."""
@@ -102,6 +131,11 @@ class PredictionTable:
     def _rows(self, scores: Floats, batch: Batch) -> Iterator[tuple[str | None, object, list[float]]]:
         """Tag, answer and the numbers of classes, if they were asked for, of each row."""
         shown = self._form.shown(scores)
+        if self._form.interval is not None:
+            for tag, (answer, *bounds) in zip(batch.tags or [b""] * len(batch), shown.tolist(), strict=True):
+                text = tag.decode("utf-8", "backslashreplace") if self._tagged else None
+                yield text, answer, bounds
+            return
         numbers = shown.tolist() if shown.ndim == 2 and self._form.scale is not None else [[]] * len(shown)
         single = shown.ndim == 1 and self._form.scale is not None
         answers = (shown if single else self._model.answer(scores)).tolist()
@@ -128,7 +162,10 @@ class PredictionTable:
         for tag, answer, numbers in self._rows(scores, batch):
             record: dict[str, object] = {} if tag is None else {"tag": tag}
             record["prediction"] = float(_cell(answer)) if isinstance(answer, float) else answer
-            if numbers:
+            if self._form.interval is not None:
+                bounds = zip(self._classes, numbers, strict=True)
+                record.update({name: float(_cell(at)) if math.isfinite(at) else None for name, at in bounds})
+            elif numbers:
                 name = "probabilities" if self._form.scale == "probabilities" else "scores"
                 record[name] = dict(zip(self._classes, numbers, strict=True))
             file.write(json.dumps(record, ensure_ascii=False) + "\n")

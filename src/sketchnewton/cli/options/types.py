@@ -19,6 +19,7 @@ __all__ = [
     "names",
     "oja_rate",
     "seconds",
+    "share",
 ]
 
 
@@ -40,6 +41,7 @@ at_least_zero = _number(int, "a whole number >= 0", lambda value: value >= 0)
 at_least_one = _number(int, "a whole number >= 1", lambda value: value >= 1)
 at_least_two = _number(int, "a whole number >= 2", lambda value: value >= 2)
 seconds = _number(float, "a number of seconds > 0", lambda value: 0.0 < value < 1e10)
+share = _number(float, "between 0 and 1, such as 0.9", lambda value: 0.0 < value < 1.0)
 bits = _number(int, "a whole number from 1 to 30", lambda value: 1 <= value <= 30)
 
 

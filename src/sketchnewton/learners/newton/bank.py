@@ -16,7 +16,7 @@ from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
-from sketchnewton.learners.newton import bank_full
+from sketchnewton.learners.newton import bank_full, residuals
 from sketchnewton.learners.newton.bank_full import FULL
 from sketchnewton.learners.rows import checked_scan
 from sketchnewton.learners.table import TableLearner
@@ -136,6 +136,7 @@ class NewtonBank(TableLearner):
                 "scalars": scalars,
                 "shares": filled([1 / all_experts] * all_experts),
                 **bank_full.fresh(),
+                **residuals.fresh(self.loss),
                 "lambda": zeros(padded4(q)),
                 "b": zeros((K, padded4(q))),
                 "constant": zeros(K + m),
@@ -280,7 +281,24 @@ class NewtonBank(TableLearner):
             self._kernel.predict_experts(rows, predictions)
         return predictions
 
+    def _label_quantiles(self, predictions: Floats, levels: Floats) -> Floats:
+        quantiles = np.empty((len(predictions), len(levels)))
+        with self._lock:
+            self._kernel.quantiles(predictions, levels, quantiles)
+        return quantiles
+
+    def _deviations(self, predictions: Floats) -> Floats:
+        deviations = np.empty(len(predictions))
+        with self._lock:
+            self._kernel.deviations(predictions, deviations)
+        return deviations
+
     # -- for learners
+
+    @property
+    def tracks_residuals(self) -> bool:
+        """Whether labels are numbers."""
+        return len(self._state.view("residuals")) > 0
 
     @property
     def _places(self) -> int:
@@ -461,6 +479,7 @@ class NewtonBank(TableLearner):
             and 0 <= labels <= 2
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
+            and residuals.fits(its)
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))
             and all(one <= two for one, two in itertools.pairwise(start[: waiting + 1]))
             and _native.are_among(buffer, seen)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.state import State
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners.newton import bank as layout
+from sketchnewton.learners.newton import residuals
 from sketchnewton.learners.newton.expert_merge import parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
@@ -78,7 +79,9 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     shares = _shares(sides, start, whole, remain=full is not None)
     gaps, experts = whole.scalars[layout._GAPS], np.count_nonzero(shares)
     whole.scalars[layout._RATE] = np.log(experts) / gaps if gaps > _NO_GAP else 0.0
-    return _arrays(like, whole, sketch, directions, weights, shares, full)
+    began = None if start is None or base is None else base._state
+    tracked = residuals.merged([bank._state for bank in banks], began)
+    return {**_arrays(like, whole, sketch, directions, weights, shares, full), **tracked}
 
 
 # --- what one bank knows

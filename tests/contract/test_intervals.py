@@ -1,0 +1,291 @@
+"""Intervals: the oracle, coverage of any stream, files, batches, merging, and all doors."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sketchnewton
+from sketchnewton import Model, NewtonBank, SketchedNewton
+from sketchnewton.core.archive import ModelFileError
+from sketchnewton.learners.newton import residuals as layout
+from tests.oracles.residuals import LEVELS, Residuals, step
+
+NAMES = layout.NAMES
+
+
+def stream(rows: int = 1500, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.gamma(2, 1, (rows, 4))
+    return X, X @ [1.0, 0.5, 2.0, 0.0] * np.exp(0.3 * rng.standard_normal(rows))
+
+
+def progressive(X: np.ndarray, y: np.ndarray, levels: list[float], **options: object) -> np.ndarray:
+    """Quantiles of each label before it is learned."""
+    bank = NewtonBank(**options)
+    made = []
+    for row, label in zip(X, y, strict=True):
+        made.append(bank.quantiles(bank.predict(row[None]), levels)[0])
+        bank.learn(row[None], [label])
+    return np.array(made)
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1.0, 1e20])
+@pytest.mark.parametrize("kind", ["prices", "drift", "copies", "heavy"])
+def test_the_oracle(kind: str, unit: float) -> None:
+    X, y = stream(1200)
+    rng = np.random.default_rng(1)
+    if kind == "drift":
+        y = y * np.where(np.arange(1200) < 600, 1, 20)
+    if kind == "copies":
+        X, y = X[:7].repeat(170, axis=0), y[:7].repeat(170)
+    if kind == "heavy":
+        y = y + rng.standard_cauchy(1200)
+    bank, oracle = NewtonBank(), Residuals()
+    for p, label in zip(bank.learn(X, y * unit), y * unit, strict=True):
+        oracle.learn(p, label)
+    state = bank._state
+    assert state["residual_levels"] == pytest.approx(oracle.levels, abs=1e-9)
+    assert state["residuals"][:, layout.SHARE] == pytest.approx(oracle.shares, abs=1e-6)
+    assert state["residual_scalars"][[layout.SLOPE, layout.BEND]] == pytest.approx(oracle.theta, abs=1e-8)
+    scores = bank.predict(X[:20])
+    quantiles = bank.quantiles(scores, LEVELS.tolist())
+    for p, row, std in zip(scores, quantiles, bank.deviations(scores), strict=True):
+        assert std == pytest.approx(oracle.std(p), rel=1e-8)
+        for a, q in zip(np.sort(oracle.levels), row, strict=True):
+            if np.isfinite(q):
+                assert oracle.cdf(p, q - p) == pytest.approx(a, abs=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.floats(-1e6, 1e6, width=32), min_size=2, max_size=120),
+    st.integers(1, 5),
+    st.sampled_from([0.0, 1.0, 1e3]),
+)
+def test_any_stream_is_covered_as_theory_says(labels: list[float], times: int, trend: float) -> None:
+    """Of N labels after the first, all but (1 + γ₁)/γ_N are as often below the quantile as its level says."""
+    y = np.array(labels * times) + trend * np.arange(len(labels) * times)
+    X = np.column_stack([np.ones(len(y)), np.arange(len(y)) % 3])
+    tracked = Residuals()
+    below, bank, n = np.zeros(len(LEVELS)), NewtonBank(), 0
+    for row, label in zip(X, y, strict=True):
+        score = bank.predict(row[None])[0]
+        if tracked.rows:
+            below += tracked.cdf(score, label - score) <= tracked.levels
+            n += 1
+        before = bank._state["residual_scalars"][layout.CLOCK]
+        bank.learn(row[None], [label])
+        if bank._state["residual_scalars"][layout.CLOCK] > before:
+            tracked.learn(score, label)
+    if n:
+        most = 1.1 / step(n)
+        assert (np.abs(below - n * LEVELS) <= most + 1e-6).all()
+        levels = bank._state["residual_levels"]
+        assert (levels >= -0.1).all()
+        assert (levels <= 1.1).all()
+
+
+def test_coverage_of_the_next_rows_and_of_others() -> None:
+    X, y = stream(6000)
+    coverages = (0.5, 0.8, 0.9, 0.95)
+    levels = sorted([(1 - c) / 2 for c in coverages] + [(1 + c) / 2 for c in coverages])
+    made = progressive(X[:4000], y[:4000], levels)
+    bank = NewtonBank()
+    bank.learn(X[:4000], y[:4000])
+    for k, c in enumerate(coverages):
+        lower, upper = made[100:, 3 - k], made[100:, 4 + k]
+        assert np.mean((lower <= y[100:4000]) & (y[100:4000] <= upper)) == pytest.approx(c, abs=0.02)
+        bounds = bank.interval(bank.predict(X[4000:]), c)
+        held_out = np.mean((bounds[:, 0] <= y[4000:]) & (y[4000:] <= bounds[:, 1]))
+        assert held_out == pytest.approx(c, abs=0.04)  # 2,000 labels: three standard deviations
+
+
+def test_intervals_follow_the_prediction() -> None:
+    bank = NewtonBank()
+    X, y = stream(4000)
+    bank.learn(X, y)
+    order = np.argsort(bank.predict(X))
+    lower, upper = bank.interval(bank.predict(X[order[[100, -100]]]), 0.9).T
+    assert upper[1] - lower[1] > 1.5 * (upper[0] - lower[0])
+
+
+def test_quantiles_do_not_cross() -> None:
+    X, y = stream(300)
+    made = progressive(X, y, np.linspace(0.001, 0.999, 200).tolist())
+    assert (made[1:, 1:] >= made[1:, :-1]).all()
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber:1", "absolute", "quantile:0.3", "poisson"])
+def test_batches_and_files_are_exact(loss: str, tmp_path: Path) -> None:
+    X, y = stream(600)
+    y = np.round(y)
+    weights = np.random.default_rng(2).uniform(0, 3, 600)
+    weights[::7] = 0
+    whole, parts = NewtonBank(loss=loss), NewtonBank(loss=loss)
+    whole.learn(X, y, weights)
+    for begin in range(0, 600, 100):
+        parts.learn(X[begin : begin + 100], y[begin : begin + 100], weights[begin : begin + 100])
+        parts.save(tmp_path / "bank.skn")
+        parts = sketchnewton.load(tmp_path / "bank.skn")
+    for name in NAMES:
+        assert np.array_equal(whole._state[name], parts._state[name])
+    bounds = parts.interval(parts.predict(X), [0.5, 0.9])
+    assert bounds.shape == (600, 2, 2)
+    assert (bounds[:, 0] <= bounds[:, 1]).all()
+
+
+@pytest.mark.parametrize("weight", [1e-300, 1e-6, 30.0, 1e30])
+def test_any_weight(weight: float) -> None:
+    X, y = stream(200)
+    bank = NewtonBank()
+    bank.learn(X, y, np.full(200, weight))
+    assert layout.fits(bank._state)
+    assert all(np.isfinite(bank._state[name]).all() for name in NAMES)
+    assert np.isfinite(bank.deviations(bank.predict(X))).all()
+
+
+def test_a_row_of_weight_two_counts_as_two_rows() -> None:
+    X, y = stream(400)
+    twice, heavy = NewtonBank(), NewtonBank()
+    heavy.learn(X, y, np.full(400, 2.0))
+    twice.learn(X.repeat(2, axis=0), y.repeat(2))
+    clocks = [bank._state["residual_scalars"][layout.CLOCK] for bank in (heavy, twice)]
+    assert clocks[0] == clocks[1] == 800
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("residuals", (0, 3), -1.0),
+        ("residuals", (1, layout.UNIT), 0.0),
+        ("residuals", (2, layout.BINS), 1e9),
+        ("residuals", (0, layout.SHARE), 2.0),
+        ("residual_scalars", layout.SLOPE, 4.0),
+        ("residual_scalars", layout.BOTH, 1e7),
+        ("residual_scalars", layout.NUMBERS, 0.5),
+        ("residual_levels", 3, 2.0),
+    ],
+)
+def test_impossible_numbers_are_refused(name: str, place: object, value: float) -> None:
+    X, y = stream(100)
+    bank = NewtonBank()
+    bank.learn(X, y)
+    header, arrays = bank.to_archive()
+    damaged = {key: np.array(array) for key, array in arrays.items()}
+    damaged[name][place] = value
+    with pytest.raises(ModelFileError):
+        NewtonBank.from_archive(header, damaged)
+
+
+def test_merged_banks_know_what_both_saw() -> None:
+    X, y = stream(4000)
+    base = NewtonBank()
+    base.learn(X[:1000], y[:1000])
+    left, right, whole = (copy.deepcopy(base) for _ in range(3))
+    left.learn(X[1000:2500], y[1000:2500])
+    right.learn(X[2500:], y[2500:])
+    whole.learn(X[1000:], y[1000:])
+    left.merge(right, base=base)
+    assert left._state["residual_scalars"][layout.CLOCK] == 4000
+    assert left._state["residuals"][0, : layout.BINS].sum() == pytest.approx(3999)
+    mine, theirs = (bank.interval(bank.predict(X[:50]), 0.9) for bank in (left, whole))
+    widths = [bounds[:, 1] - bounds[:, 0] for bounds in (mine, theirs)]
+    assert np.mean(widths[0]) == pytest.approx(np.mean(widths[1]), rel=0.1)
+
+
+def test_predictions_do_not_depend_on_tracking() -> None:
+    X, y = stream(200)
+    asked, left_alone = NewtonBank(), NewtonBank()
+    for row, label in zip(X, y, strict=True):
+        asked.interval(asked.predict(row[None]), 0.9)
+        asked.predict(row[None], return_std=True)
+        assert asked.learn(row[None], [label]) == left_alone.learn(row[None], [label])
+
+
+def test_nothing_known_is_infinite() -> None:
+    bank = NewtonBank()
+    assert bank.interval(np.zeros(1), 0.9).tolist() == [[-np.inf, np.inf]]
+    assert bank.deviations(np.zeros(1)).tolist() == [np.inf]
+    counts = NewtonBank(loss="poisson")
+    assert counts.interval(np.zeros(1), 0.9).tolist() == [[0.0, np.inf]]
+
+
+def test_what_has_no_intervals_says_so() -> None:
+    for learner in (NewtonBank(loss="logistic"), SketchedNewton()):
+        with pytest.raises(ValueError, match="has no intervals"):
+            learner.interval(np.zeros(1), 0.9)
+    for wrong in (0.0, 1.0, 90, np.nan, [0.5, 2.0]):
+        with pytest.raises(ValueError, match="must be a coverage between 0 and 1"):
+            NewtonBank().interval(np.zeros(1), wrong)
+    with pytest.raises(ValueError, match="must be numbers between 0 and 1 that rise"):
+        NewtonBank().quantiles(np.zeros(1), [0.9, 0.1])
+    model = Model()
+    model.learn([{"y": "yes", "a": 1.0}, {"y": "no", "a": 2.0}])
+    with pytest.raises(ValueError, match="classes, which have no intervals"):
+        model.predict({"a": 1.0}, interval=0.9)
+
+
+def test_models() -> None:
+    X, y = stream(500)
+    model = Model()
+    records = [
+        {"label": t, **dict(zip("abcd", row, strict=True))} for row, t in zip(X.tolist(), y, strict=True)
+    ]
+    model.learn(records)
+    predictions, bounds = model.predict(records, interval=0.9)
+    assert np.array_equal(predictions, model.predict(records))
+    assert bounds.shape == (500, 2)
+    assert (bounds[:, 0] < bounds[:, 1]).all()
+    assert model.predict(records, interval=[0.5, 0.9])[1].shape == (500, 2, 2)
+    quantiles = model.predict_quantiles(records, [0.05, 0.5, 0.95])
+    assert np.allclose(quantiles[:, [0, 2]], bounds)
+
+
+def test_estimators_and_river(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    conf = pytest.importorskip("river.conf")
+    from sketchnewton import SketchedNewtonRegressor
+    from sketchnewton.river import SketchedNewtonRegressor as RiverRegressor
+
+    X, y = stream(500)
+    estimator = SketchedNewtonRegressor().fit(X, y)
+    mean, std = estimator.predict(X, return_std=True)
+    assert np.array_equal(mean, estimator.predict(X))
+    assert (std > 0).all()
+    assert estimator.predict(X, interval=0.8)[1].shape == (500, 2)
+    with pytest.raises(ValueError, match="cannot be combined"):
+        estimator.predict(X, return_std=True, interval=0.8)
+    online = RiverRegressor()
+    for row, label in zip(X.tolist(), y, strict=True):
+        online.learn_one(dict(enumerate(row)), label)
+    found = online.predict_one(dict(enumerate(X[0])), with_interval=True, confidence_level=0.9)
+    assert isinstance(found, conf.Interval)
+    assert found.lower < online.predict_one(dict(enumerate(X[0]))) < found.upper
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from sketchnewton.cli.main import main
+
+    X, y = stream(300)
+    data, model = tmp_path / "d.csv", tmp_path / "m.skn"
+    rows = [",".join(map(str, (t, *row))) for row, t in zip(X.tolist(), y.tolist(), strict=True)]
+    data.write_text("\n".join(["label,a,b,c,d", *rows]) + "\n")
+    assert main(["train", str(data), "--model", str(model), "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["predict", str(model), str(data), "--interval", "0.9"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 300
+    prediction, lower, upper = map(float, lines[-1].split())
+    assert lower < prediction < upper
+    assert main(["predict", str(model), str(data), "--interval", "0.9", "--output", "csv"]) == 0
+    assert capsys.readouterr().out.startswith("prediction,lower,upper\n")
+    assert main(["predict", str(model), str(data), "--interval", "0.9", "--output", "jsonl"]) == 0
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert last == {"prediction": prediction, "lower": lower, "upper": upper}
