@@ -112,7 +112,8 @@ class ClassBank {
   static constexpr double kSlope = 4;      // as that of the logistic loss in bank_loss.hpp
   static constexpr double kHeavy = 0.25;   // a restless expert's constant, as a share of the typical row
   static constexpr double kCertain = 1 - 1e-9;
-  static constexpr double kPassed = 100;   // a class with less than its even share over this is left alone
+  static constexpr double kShort = 1e-3;
+  static constexpr double kPassed = 1e4;   // a class with less than its even share over this is left alone
 
   // A row as experts see it: its features and the constant are multiplied by these.
   struct Seen {
@@ -389,8 +390,12 @@ class ClassBank {
   double way(std::int64_t e, std::int64_t k, std::int64_t label, double length) const {
     const double p = p_[e * K_ + k];
     if (k != label && p * kPassed * static_cast<double>(K_) < 1.0) return 0.0;
-    const double odds = within_odds(std::log(p) - std::log1p(-std::min(p, kCertain)));
-    return BankLoss::travel_odds(odds, k == label ? 1.0 : -1.0, length);
+    const double y = k == label ? 1.0 : -1.0, s = k == label ? 1.0 - p : p;
+    const double u = BankLoss::kLogisticPace * length * s;
+    if (u < kShort)  // Taylor's series of the path, whose next term is of fourth order
+      return y * u * (1.0 - 0.5 * u * (1.0 - s) * (1.0 - u * (2.0 - 3.0 * s) / 3.0));
+    const double odds = std::log(p) - std::log1p(-std::min(p, kCertain));
+    return BankLoss::travel_odds(odds, y, length);
   }
 
   // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T.

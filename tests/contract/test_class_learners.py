@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sketchnewton import AdaGrad, CompositeAdaGrad, FullAdaGrad, Learner, NewtonBank, SketchedAdaGrad, _native
+from sketchnewton import AdaGrad, ClassBank, CompositeAdaGrad, FullAdaGrad, Learner, NewtonBank, SketchedAdaGrad, _native
 from sketchnewton.learners import ClassLearner, OneVsAll, SharedNewton
 from sketchnewton.testing import LEARNER_PROMISES, check_learner
 from tests.contract.learners import DENSE, LEARNERS, sparse_stream
@@ -22,6 +22,7 @@ SOFTMAX: dict[str, Callable[[], Learner]] = {
     "adagrad": lambda: CompositeAdaGrad(loss="logistic", classes=K, intercept=True),
     "ada-gp": lambda: SketchedAdaGrad(loss="logistic", classes=K, intercept=True),
     "ada-full": lambda: FullAdaGrad(loss="logistic", classes=K, intercept=True),
+    "bank": lambda: ClassBank(K),
 }
 CLASSES = AGAINST_THE_REST | SOFTMAX
 

@@ -62,6 +62,7 @@ LEARNERS = (
     LearnerName("FullAdaGrad", "adagrad.full", "full-adagrad", "AdaGrad with the full matrix"),
     LearnerName("AdaLR", "adagrad.low_rank", "ada-lr", "AdaGrad with a randomised low-rank matrix"),
     LearnerName("RadaGrad", "adagrad.low_rank", "radagrad", "the same in linear time"),
+    LearnerName("ClassBank", "newton.class_bank"),
     LearnerName("OneVsAll", "multiclass", top_level=False),
     LearnerName("SharedNewton", "newton.shared", top_level=False),
 )
