@@ -1,4 +1,4 @@
-// A bank of online Newton learners for several classes (docs/classes.md): softmax, untuned.
+// A bank of online Newton learners for several classes (docs/class-bank.md): softmax, untuned.
 //
 // What does not depend on labels is there once for all classes: features' scales, the row as experts see it,
 // the sketch U, λ (bank_sketch.hpp), every expert's metric, the whole matrices (class_bank_full.hpp). An

@@ -1,4 +1,4 @@
-"""ClassBank: what docs/classes.md defines and promises."""
+"""ClassBank: what docs/class-bank.md defines and promises."""
 
 from __future__ import annotations
 
@@ -62,6 +62,23 @@ def test_experts_are_those_of_the_oracle() -> None:
     learner.learn(X[:-1], y[:-1])
     found = learner.predict_experts(X[-1:])[0]
     np.testing.assert_allclose(found, class_bank(X, y.astype(int), 3, m=4).experts[-1], rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["dense", "too many features for whole matrices"])
+def test_weights_are_those_of_an_expert(name: str) -> None:
+    X, y = AWKWARD[name]
+    learner = ClassBank(4, dtype="float64")
+    learner.learn(X, y)
+    learner.learn(X[:1], y[:1], [0.0])
+    at = learner.expert_names.index(learner.linear_expert)
+    learned = np.flatnonzero(np.bincount(np.nonzero(X)[1], minlength=X.shape[1]))
+    rows = X[:20]
+    scores = rows[:, learned] @ learner.weights[learned] + learner.intercepts
+    if at < len(EXPERTS):  # scales and the number of rows take in the row itself
+        np.testing.assert_allclose(learner.predict_experts(rows)[:, at].argmax(axis=1), scores.argmax(axis=1))
+    else:
+        p = 1 / (1 + np.exp(-scores))
+        np.testing.assert_allclose(learner.predict_experts(rows)[:, at], p / p.sum(axis=1, keepdims=True), atol=0.1)
 
 
 def test_float32_is_near() -> None:

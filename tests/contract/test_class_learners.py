@@ -50,6 +50,8 @@ def test_a_learner_of_classes_says_so(name: str) -> None:
     assert learner.weights.shape == (learner.dimension, K)
     with pytest.raises(AttributeError, match="intercepts"):
         _ = learner.intercept_
+    if name == "bank":
+        return  # whose predictions are those of several experts
     # A row of nothing is predicted by the intercepts alone.
     np.testing.assert_allclose(learner.predict(np.zeros((1, 20)))[0], learner.intercepts, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""The bank of classes, dense: softmax experts over one Robust Frequent Directions sketch (docs/classes.md).
+"""The bank of classes, dense: softmax experts over one Robust Frequent Directions sketch (docs/class-bank.md).
 
 W and U are kept whole, nothing is put off; every class has least squares of its own.
 """

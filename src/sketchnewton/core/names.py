@@ -44,6 +44,7 @@ class LearnerName(NamedTuple):
 
 
 LEARNERS = (
+    LearnerName("ClassBank", "newton.class_bank", "bank"),
     LearnerName("NewtonBank", "newton.bank", "bank", "sketched Newton with nothing to tune"),
     LearnerName("SketchedNewton", "newton.sketched", "newton", "sketched online Newton"),
     LearnerName("FullNewton", "newton.full", "full", "online Newton with the full matrix"),
@@ -62,7 +63,6 @@ LEARNERS = (
     LearnerName("FullAdaGrad", "adagrad.full", "full-adagrad", "AdaGrad with the full matrix"),
     LearnerName("AdaLR", "adagrad.low_rank", "ada-lr", "AdaGrad with a randomised low-rank matrix"),
     LearnerName("RadaGrad", "adagrad.low_rank", "radagrad", "the same in linear time"),
-    LearnerName("ClassBank", "newton.class_bank"),
     LearnerName("OneVsAll", "multiclass", top_level=False),
     LearnerName("SharedNewton", "newton.shared", top_level=False),
 )

@@ -47,7 +47,7 @@ class ClassBank(ClassLearner, TableLearner):
     and the features' scales, and each has weights for every class; while there are few features, three more
     solve least squares with the whole matrix. Their probabilities are mixed by Bayes' rule, so that the total log
     loss is at most that of the best expert plus ln 11 + ln 2 + 2 ln(T + 1). How sure the mixture is, is calibrated
-    as rows come (docs/classes.md).
+    as rows come (docs/class-bank.md).
 
     Labels are the numbers 0…`classes` − 1. A prediction is a row of `classes` logarithms of probabilities, which
     sum to one.
