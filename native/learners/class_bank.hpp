@@ -38,7 +38,7 @@ struct ClassBankState {
 
   BankState<T> bank;
   ClassFullState full;
-  double* temper;  // ClassTemper::kNumbers
+  double* temper;                 // ClassTemper::kNumbers
   std::int64_t classes, experts;  // experts of a class, without those with whole matrices
 };
 
@@ -113,7 +113,7 @@ class ClassBank {
   static constexpr double kHeavy = 0.25;   // a restless expert's constant, as a share of the typical row
   static constexpr double kCertain = 1 - 1e-9;
   static constexpr double kShort = 1e-3;
-  static constexpr double kPassed = 1e4;   // a class with less than its even share over this is left alone
+  static constexpr double kPassed = 1e4;  // a class with less than its even share over this is left alone
 
   // A row as experts see it: its features and the constant are multiplied by these.
   struct Seen {

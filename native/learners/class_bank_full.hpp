@@ -294,8 +294,7 @@ class ClassFull {
       divide(B.row(k), R.at(k, k));
     }
     if (!std::all_of(B_.begin(), B_.end(), [](double w) { return std::abs(w) < kHuge; })) return;
-    for (std::int64_t i = 0; i < n; ++i)
-      std::copy_n(B.row(i), K_, s_.weights + (i * kMemories + g) * K_);
+    for (std::int64_t i = 0; i < n; ++i) std::copy_n(B.row(i), K_, s_.weights + (i * kMemories + g) * K_);
   }
 
   void divide(double* row, double pivot) const {

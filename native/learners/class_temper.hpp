@@ -25,8 +25,7 @@ inline void reweigh(double* cost, double h, double share, double* v, std::int64_
   if (!(sum > 0)) {  // those that were right had no weight at all
     for (std::int64_t e = 0; e < n; ++e) sum += v[e] = cost[e] == least ? 1.0 : 0.0;
   }
-  for (std::int64_t e = 0; e < n; ++e)
-    v[e] = (1.0 - share) * v[e] / sum + share / static_cast<double>(n);
+  for (std::int64_t e = 0; e < n; ++e) v[e] = (1.0 - share) * v[e] / sum + share / static_cast<double>(n);
 }
 
 // How sure a mixture P of experts may be has to be learned: Q ∝ exp(β(ln P − P) + γP), β and γ by Newton's

@@ -78,7 +78,9 @@ def test_weights_are_those_of_an_expert(name: str) -> None:
         np.testing.assert_allclose(learner.predict_experts(rows)[:, at].argmax(axis=1), scores.argmax(axis=1))
     else:
         p = 1 / (1 + np.exp(-scores))
-        np.testing.assert_allclose(learner.predict_experts(rows)[:, at], p / p.sum(axis=1, keepdims=True), atol=0.1)
+        np.testing.assert_allclose(
+            learner.predict_experts(rows)[:, at], p / p.sum(axis=1, keepdims=True), atol=0.1
+        )
 
 
 def test_float32_is_near() -> None:
@@ -127,7 +129,9 @@ def test_how_sure_it_is_becomes_right() -> None:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((12_000, 10))
     scores = X @ rng.standard_normal((10, 4))
-    y = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)  # classes drawn from the softmax of the scores
+    y = (scores + rng.gumbel(size=scores.shape)).argmax(
+        axis=1
+    )  # classes drawn from the softmax of the scores
     P = np.exp(ClassBank(4).learn(X, y))[2000:]
     sure, right = P.max(axis=1), P.argmax(axis=1) == y[2000:]
     bins = np.minimum((15 * sure).astype(int), 14)

@@ -8,7 +8,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sketchnewton import AdaGrad, ClassBank, CompositeAdaGrad, FullAdaGrad, Learner, NewtonBank, SketchedAdaGrad, _native
+from sketchnewton import (
+    AdaGrad,
+    ClassBank,
+    CompositeAdaGrad,
+    FullAdaGrad,
+    Learner,
+    NewtonBank,
+    SketchedAdaGrad,
+    _native,
+)
 from sketchnewton.learners import ClassLearner, OneVsAll, SharedNewton
 from sketchnewton.testing import LEARNER_PROMISES, check_learner
 from tests.contract.learners import DENSE, LEARNERS, sparse_stream

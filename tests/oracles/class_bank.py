@@ -36,7 +36,9 @@ class Trace:
     mixed: list[Vector] = field(default_factory=list)
     experts: list[Matrix] = field(default_factory=list)
     shares: list[Vector] = field(default_factory=list)
-    W: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0, 0)))  # experts × classes × features
+    W: NDArray[np.float64] = field(
+        default_factory=lambda: np.zeros((0, 0, 0))
+    )  # experts × classes × features
 
 
 def softmax(scores: Vector) -> Vector:
@@ -71,7 +73,9 @@ class Temper:
         for j, other in ((1, 0), (0, 1)):  # the minimum of the parabola where one of them is at its bound
             if goal[j] < least[j]:
                 goal[j] = least[j]
-                goal[other] = self.theta[other] + (slope[other] - M[0, 1] * (goal[j] - self.theta[j])) / M[other, other]
+                goal[other] = (
+                    self.theta[other] + (slope[other] - M[0, 1] * (goal[j] - self.theta[j])) / M[other, other]
+                )
                 break
         self.theta = np.clip(goal, least, 20.0)
         self.v = dealt(self.v * np.array([P[label], Q[label]]) ** h, 1 / (clock + 1))

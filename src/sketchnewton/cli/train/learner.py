@@ -42,13 +42,15 @@ def new_model(args: argparse.Namespace, names: Sequence[Hashable] | None = None)
         learner = build(kind, given)
         return Model(learner, target=_positive(learner, args.positive, names))
     if names is None:
-        return Model(build(kind, given, args.multiclass, merged=args.shards is not None))
+        return Model(build(kind, given, args.multiclass, merged=getattr(args, "shards", None) is not None))
     if args.multiclass not in (None, len(names)):
         raise usage_error(
             f"--multiclass {args.multiclass} does not agree with the labels, of which there are {len(names)}"
         )
     several = len(names) > 2 or args.multiclass is not None
-    learner = build(kind, given, len(names) if several else None, merged=args.shards is not None)
+    learner = build(
+        kind, given, len(names) if several else None, merged=getattr(args, "shards", None) is not None
+    )
     try:
         return Model(learner, target=Classes(names=names) if several else Signs(names=names))
     except ValueError as error:
