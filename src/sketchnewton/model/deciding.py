@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from sketchnewton.core.batch import ParseError
-from sketchnewton.core.names import DEFAULT_LOSS, SOFTMAX_LOSS
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.kinds import looks_like_number
-from sketchnewton.learners import ClassBank, Learner, NewtonBank, OneVsAll
+from sketchnewton.learners import Learner, OneVsAll
 from sketchnewton.model.class_names import SeenLabels, label_text, names_of
 from sketchnewton.model.target import Classes, Signs, Target, target_of
 from sketchnewton.streams.records import read_records
@@ -36,17 +35,7 @@ def decided(learner: Learner, records: object, labels: Any, columns: Columns) ->
         return learner, Classes(names=names)
     if len(names) == 2:
         return learner, Signs(names=names)
-    return _of_classes(learner, len(names)), Classes(names=names)
-
-
-def _of_classes(learner: Learner, classes: int) -> Learner:
-    """A bank of classes for a bank that is as it comes or has the loss of a softmax, else one against all."""
-    parameters = learner.params
-    if isinstance(learner, NewtonBank):
-        clip, loss = parameters.pop("clip"), parameters.pop("loss")
-        if clip is None and loss in (DEFAULT_LOSS, SOFTMAX_LOSS):
-            return ClassBank(classes, **parameters)
-    return OneVsAll(type(learner), classes, learner.params)
+    return OneVsAll(type(learner), len(names), learner.params), Classes(names=names)
 
 
 def _texts_of(labels: Any) -> list[bytes]:

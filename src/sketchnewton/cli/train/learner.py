@@ -16,7 +16,7 @@ from sketchnewton.cli.options.learner import (
     SKETCH_LEARNER,
 )
 from sketchnewton.core.names import SOFTMAX_LOSS
-from sketchnewton.learners import ClassBank, Learner, NewtonBank, OneVsAll
+from sketchnewton.learners import ClassBank, Learner, OneVsAll
 from sketchnewton.losses import get_loss
 from sketchnewton.model import Classes, Model, Signs, Target
 from sketchnewton.model.target import shown_label
@@ -42,28 +42,23 @@ def new_model(args: argparse.Namespace, names: Sequence[Hashable] | None = None)
         learner = build(kind, given)
         return Model(learner, target=_positive(learner, args.positive, names))
     if names is None:
-        return Model(build(kind, given, args.multiclass, merged=getattr(args, "shards", None) is not None))
+        return Model(build(kind, given, args.multiclass))
     if args.multiclass not in (None, len(names)):
         raise usage_error(
             f"--multiclass {args.multiclass} does not agree with the labels, of which there are {len(names)}"
         )
     several = len(names) > 2 or args.multiclass is not None
-    learner = build(
-        kind, given, len(names) if several else None, merged=getattr(args, "shards", None) is not None
-    )
+    learner = build(kind, given, len(names) if several else None)
     try:
         return Model(learner, target=Classes(names=names) if several else Signs(names=names))
     except ValueError as error:
         raise usage_error(str(error)) from None
 
 
-def build(
-    kind: str | None, given: Mapping[str, Any], classes: int | None = None, *, merged: bool = False
-) -> Learner:
+def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None) -> Learner:
     """The learner called `kind` with the options `given`, once for each of the `classes` if there are any.
 
     Without a name it is the bank, or with a sketch the learner that has it; no other option changes the learner.
-    Classes are learned by a softmax where the learner has one, but for those of the bank that will be `merged`.
     """
     default = kind is None
     if kind is None:
@@ -80,14 +75,19 @@ def build(
         _check_sketch(given, (takes | parameters)["sketch"])
     if "intercept" in takes:
         parameters.setdefault("intercept", True)
+    if make is ClassBank and classes is None:
+        raise usage_error(
+            f"--learner {kind} needs several classes: give --multiclass K, or labels that are names"
+        )
     try:
         if classes is None:
             return make.simplest(**parameters)
-        by_softmax = make if "classes" in takes else ClassBank if make is NewtonBank and not merged else None
-        if by_softmax is not None and "clip" not in given:
+        if make is ClassBank:
+            return make(**parameters, classes=classes)
+        if "classes" in takes and "clip" not in given:
             loss = get_loss(parameters.get("loss", SOFTMAX_LOSS))
             if loss.softmax:
-                return by_softmax(**{**parameters, "loss": loss, "classes": classes})
+                return make(**{**parameters, "loss": loss, "classes": classes})
         part = make.simplest(**parameters)
         return OneVsAll(type(part), classes, part.params)
     except (TypeError, ValueError) as error:
