@@ -6,7 +6,7 @@ Texts of K classes: words drawn by Zipf's law, and a twentieth as many from thir
 the rows of a file in VW's format, shuffled and repeated. Whole commands, from text to model, take turns; times are
 medians. Then the error on rows that none of them has learned, from the models.
 
-Needs the extra `bench`. The exit code is 1 if what is promised does not hold: faster than a bank per class, and the
+Needs the extra `bench`. The exit code is 1 if a promise is broken: faster than a bank per class, and the
 error on the other rows not above that of `--oaa`.
 """
 

@@ -157,7 +157,7 @@ def test_what_it_refuses() -> None:
     learners = [ClassBank(3), ClassBank(3)]
     for learner in learners:
         learner.learn(X, y)
-    with pytest.raises(ValueError, match="OneVsAll of NewtonBank"):
+    with pytest.raises(ValueError, match="cannot be merged: one NewtonBank per class"):
         learners[0].merge(learners[1])
 
 

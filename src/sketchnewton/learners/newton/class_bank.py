@@ -104,7 +104,7 @@ class ClassBank(ClassLearner, TableLearner):
         )
         if not self.loss.softmax:
             raise ValueError(
-                f"loss={self.loss.spec!r} is invalid: must be 'logistic'; OneVsAll of NewtonBank has others"
+                f"loss={self.loss.spec!r} is invalid: must be 'logistic'; one NewtonBank per class (OneVsAll) has others"
             )
         q, n, experts = max(m, 1), BUFFER * m, len(EXPERTS) + len(FULL)
         self._experts = _experts()
@@ -278,7 +278,7 @@ class ClassBank(ClassLearner, TableLearner):
         super()._reserve(largest, widest)
 
     def _merged(self, other: Self) -> Arrays:
-        raise ValueError("a ClassBank cannot be merged: train OneVsAll of NewtonBank, which can")
+        raise ValueError("a ClassBank cannot be merged: one NewtonBank per class (the default, OneVsAll) can")
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         # Not by way of a file, whose numbers would have to be checked.
