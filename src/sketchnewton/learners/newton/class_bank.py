@@ -104,7 +104,7 @@ class ClassBank(ClassLearner, TableLearner):
         )
         if not self.loss.softmax:
             raise ValueError(
-                f"loss={self.loss.spec!r} is invalid: must be 'logistic'; one NewtonBank per class (OneVsAll) has others"
+                f"loss={self.loss.spec!r} is invalid: must be 'logistic'; OneVsAll of NewtonBank has others"
             )
         q, n, experts = max(m, 1), BUFFER * m, len(EXPERTS) + len(FULL)
         self._experts = _experts()
