@@ -330,6 +330,7 @@ class ClassBank(ClassLearner, TableLearner):
             and (its["scalars"] >= 0).all()
             and (its["shares"] >= 0).all()
             and abs(its["shares"].sum() - 1) < 1e-6
+            and (places >= 0 or not its["shares"][len(EXPERTS) :].any())  # those experts have left
             and (its["lambda"] >= 0).all()
             and 0 < temper[_BETA] <= _MOST_TEMPER
             and 0 <= temper[_GAMMA] <= _MOST_TEMPER
