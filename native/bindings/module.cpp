@@ -11,6 +11,7 @@ NB_MODULE(_native, m) {
   skn::bind_newton(m);
   skn::bind_full_newton(m);
   skn::bind_bank(m);
+  skn::bind_class_bank(m);
   skn::bind_adagrad(m);
   skn::bind_dicts(m);
   skn::bind_sketches(m);

@@ -12,6 +12,7 @@ void bind_kernels(nanobind::module_& m);  // what all kernels have in common; be
 void bind_newton(nanobind::module_& m);
 void bind_full_newton(nanobind::module_& m);
 void bind_bank(nanobind::module_& m);
+void bind_class_bank(nanobind::module_& m);
 void bind_adagrad(nanobind::module_& m);
 void bind_dicts(nanobind::module_& m);
 void bind_sketches(nanobind::module_& m);

@@ -18,6 +18,7 @@ from sketchnewton import torch as torch
 from sketchnewton.core.persistence import load as load
 from sketchnewton.learners import AdaGrad as AdaGrad
 from sketchnewton.learners import AdaLR as AdaLR
+from sketchnewton.learners import ClassBank as ClassBank
 from sketchnewton.learners import CompositeAdaGrad as CompositeAdaGrad
 from sketchnewton.learners import FullAdaGrad as FullAdaGrad
 from sketchnewton.learners import FullNewton as FullNewton

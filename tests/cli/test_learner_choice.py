@@ -92,3 +92,36 @@ def test_counts_are_predicted_as_counts(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["predict", str(model), str(data), "--link"]) == 0
     counts = np.array(capsys.readouterr().out.split(), float)
     assert np.mean(abs(counts - rate) / rate) < 0.05
+
+
+def test_classes_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    rows = tmp_path / "rows.csv"
+    lines = [f"{'abc'[x[:3].argmax()]},{','.join(map(str, x))}\n" for x in X]
+    rows.write_text("label,w,x,y,z\n" + "".join(lines))
+    model = tmp_path / "m.skn"
+    options = ["--learner", "class-bank", "--model", str(model)]
+    assert main(["train", str(rows), *options]) == 0
+    learner = trained(model)
+    assert (type(learner).__name__, learner.classes, learner.rows_seen) == ("ClassBank", 3, 300)
+    assert main(["train", str(rows), "--resume", str(model), *options]) == 0
+    assert trained(model).rows_seen == 600
+    capsys.readouterr()
+    assert main(["merge", str(model), str(model), "-o", str(tmp_path / "both.skn")]) != 0
+    assert "cannot be merged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "--learner class-bank needs several classes"),
+        (["--multiclass", "3", "--loss", "squared"], "loss='squared' is invalid"),
+        (["--multiclass", "3", "--clip", "1"], "--clip does not apply to --learner class-bank"),
+    ],
+)
+def test_what_classes_at_once_cannot_be(
+    options: list[str], message: str, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", str(data), "--learner", "class-bank", *options]) == 2
+    assert message in capsys.readouterr().err

@@ -19,7 +19,7 @@ from sketchnewton.core.archive import ModelFileError
 from sketchnewton.core.persistence import HOMES, Persistent, class_named
 from sketchnewton.eigen import AsymmetricLearner, EigenLearner, FollowPerturbedLeader
 from sketchnewton.features import Features
-from sketchnewton.learners import AdaGrad, Learner, OneVsAll, SharedNewton
+from sketchnewton.learners import AdaGrad, ClassBank, Learner, OneVsAll, SharedNewton
 from sketchnewton.model import Model
 from sketchnewton.sketches import FrequentDirections, Sketch
 
@@ -32,6 +32,7 @@ ROWS = np.random.default_rng(0).standard_normal((60, 7))
 def made(name: str) -> Any:
     """One of that class, with parameters that are not all the usual ones."""
     special: dict[str, Callable[[], Persistent]] = {
+        "ClassBank": lambda: ClassBank(3, 4, intercept=False),
         "OneVsAll": lambda: OneVsAll(AdaGrad, 3, {"eta": 0.5}),
         "SharedNewton": lambda: SharedNewton(3, loss="logistic"),
         "AsymmetricLearner": lambda: AsymmetricLearner(FollowPerturbedLeader(7, horizon=9), (3, 4)),

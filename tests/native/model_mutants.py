@@ -22,7 +22,7 @@ from sketchnewton.core.persistence import Persistent
 from sketchnewton.core.types import Array, Header
 from sketchnewton.eigen.base import EigenLearner
 from sketchnewton.features.options import Features
-from sketchnewton.learners import OneVsAll, SharedNewton, SketchedAdaGrad, SketchedNewton
+from sketchnewton.learners import ClassBank, OneVsAll, SharedNewton, SketchedAdaGrad, SketchedNewton
 from tests.contract.learners import DENSE, LEARNERS, sparse_stream
 from tests.contract.sketches import ALL as SKETCHES
 from tests.contract.test_eigen import LEARNERS as EIGEN
@@ -33,9 +33,14 @@ KINDS: dict[str, Callable[[], Learner]] = {
     "one against all": lambda: OneVsAll("SketchedNewton", 3, {"sketch": "rfd", "sketch_size": 3}),
     "one against all, full": lambda: OneVsAll("FullNewton", 3),
     "shared": lambda: SharedNewton(3, 4),
+    "bank of classes": lambda: ClassBank(3, 4),
+    "bank of classes, float64": lambda: ClassBank(3, 0, intercept=False, dtype="float64"),
     "ada-fd, classes": lambda: SketchedAdaGrad("fd", 3, loss="logistic", classes=3),
 }
-CLASSES = {"one against all", "one against all, full", "shared", "ada-fd, classes"}
+CLASSES = {
+    *("one against all", "one against all, full", "shared", "ada-fd, classes"),
+    *("bank of classes", "bank of classes, float64"),
+}
 MODEL = "model"
 ALL = (*KINDS, *(f"sketch {name}" for name in SKETCHES), *(f"eigen {name}" for name in EIGEN), MODEL)
 """All kinds of files."""

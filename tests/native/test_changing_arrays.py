@@ -14,6 +14,7 @@ from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Array
 from sketchnewton.learners import (
     AdaGrad,
+    ClassBank,
     FullNewton,
     InvariantNewton,
     NewtonBank,
@@ -127,6 +128,7 @@ KINDS: dict[str, tuple[Any, int]] = {
     "full": (FullNewton, 0),
     "invariant": (InvariantNewton, 0),
     "shared": (lambda: SharedNewton(3, 4), 3),
+    "bank of classes": (lambda: ClassBank(3, 4), 3),
     "one against all": (lambda: OneVsAll(AdaGrad, 3), 3),
 }
 

@@ -27,7 +27,7 @@ from sketchnewton.core.names import LEARNERS
 
 SKN = shutil.which("skn", path=sysconfig.get_path("scripts"))
 ZSTD = "backports.zstd" if sys.version_info < (3, 14) else "compression.zstd"
-CLASSES = {"AdaGradMulticlass", "OneVsAll"}
+CLASSES = {"AdaGradMulticlass", "ClassBank", "OneVsAll"}
 
 
 def rows(count: int = 400, features: int = 12) -> tuple[csr_array, np.ndarray]:

@@ -45,6 +45,9 @@ class LearnerName(NamedTuple):
 
 LEARNERS = (
     LearnerName("NewtonBank", "newton.bank", "bank", "sketched Newton with nothing to tune"),
+    LearnerName(
+        "ClassBank", "newton.class_bank", "class-bank", "the same for several classes at once, by softmax"
+    ),
     LearnerName("SketchedNewton", "newton.sketched", "newton", "sketched online Newton"),
     LearnerName("FullNewton", "newton.full", "full", "online Newton with the full matrix"),
     LearnerName(

@@ -10,6 +10,7 @@ from sketchnewton.learners.base import Learner as Learner
 from sketchnewton.learners.class_learner import ClassLearner as ClassLearner
 from sketchnewton.learners.multiclass import OneVsAll as OneVsAll
 from sketchnewton.learners.newton.bank import NewtonBank as NewtonBank
+from sketchnewton.learners.newton.class_bank import ClassBank as ClassBank
 from sketchnewton.learners.newton.full import FullNewton as FullNewton
 from sketchnewton.learners.newton.invariant import InvariantNewton as InvariantNewton
 from sketchnewton.learners.newton.online_gradient import OnlineGradient as OnlineGradient

@@ -16,7 +16,7 @@ from sketchnewton.cli.options.learner import (
     SKETCH_LEARNER,
 )
 from sketchnewton.core.names import SOFTMAX_LOSS
-from sketchnewton.learners import Learner, OneVsAll
+from sketchnewton.learners import ClassBank, Learner, OneVsAll
 from sketchnewton.losses import get_loss
 from sketchnewton.model import Classes, Model, Signs, Target
 from sketchnewton.model.target import shown_label
@@ -75,9 +75,15 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
         _check_sketch(given, (takes | parameters)["sketch"])
     if "intercept" in takes:
         parameters.setdefault("intercept", True)
+    if make is ClassBank and classes is None:
+        raise usage_error(
+            f"--learner {kind} needs several classes: give --multiclass K, or labels that are names"
+        )
     try:
         if classes is None:
             return make.simplest(**parameters)
+        if make is ClassBank:
+            return make(**parameters, classes=classes)
         if "classes" in takes and "clip" not in given:
             loss = get_loss(parameters.get("loss", SOFTMAX_LOSS))
             if loss.softmax:

@@ -1,0 +1,101 @@
+// Probabilities of classes that sum to one: softmax, how experts' weights follow from them, and calibration.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace skn {
+
+// Scores become probabilities, none of which is less than e⁻²⁰ times the largest.
+inline void softmax(double* p, std::int64_t n) {
+  constexpr double kFarthest = -20;
+  const double top = *std::max_element(p, p + n);
+  double sum = 0;
+  for (std::int64_t k = 0; k < n; ++k) sum += p[k] = std::exp(std::max(p[k] - top, kFarthest));
+  for (std::int64_t k = 0; k < n; ++k) p[k] /= sum;
+}
+
+// v ← v e^{−h·cost}, of which a fraction `share` is dealt out equally. The sum is one.
+inline void reweigh(double* cost, double h, double share, double* v, std::int64_t n) {
+  const double least = *std::min_element(cost, cost + n);
+  double sum = 0;
+  for (std::int64_t e = 0; e < n; ++e) sum += v[e] *= std::exp(-h * (cost[e] - least));
+  if (!(sum > 0)) {  // those that were right had no weight at all
+    for (std::int64_t e = 0; e < n; ++e) sum += v[e] = cost[e] == least ? 1.0 : 0.0;
+  }
+  for (std::int64_t e = 0; e < n; ++e) v[e] = (1.0 - share) * v[e] / sum + share / static_cast<double>(n);
+}
+
+// How sure a mixture P of experts may be has to be learned: Q ∝ exp(β(ln P − P) + γP), β and γ by Newton's
+// method for −ln Q of the class that came, on about half of the rows so far. With β, γ ≥ 0 the order of
+// classes stays. Played is the mixture of P and Q, weighted like two experts.
+class ClassTemper {
+ public:
+  enum { kBeta, kGamma, kBB, kBG, kGG, kRaw, kTempered, kNumbers };  // curvature; weights of P and Q
+
+  ClassTemper(double* numbers, std::int64_t classes) : s_(numbers), K_(classes), q_(classes) {}
+
+  void play(const double* P, double* out) {
+    double top = -INFINITY, sum = 0;
+    for (std::int64_t k = 0; k < K_; ++k) {
+      q_[k] = s_[kBeta] * (std::log(P[k]) - P[k]) + s_[kGamma] * P[k];
+      top = std::max(top, q_[k]);
+    }
+    for (std::int64_t k = 0; k < K_; ++k) sum += q_[k] = std::exp(q_[k] - top);
+    for (std::int64_t k = 0; k < K_; ++k) {
+      q_[k] /= sum;
+      out[k] = s_[kRaw] * P[k] + s_[kTempered] * q_[k];
+    }
+  }
+
+  // Learns the class of the row that was played, as row t.
+  void learn(const double* P, std::int64_t label, double h, std::int64_t t, double clock) {
+    double mean_b = 0, mean_g = 0, bb = 0, bg = 0, gg = 0;
+    for (std::int64_t k = 0; k < K_; ++k) {
+      const double b = std::log(P[k]) - P[k], g = P[k];
+      mean_b += q_[k] * b;
+      mean_g += q_[k] * g;
+      bb += q_[k] * b * b;
+      bg += q_[k] * b * g;
+      gg += q_[k] * g * g;
+    }
+    const double kept = 1.0 - 1.0 / static_cast<double>(t + kFirst);
+    s_[kBB] = kept * s_[kBB] + h * std::max(0.0, bb - mean_b * mean_b);
+    s_[kBG] = kept * s_[kBG] + h * (bg - mean_b * mean_g);
+    s_[kGG] = kept * s_[kGG] + h * std::max(0.0, gg - mean_g * mean_g);
+    double cost[2] = {-std::log(P[label]), -std::log(std::max(q_[label], kLeast))};
+    move(h * (std::log(P[label]) - P[label] - mean_b), h * (P[label] - mean_g));
+    reweigh(cost, h, 1.0 / (clock + 1.0), s_ + kRaw, 2);
+  }
+
+ private:
+  static constexpr std::int64_t kFirst = 19;
+  static constexpr double kRidge = 1e-3, kMost = 20, kLeast = 1e-300;
+
+  // A step of Newton's method within β, γ ≥ 0.
+  void move(double b, double g) {
+    const double BB = s_[kBB] + kRidge, GG = s_[kGG] + kRidge, BG = s_[kBG];
+    const double determinant = std::max(BB * GG - BG * BG, kRidge * kRidge);
+    double beta = s_[kBeta] + (GG * b - BG * g) / determinant;
+    double gamma = s_[kGamma] + (BB * g - BG * b) / determinant;
+    if (gamma < 0) {
+      gamma = 0;
+      beta = s_[kBeta] + (b + BG * s_[kGamma]) / BB;
+    } else if (beta < kLeastBeta) {
+      beta = kLeastBeta;
+      gamma = s_[kGamma] + (g + BG * (s_[kBeta] - beta)) / GG;
+    }
+    s_[kBeta] = std::clamp(beta, kLeastBeta, kMost);
+    s_[kGamma] = std::clamp(gamma, 0.0, kMost);
+  }
+
+  static constexpr double kLeastBeta = 0.05;  // Q is never the same for all classes
+
+  double* s_;
+  std::int64_t K_;
+  std::vector<double> q_;
+};
+
+}  // namespace skn
