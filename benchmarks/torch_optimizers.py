@@ -131,7 +131,9 @@ def compare(
         tried = {lr: [train(task, make, lr, seed)["held_out"] for seed in CHOOSING] for lr in rates}
         best = min(rates, key=lambda lr: sum(tried[lr]))
     plain = [train(task, make, usual, seed) for seed in range(FIRST, FIRST + seeds)]
-    tuned = plain if best == usual else [train(task, make, best, seed) for seed in range(FIRST, FIRST + seeds)]
+    tuned = (
+        plain if best == usual else [train(task, make, best, seed) for seed in range(FIRST, FIRST + seeds)]
+    )
     return {
         "default": [run["test"] for run in plain],
         "rate": best,

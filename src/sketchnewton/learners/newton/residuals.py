@@ -36,7 +36,7 @@ def fits(state: State) -> bool:
     if not len(experts):
         return not any(scalars) and not any(levels)
     return (
-        all(_expert_fits(expert) for expert in experts.tolist())
+        all(_expert_fits([experts[g, k] for k in range(WIDTH)]) for g in range(EXPERTS))
         and math.isclose(sum(experts[g, SHARE] for g in range(EXPERTS)), 1.0, rel_tol=1e-5)
         and min(scalars[CLOCK], scalars[DEVIATION], scalars[FIRST], scalars[SECOND]) >= 0
         and max(scalars[FIRST], abs(scalars[BOTH]), scalars[SECOND]) <= _LARGEST
@@ -53,7 +53,9 @@ def _expert_fits(expert: list[float]) -> bool:
     sums = (sum(expert[k * each : (k + 1) * each]) for k in range(BLOCKS))
     return (
         min(expert) >= 0
-        and all(math.isclose(block, s, rel_tol=1e-6) for block, s in zip(expert[BINS:UNIT], sums, strict=True))
+        and all(
+            math.isclose(block, s, rel_tol=1e-6) for block, s in zip(expert[BINS:UNIT], sums, strict=True)
+        )
         and expert[UNIT] >= 1
         and expert[SHARE] > 0
     )
