@@ -152,10 +152,10 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
 // No experts: nothing is tracked.
 ResidualState residual_view(const State& s) {
   using Residual = ResidualState;
+  double* const scalars = s.get<double>("residual_scalars", {Residual::kScalars});
+  double* const levels = s.get<double>("residual_levels", {extent(Residual::kLevels.size())});
   if (s.rows("residuals") == 0) return {nullptr, nullptr, nullptr};
-  return {s.get<double>("residuals", {Residual::kExperts, Residual::kWidth}),
-          s.get<double>("residual_scalars", {Residual::kScalars}),
-          s.get<double>("residual_levels", {extent(Residual::kLevels.size())})};
+  return {s.get<double>("residuals", {Residual::kExperts, Residual::kWidth}), scalars, levels};
 }
 
 template <class T>

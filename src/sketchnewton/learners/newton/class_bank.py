@@ -313,7 +313,7 @@ class ClassBank(ClassLearner, TableLearner):
         learned, rank, waiting, entries, unused, following, touched, places, non_zeros, unlearned = its[
             "bank_counts"
         ].tolist()
-        start, epochs, temper = its["buffer_start"], self._table.rows[self._seen, -1], its["temper"]
+        start, temper = its["buffer_start"], its["temper"]
         return bool(
             (self._table.rows[self._seen, self._scale_column] >= 1).all()  # rows that had the feature
             and 0 <= learned <= its["counts"][0]
@@ -326,7 +326,7 @@ class ClassBank(ClassLearner, TableLearner):
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))
             and (np.diff(start[: waiting + 1]) >= 0).all()
             and np.isin(its["buffer_index"], self._seen).all()
-            and self._epochs.fits(its, epochs[epochs != -1])
+            and self._epochs.fits(its, self._table.column(-1, self.features_seen))
             and (its["scalars"] >= 0).all()
             and (its["shares"] >= 0).all()
             and abs(its["shares"].sum() - 1) < 1e-6
