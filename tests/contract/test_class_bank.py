@@ -8,9 +8,8 @@ import pickle
 import numpy as np
 import pytest
 
-from sketchnewton import ClassBank, NewtonBank
+from sketchnewton import ClassBank
 from sketchnewton.core.types import Floats
-from sketchnewton.learners import OneVsAll
 from sketchnewton.learners.newton.class_bank import EXPERTS
 from tests.oracles.class_bank import class_bank
 
@@ -159,14 +158,3 @@ def test_what_it_refuses() -> None:
         learner.learn(X, y)
     with pytest.raises(ValueError, match="cannot be merged: one NewtonBank per class"):
         learners[0].merge(learners[1])
-
-
-def test_its_probabilities_are_better_than_those_of_one_against_all() -> None:
-    loss = dict.fromkeys(("bank", "against all"), 0.0)
-    for seed in range(3):
-        X, y = stream(1500, 150, 8, seed, 0.8)
-        learners = {"bank": ClassBank(8), "against all": OneVsAll(NewtonBank, 8, {"loss": "logistic"})}
-        for name, learner in learners.items():
-            played = learner.probabilities(learner.learn(X, y))
-            loss[name] -= np.mean(np.log(played[np.arange(len(y)), y.astype(int)]))
-    assert loss["bank"] < loss["against all"]
