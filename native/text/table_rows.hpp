@@ -273,9 +273,7 @@ class Rows {
       if (std::string_view name; cells::category(text, category_, name))
         return add_member(column, name), true;
     }
-    if (column.kind == Kind::text && is_ascii(text)) {
-      if (std::string_view name; cells::category(text, category_, name)) return add_words(column, name), true;
-    }
+    if (column.kind == Kind::text && is_ascii(text)) return add_words(column, text), true;
     if (column.kind == Kind::date && add_date(column, cells::stripped(text))) return true;
     return add_known(column, false, text);
   }

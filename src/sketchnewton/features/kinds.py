@@ -45,7 +45,6 @@ _PADDED = re.compile(rb"\s*[-+]?0[0-9]")
 _MOMENT = re.compile(
     rb"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?\s*(Z|[-+]\d\d(?::?\d\d)?)?", re.ASCII
 )
-_TIME = re.compile(rb"\d\d:\d\d:\d\d\.\d+", re.ASCII)
 _DASH, _ZERO = b"-0"
 _WORD = re.compile(r"\w+")
 _YEAR = 365.2425 * 86400.0
@@ -116,7 +115,10 @@ def _number(text: bytes) -> tuple[bytes, float]:
 
 def truth(text: bytes) -> float:
     """1 or 0 for what means true or false; ``Misfit`` for all else."""
-    value = _BOOLEANS.get(category(text.strip()).lower())  # 1.0, as a table of floats has it, is 1
+    value = _BOOLEANS.get(text.strip().lower())
+    if value is None:
+        found = _WHOLE.fullmatch(text.strip())  # 1.0, as a table of floats has it
+        value = None if found is None else _BOOLEANS.get(found[1])
     if value is None:
         raise Misfit(EXPECTED[BOOLEAN])
     return value
@@ -135,11 +137,8 @@ def category(text: bytes) -> bytes:
             return lower
     elif length >= 16 and text[4] == _DASH and (found := _MOMENT.fullmatch(text)):
         return _moment_text(found) or text
-    if length > 2 and text[-1] == _ZERO:
-        if found := _WHOLE.fullmatch(text):
-            return b"0" if found[1] == b"-0" else found[1]
-        if length >= 10 and _TIME.fullmatch(text):
-            return text.rstrip(b"0").rstrip(b".")
+    if length > 2 and text[-1] == _ZERO and (found := _WHOLE.fullmatch(text)):
+        return b"0" if found[1] == b"-0" else found[1]
     return text
 
 
@@ -242,8 +241,7 @@ def _date_parts(text: bytes) -> Cell:
 
 
 def _words(text: bytes, longest: int) -> Cell:
-    # Of what formats write in different ways, 1.0 and 1, the words are those of the one form.
-    words = _WORD.findall(category(text).decode("utf-8", "surrogateescape").lower())
+    words = _WORD.findall(text.decode("utf-8", "surrogateescape").lower())
     grams = list(words)
     for n in range(2, longest + 1):
         grams += [" ".join(words[at : at + n]) for at in range(len(words) - n + 1)]
