@@ -15,7 +15,7 @@ from sketchnewton import AdaGrad, Model, NewtonBank
 from sketchnewton.cli.main import main
 from sketchnewton.learners import OneVsAll
 from sketchnewton.learners.newton import bank_full
-from sketchnewton.learners.newton.bank import EXPERTS
+from sketchnewton.learners.newton.bank import CONSTANT, EXPERTS
 from sketchnewton.learners.newton.bank_merge import merged
 from sketchnewton.learners.newton.full_merge import moments_of
 from tests.contract.learners import assert_same_state
@@ -251,9 +251,9 @@ def test_whole_matrices_go_when_features_are_many_for_rows_this_sparse() -> None
     serial.learn(X, y)
     first.learn(X[::2], y[::2])
     second.learn(X[1::2], y[1::2])
-    assert serial.expert_names == tuple(EXPERTS)
-    assert len(first.expert_names) > len(EXPERTS)
-    assert first.merge(second).expert_names == tuple(EXPERTS)
+    assert serial.expert_names == (*EXPERTS, CONSTANT)
+    assert len(first.expert_names) > len(serial.expert_names)
+    assert first.merge(second).expert_names == serial.expert_names
     assert first.expert_shares.sum() == pytest.approx(1.0)
 
 
