@@ -129,11 +129,12 @@ class Parser {
   void note_new_keys() {
     for (; noted_ < keys_.size(); ++noted_) {
       Key& key = keys_[noted_];
+      key.dropped = std::find(roles_.drop.begin(), roles_.drop.end(), key.text) != roles_.drop.end();
+      if (key.dropped) continue;  // it has no other role, then
       const auto label = std::find(roles_.labels.begin(), roles_.labels.end(), key.text);
       if (label != roles_.labels.end()) key.label = static_cast<std::int32_t>(label - roles_.labels.begin());
       key.weight = key.text == roles_.weight;
       key.tag = key.text == roles_.tag;
-      key.dropped = std::find(roles_.drop.begin(), roles_.drop.end(), key.text) != roles_.drop.end();
     }
   }
 

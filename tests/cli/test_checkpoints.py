@@ -285,3 +285,47 @@ def test_a_disk_that_is_really_full(data: Path, tmp_path: Path) -> None:
         assert model.read_bytes() == before
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def test_no_file_of_somebody_else_is_taken_for_one_of_a_run(data: Path, tmp_path: Path) -> None:
+    """Beside MODEL and beside the file of predictions, a run has files that end in .run."""
+    rows = tmp_path / "clicks.run"
+    rows.write_bytes(data.read_bytes())
+    format, clicks = ["--format", "svmlight"], str(tmp_path / "clicks")
+    assert main(["train", str(rows), *format, "--model", clicks]) == 1
+    assert main(["train", str(rows), *format, "--predictions", clicks, "--checkpoint-every", "9"]) == 2
+    model = str(tmp_path / "m")
+    assert main(["train", str(rows), *format, "--model", model, "--predictions", clicks]) == 1
+    assert main(["train", str(data), "--model", model, "--predictions", f"{model}.run"]) == 1
+    assert rows.read_bytes() == data.read_bytes()
+    ours, theirs = tmp_path / "own.run", tmp_path / "m.skn.run"
+    for place in (ours, theirs):
+        place.write_text("a diary")
+    assert main(["train", str(data), "--model", str(tmp_path / "m.skn")]) == 0
+    kept = ["--predictions", str(tmp_path / "own"), "--checkpoint-every", "9"]
+    assert main(["train", str(data), "--model", str(tmp_path / "n.skn"), *kept]) == 1
+    assert ours.read_text() == theirs.read_text() == "a diary"
+
+
+def test_predictions_of_a_run_that_is_over_must_be_there(data: Path, tmp_path: Path) -> None:
+    model, predictions = tmp_path / "m.skn", tmp_path / "p.txt"
+    line = [
+        "train",
+        str(data),
+        "--model",
+        str(model),
+        "--predictions",
+        str(predictions),
+        "--checkpoint-every",
+        "20",
+    ]
+    with mock.patch(
+        "sketchnewton.cli.train.checkpoint.forget", return_value=None
+    ):  # killed after the last save
+        assert main(line) == 0
+    lines = predictions.read_bytes()
+    predictions.unlink()
+    assert main([*line, "--resume", str(model)]) == 2
+    predictions.write_bytes(lines)
+    assert main([*line, "--resume", str(model)]) == 0
+    assert predictions.read_bytes() == lines

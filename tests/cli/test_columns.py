@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from sketchnewton import Model, NewtonBank
 from sketchnewton.cli.main import main
+from sketchnewton.streams import Columns, open_stream
 from tests.cli.support import skn
 
 TEXTS = {
@@ -156,3 +159,23 @@ def test_a_value_that_is_too_large_is_named_by_its_column(
     Path(data).write_text(Path(data).read_text().replace("4", "4e31"))
     assert main(["train", data, *options]) == 1
     assert f"row 2 has the value 4e+31 for {named}, beyond ±1e+30" in complaint(capsys)
+
+
+def test_a_dropped_column_has_no_role_in_any_row(tmp_path: Path) -> None:
+    """JSON lines after the first, and records after the first lesson, are read by other code."""
+    rows = [{"label": 5 + i, "_weight": 3.0, "_tag": "t", "y": float(i % 2), "a": 2.0 + i} for i in range(4)]
+    names = list(rows[0])
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = [",".join(names), *(",".join(str(row[name]) for name in names) for row in rows)]
+    (tmp_path / "d.csv").write_text("\n".join(lines) + "\n")
+    columns = Columns(drop=("label", "_weight", "_tag"))
+    for kind in ("d.jsonl", "d.csv"):
+        (batch,) = open_stream(tmp_path / kind, columns=columns)
+        assert batch.labels.tolist() == [0.0, 1.0, 0.0, 1.0]
+        assert batch.weights is None or set(batch.weights) == {1.0}
+        assert batch.tags is None or set(batch.tags) == {None}
+        assert np.diff(batch.indptr).tolist() == [1, 1, 1, 1]
+    model = Model(NewtonBank(), columns=Columns(drop=("label",)))
+    model.learn([{"y": 1.0, "a": 2.0}, {"y": -1.0, "a": 3.0}])
+    with pytest.raises(ValueError, match="has no label"):
+        model.learn([{"label": 5.0, "a": 2.0}])

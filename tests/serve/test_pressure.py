@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import threading
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -156,33 +157,53 @@ def test_nothing_piles_up_for_who_does_not_read(tmp_path: Path) -> None:
         assert 0 < version < pairs
 
 
+class _Large:
+    """Answers with ten megabytes."""
+
+    def admit(self, request: Request) -> None:
+        pass
+
+    def handle(self, request: Request) -> Response:
+        return Response(b"a" * 10_000_000)
+
+    def finished(self, request: Request, response: Response) -> None:
+        pass
+
+    def broken(self, error: Exception) -> ApiError:
+        raise error
+
+
+async def _asked_of_large(client: Callable[[socket.socket, Connections], Awaitable[None]]) -> None:
+    loop = asyncio.get_running_loop()
+    connections = Connections(_Large(), Limits(idle_seconds=0.2, header_seconds=0.2), loop)
+    server = await loop.create_server(connections, "127.0.0.1", 0)
+    watching = loop.create_task(connections.watch())
+    with socket.create_connection(server.sockets[0].getsockname()) as asking:
+        asking.setblocking(False)
+        await loop.sock_sendall(asking, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with asyncio.timeout(30):
+            await client(asking, connections)
+    watching.cancel()
+    server.close()
+
+
 def test_who_does_not_read_is_ended() -> None:
-    class App:
-        def admit(self, request: Request) -> None:
-            pass
+    async def deaf(_: socket.socket, connections: Connections) -> None:
+        while not connections.open:
+            await asyncio.sleep(0.01)
+        while connections.open:
+            await asyncio.sleep(0.01)
 
-        def handle(self, request: Request) -> Response:
-            return Response(b"a" * 10_000_000)
+    asyncio.run(_asked_of_large(deaf))
 
-        def finished(self, request: Request, response: Response) -> None:
-            pass
 
-        def broken(self, error: Exception) -> ApiError:
-            raise error
+def test_who_reads_slowly_is_not_ended() -> None:
+    async def slow(asking: socket.socket, _: Connections) -> None:
+        got = 0
+        while got < 10_000_000:
+            block = await asyncio.get_running_loop().sock_recv(asking, 200_000)
+            assert block, f"ended after {got} bytes"
+            got += len(block)
+            await asyncio.sleep(0.02)
 
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        connections = Connections(App(), Limits(idle_seconds=0.2, header_seconds=0.2), loop)
-        server = await loop.create_server(connections, "127.0.0.1", 0)
-        watching = loop.create_task(connections.watch())
-        with socket.create_connection(server.sockets[0].getsockname()) as deaf:
-            deaf.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            async with asyncio.timeout(20):
-                while not connections.open:
-                    await asyncio.sleep(0.01)
-                while connections.open:
-                    await asyncio.sleep(0.01)
-        watching.cancel()
-        server.close()
-
-    asyncio.run(run())
+    asyncio.run(_asked_of_large(slow))

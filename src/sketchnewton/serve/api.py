@@ -64,10 +64,11 @@ class Api(Door):
             if ids is not None or not body.single:
                 raise ApiError(400, "bad_query", "id= is for one record that has no other id")
             ids = [checked_id(query["id"])]
+        model = engine.model  # another may be loaded meanwhile
         made, version = await engine.predict_beside(body) if large else engine.predict(body)
         if "interval" in query:
             try:
-                add_bounds(engine.model, made, query["interval"])
+                add_bounds(model, made, query["interval"])
             except ValueError as error:
                 raise ApiError(400, "bad_query", str(error)) from None
         if ids is None and _flag(query, "remember", self.options.remember):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -127,7 +128,8 @@ class Door(ABC):
         if self.options.log_requests or response.status >= 500:
             why = "" if error is None else f" {error.code}: {error.message}"
             line = f"{request.method} {request.path[:200]!r} {response.status} {1000 * seconds:.1f} ms{why}"
-            print(f"skn: {line}", file=sys.stderr, flush=True)
+            with contextlib.suppress(OSError):  # nobody reads it
+                print(f"skn: {line}", file=sys.stderr, flush=True)
 
     def broken(self, error: Exception) -> ApiError:
         """A mistake of ours: its kind and place for the operator, none of it for the client."""

@@ -112,6 +112,7 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._writable: asyncio.Event | None = None
         self._stuck = 0.0  # when to give up on a client that does not read
+        self._unread = 0  # bytes, when that was last looked at
         self._reset()
 
     def _reset(self) -> None:
@@ -179,6 +180,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not read: streams wait, and no further request is read."""
         self._writable = asyncio.Event()
+        self._unread = self._transport.get_write_buffer_size()
         self._stuck = time.monotonic() + self._limits.idle_seconds
         self._pause_reading()
 
@@ -379,7 +381,10 @@ class Connection(asyncio.Protocol):
     def check_time(self, now: float) -> None:
         """End it if it has taken too long."""
         if self._writable is not None and now > self._stuck:
-            self._transport.abort()  # what is being done for it goes on
+            unread, self._unread = self._unread, self._transport.get_write_buffer_size()
+            self._stuck = now + self._limits.idle_seconds
+            if self._unread >= unread:  # it has read nothing
+                self._transport.abort()  # what is being done for it goes on
             return
         if self._busy or self._waiting or now < self._deadline or self._transport is None:
             return

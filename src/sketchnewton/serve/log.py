@@ -296,9 +296,11 @@ class EventLog:
         group, self._committed = self._committed or [], None
         if error is None:
             self._write()
-        self._tell(group, error)
-        if error is not None:
-            self._write()  # those who came meanwhile stand on what has failed
+        try:
+            self._tell(group, error)
+        finally:
+            if error is not None:
+                self._write()  # those who came meanwhile stand on what has failed
 
     def _tell(self, group: _Group, error: LogError | None) -> None:
         self._settled(len(group), error)

@@ -75,7 +75,12 @@ def tables(batches: Iterable[Any], rows: int = 8192) -> Iterator[Any]:
 
 def listed(table: Any, name: str) -> list[Any]:
     """A column as a list."""
-    found: list[Any] = table.column(name).to_pylist()
+    import pyarrow as pa
+
+    column = table.column(name)
+    if pa.types.is_decimal(column.type):  # classes are numbers then, as in the estimators
+        column = column.cast(pa.float64())
+    found: list[Any] = column.to_pylist()
     return found
 
 

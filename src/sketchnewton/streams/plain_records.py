@@ -36,7 +36,9 @@ class PlainRecords:
         self.kinds = options.known_kinds()
         # Exact names are counted in their order, and interactions are of whole rows.
         self._usable = not (options.names is not None or options.features.expands or columns.weight)
-        self._labels = frozenset(LABELS if columns.label is None else (columns.label,))
+        self._labels = frozenset(LABELS if columns.label is None else (columns.label,)).difference(
+            columns.drop
+        )
         self._others = frozenset(("_weight", "_tag", *filter(None, (columns.tag,))))
         self._dropped = frozenset(columns.drop)
         self._numbers: dict[str, int] = {}

@@ -65,9 +65,10 @@ def save_unfinished(path: str, model: Model, run: Run, best: Learner | None) -> 
 
 
 def forget(model: str) -> None:
-    """The run that wrote `model` is over."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(_place(model))
+    """The run that wrote `model` is over. A file of that name that is not a mark is left alone."""
+    with contextlib.suppress(CommandError, FileNotFoundError):
+        if _marker(model) is not None:
+            os.unlink(_place(model))
 
 
 def resumed(path: str, files: list[list[Any]] | None) -> tuple[Model, Run | None, bool]:

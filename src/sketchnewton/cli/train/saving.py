@@ -34,8 +34,10 @@ class Saving:
         if training.every is not None and training.args.model is not None:
             from sketchnewton.cli.train.checkpoint import Checkpoints  # only where asked for
 
+            run = training.interrupted  # killed again, it is where it is now
+            at = 0 if run is None else min(run["pass"], training.pass_count - 1)
             self.checkpoints = Checkpoints(
-                training.args.model, training.model, self._note(), fresh=training.fresh
+                training.args.model, training.model, self._note(at), fresh=training.fresh
             )
 
     def checkpoint(self, at: int) -> None:

@@ -79,9 +79,18 @@ def _check(args: argparse.Namespace) -> None:
         check_readable(args.test)
     outputs = {"--predictions": args.predictions, "--readable": args.readable, "--cache": args.cache}
     inputs = {f"DATA {path}" if len(args.data) > 1 else "DATA": path for path in args.data}
-    check_distinct({"--model": args.model, **outputs}, {**inputs, "--test": args.test})
+    runs = {}
+    if args.model is not None:
+        runs["the mark of --model"] = f"{args.model}.run"
+    if args.predictions not in (None, "-"):
+        part = runs["the unfinished --predictions"] = f"{os.path.realpath(args.predictions)}.run"
+        if args.checkpoint_every and os.path.exists(part) and not os.path.exists(f"{args.model}.run"):
+            raise CommandError(
+                f"{part}: --predictions is written there until a run is over: move that file away"
+            )
+    check_distinct({"--model": args.model, **outputs, **runs}, {**inputs, "--test": args.test})
     if args.resume is not None:
-        check_distinct(outputs, {"--resume": args.resume})
+        check_distinct({**outputs, **runs}, {"--resume": args.resume})
     if args.model is not None:
         check_model_place(args.model)
     for path in outputs.values():
@@ -193,9 +202,11 @@ class Training:
         run = self.interrupted
         if run is None or not run["row"] + run["pass"]:
             return file
-        if run.get("over") and run["predictions"] is not None:
+        noted = run.get("predictions")
+        over = run.get("over") and noted is not None
+        if over and os.path.exists(self.args.predictions):
             return None
-        if not file.continues(run["predictions"]):
+        if over or not file.continues(noted):
             raise usage_error(
                 f"--predictions {self.args.predictions} lacks those of the {amount(run['row'])} rows that "
                 f"{self.args.resume} has learned already: give the file that the run began, leave the option out, "
