@@ -71,8 +71,9 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
 
  private:
   void learn_rows(const Rows& rows, const double* labels, const double* weights, double* out) override {
+    const bool unknown = this->kernel_.knows_no_labels();
     this->kernel_.learn(rows, labels, weights, out);
-    residuals_.learn(rows.count(), labels, weights, out);
+    residuals_.learn(rows.count(), labels, weights, out, unknown);
   }
 
   Residuals residuals_;

@@ -78,6 +78,9 @@ class Bank {
     }
   }
 
+  // Nothing is known of labels, so predictions are 0.
+  bool knows_no_labels() const { return labels_.none(); }
+
   std::int64_t experts() const { return first_ + (whole() ? BankFull::kMemories : 0); }
   // How many places for features the experts with whole matrices may need to learn these rows.
   std::int64_t places_for(const Rows& rows) { return whole() ? full_.needs(rows) : 0; }

@@ -220,7 +220,7 @@ class ClassBank {
 
   void score(std::int64_t e, double* p) const {
     const Seen& seen = seen_by(e);
-    const bool sketched = s_.expert[e].view != kRare;
+    const bool sketched = s_.expert[e].view != static_cast<double>(kRare);
     for (std::int64_t k = 0; k < K_; ++k) {
       const std::int64_t at = k * kLanes + e;
       p[k] = seen.constant * s_.constant[at] + seen.features * sums_[at];

@@ -57,11 +57,16 @@ class Residuals {
   bool tracked() const { return s_.experts != nullptr; }
 
   // Rows in the order in which they were learned; scores are those made before.
-  void learn(std::int64_t n, const double* labels, const double* weights, const double* scores) {
+  // `unknown`: the first row was predicted before any label, and tells nothing about predictions.
+  void learn(std::int64_t n, const double* labels, const double* weights, const double* scores,
+             bool unknown) {
     if (s_.experts == nullptr) return;
     for (std::int64_t i = 0; i < n; ++i) {
       const double h = weights == nullptr ? 1.0 : weights[i], p = counts_ ? std::exp(scores[i]) : scores[i];
-      if (h > 0 && std::isfinite(h) && std::isfinite(p) && std::isfinite(labels[i])) learn(p, labels[i], h);
+      if (h > 0 && std::isfinite(h) && std::isfinite(p) && std::isfinite(labels[i])) {
+        if (!unknown) learn(p, labels[i], h);
+        unknown = false;
+      }
     }
   }
 
@@ -115,6 +120,8 @@ class Residuals {
   static constexpr double kMostStretch = 3.0;  // bound on logarithms
   static constexpr double kLeastSize = 1e-100;
   static constexpr double kLargestUnit = 1e100;
+  static constexpr double kNoMass =
+      1e-250;  // beside that of the latest row; below it, bins and blocks round apart
 
   using Sizes = std::array<double, kExperts>;
   using Bins = std::array<double, kBins>;
@@ -308,7 +315,7 @@ class Residuals {
     const double keep = kForms[g].keep, fade = faded(keep, h);
     if (!(e[State::kUnit] < kLargestUnit * fade)) {
       const double by = fade / e[State::kUnit];
-      for (int b = 0; b < State::kUnit; ++b) e[b] *= by;
+      for (int b = 0; b < State::kUnit; ++b) e[b] = e[b] * by < kNoMass ? 0.0 : e[b] * by;
       e[State::kUnit] = 1.0;
     } else {
       e[State::kUnit] /= fade;

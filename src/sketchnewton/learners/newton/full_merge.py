@@ -170,4 +170,5 @@ def _known(odds: Floats) -> tuple[Floats, Floats]:
     ss, sc, cc = odds[2:5]
     if cc == 0.0:
         return odds[:2], np.diag([1.0 / max(ss, 1e-300), 0.0])
-    return odds[:2], np.linalg.inv([[ss, sc], [sc, cc]])
+    values, vectors = np.linalg.eigh([[ss, sc], [sc, cc]])  # of rows of huge weight nothing may be left
+    return odds[:2], (vectors / np.maximum(values, max(1e-15 * values[-1], 1e-300))) @ vectors.T

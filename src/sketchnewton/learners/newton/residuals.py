@@ -54,7 +54,8 @@ def _expert_fits(expert: list[float]) -> bool:
     return (
         min(expert) >= 0
         and all(
-            math.isclose(block, s, rel_tol=1e-6) for block, s in zip(expert[BINS:UNIT], sums, strict=True)
+            math.isclose(block, s, rel_tol=1e-6, abs_tol=1e-200)
+            for block, s in zip(expert[BINS:UNIT], sums, strict=True)
         )
         and expert[UNIT] >= 1
         and expert[SHARE] > 0
@@ -79,6 +80,7 @@ def merged(states: Sequence[State], base: State | None) -> Arrays:
     blocks = experts[:, :BINS].reshape(EXPERTS, BLOCKS, -1).sum(axis=2)
     experts[:, BINS : BINS + BLOCKS] = blocks
     experts[:, SHARE] /= experts[:, SHARE].sum()
+    experts[:, UNIT] = 1.0  # a mean of ones may be less
     scalars[CLOCK] = added["residual_scalars"][CLOCK]
     scalars[NUMBERS] = max(float(state["residual_scalars"][NUMBERS]) for state in states)
     return {"residuals": experts, "residual_scalars": scalars, "residual_levels": levels}
