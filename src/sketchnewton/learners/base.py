@@ -152,6 +152,8 @@ class Learner(Persistent):
                 f"{self.title} with loss={self.loss.spec!r} has no intervals: those of NewtonBank for numbers do"
             )
 
+    # Learners that track residuals define these two; `_check_tracked` has refused all others.
+
     def _label_quantiles(self, predictions: Floats, levels: Floats) -> Floats:
         raise NotImplementedError
 
