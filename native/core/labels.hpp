@@ -42,7 +42,7 @@ struct ClassLabels {
   bool fits(double y) const {
     return (y >= 0.0) & (y <= count) & (y == std::floor(y)) & ((zero < 0) | (y != (zero == 1 ? count : 0.0)));
   }
-  double code(double y) const { return (y == count) | (y == 0.0) ? 0.0 : y; }
+  double code(double y) const { return ((y == count) | (y == 0.0)) ? 0.0 : y; }
 
   // The first label that is 0 or K says how classes are counted.
   void learn_zero(const double* y, std::size_t n) {

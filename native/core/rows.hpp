@@ -92,8 +92,7 @@ class Block {
     copy(value, value_.data(), rows * width);
     barrier();
     std::int64_t odd = 0;  // counted, not noted: compilers make vectors of sums
-    for (std::int64_t k = 0; k < rows * width; ++k)
-      odd += (value_[k] == 0.0) | !within(value_[k], kLargestValue);
+    for (std::int64_t k = 0; k < rows * width; ++k) odd += unusual(value_[k]);
     const std::int64_t step = odd ? width : 0;  // else all rows share the numbers of the first
     for (std::int64_t r = 0; r < rows; ++r) {
       std::int64_t* const index = index_.data() + r * step;
@@ -138,6 +137,10 @@ class Block {
     return inside && descents == 0;
   }
 
+  // At least 1 for a value that is left out or refused. A sum of comparisons: no branch, so that there are
+  // vectors.
+  static int unusual(double value) { return int{value == 0.0} + int{!within(value, kLargestValue)}; }
+
   // Is there nothing to be done for this row? As a rule not, whatever others of the batch have.
   static bool tidy(const Row& row, std::int64_t largest) {
     const std::int64_t n = row.size();
@@ -145,8 +148,7 @@ class Block {
     if (n == 0) return true;
     std::int64_t odd = (index[0] < 0) | (index[n - 1] > largest);  // counted, so that there are vectors
     for (std::int64_t k = 1; k < n; ++k) odd += index[k - 1] >= index[k];
-    for (std::int64_t k = 0; k < n; ++k)
-      odd += (row.value()[k] == 0.0) | !within(row.value()[k], kLargestValue);
+    for (std::int64_t k = 0; k < n; ++k) odd += unusual(row.value()[k]);
     return odd == 0;
   }
 

@@ -165,7 +165,7 @@ class Bank {
       const Seen& seen = seen_by(k);
       const double score = s_.scalars[State::kOffset] + seen.constant * s_.constant[k] +
                            seen.features * sums_[k] + dot(seen.c.data(), s_.b + k * ldm_, ldm_);
-      if (s_.expert[k].view == kRare && labels_.rare_odds()) {
+      if (s_.expert[k].sees(kRare) && labels_.rare_odds()) {
         odds_[k] = labels_.within_odds(score);
         p_[k] = labels_.of_odds(odds_[k]);
       } else {
@@ -327,7 +327,7 @@ class Bank {
       const Expert& expert = s_.expert[k];
       const Seen& seen = seen_by(k);
       rare_step_[k] = 0;
-      if (expert.view == kRare) {
+      if (expert.sees(kRare)) {
         step_[k] = 0;
         improve_rare(k, y, h);
         continue;

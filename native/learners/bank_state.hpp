@@ -8,13 +8,6 @@
 
 namespace skn {
 
-// Step sizes and how rows are seen: an expert's metric is a + f(U λ Uᵀ), its step `multiplier` long.
-struct Expert {
-  double steady, root;  // f = steady + root/√t
-  double multiplier;
-  double view;  // one of View
-};
-
 // How an expert sees a row.
 //   as it is;
 //   even: if labels are classes, brought to the typical length (the constant stays 1);
@@ -23,6 +16,15 @@ struct Expert {
 //   of a rare one does not grow while it stays away. Steps are AdaGrad's, 1/√n for each feature, without the
 //   sketch. For the squared loss of classes the scores are log odds.
 enum View { kPlain, kEven, kRestless, kRare, kViews };
+
+// Step sizes and how rows are seen: an expert's metric is a + f(U λ Uᵀ), its step `multiplier` long.
+struct Expert {
+  double steady, root;  // f = steady + root/√t
+  double multiplier;
+  double view;  // one of View, as all numbers of a model file are
+
+  bool sees(View as) const { return view == static_cast<double>(as); }
+};
 
 // Small matrices have rows of ldm (m padded to four) or ldn (n padded to four) doubles.
 template <class T>

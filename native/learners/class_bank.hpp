@@ -220,7 +220,7 @@ class ClassBank {
 
   void score(std::int64_t e, double* p) const {
     const Seen& seen = seen_by(e);
-    const bool sketched = s_.expert[e].view != static_cast<double>(kRare);
+    const bool sketched = !s_.expert[e].sees(kRare);
     for (std::int64_t k = 0; k < K_; ++k) {
       const std::int64_t at = k * kLanes + e;
       p[k] = seen.constant * s_.constant[at] + seen.features * sums_[at];
@@ -353,7 +353,7 @@ class ClassBank {
     for (std::int64_t e = 0; e < E_; ++e) {
       const Expert& expert = s_.expert[e];
       const Seen& seen = seen_by(e);
-      if (expert.view == kRare) {
+      if (expert.sees(kRare)) {
         improve_rare(e, label, h);
         continue;
       }

@@ -16,14 +16,14 @@ namespace skn {
 // Systems that refuse so much at once give it as a mapping without a promise that it could all be used.
 class ZeroPages {
  public:
-  explicit ZeroPages(std::size_t bytes) : bytes_(bytes) {
+  explicit ZeroPages(std::size_t bytes) {
     data_ = std::calloc(bytes, 1);
     if (data_ != nullptr) return;
 #ifdef SKN_HAS_MAPPINGS
     if (bytes > kLargest) throw std::bad_alloc();
     data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    mapped_ = data_ != MAP_FAILED;
-    if (!mapped_) throw std::bad_alloc();
+    if (data_ == MAP_FAILED) throw std::bad_alloc();
+    mapped_ = bytes;
 #ifdef MADV_NOHUGEPAGE
     madvise(data_, bytes, MADV_NOHUGEPAGE);  // a feature here and there: pages of 2 MB would fill the machine
 #endif
@@ -35,8 +35,8 @@ class ZeroPages {
   ZeroPages& operator=(const ZeroPages&) = delete;
   ~ZeroPages() {
 #ifdef SKN_HAS_MAPPINGS
-    if (mapped_) {
-      munmap(data_, bytes_);
+    if (mapped_ > 0) {
+      munmap(data_, mapped_);
       return;
     }
 #endif
@@ -49,8 +49,9 @@ class ZeroPages {
   static constexpr std::size_t kLargest = std::size_t{1} << 40;
 
   void* data_ = nullptr;
-  std::size_t bytes_;
-  bool mapped_ = false;
+#ifdef SKN_HAS_MAPPINGS
+  std::size_t mapped_ = 0;  // bytes, unless they came from calloc
+#endif
 };
 
 }  // namespace skn

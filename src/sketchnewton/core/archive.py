@@ -27,6 +27,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from io import BufferedReader, BufferedWriter, BytesIO
 from typing import Any
 
@@ -58,8 +59,8 @@ class ModelFileError(ValueError):
 
 def prepare() -> None:
     """Import what `write` needs, for whoever has time for that before."""
-    import hashlib  # noqa: F401
-    import json  # noqa: F401
+    for module in ("hashlib", "json"):
+        import_module(module)
 
 
 def write(path: Path, header: Mapping[str, object], arrays: Mapping[str, ArrayLike]) -> None:

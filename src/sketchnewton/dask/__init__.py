@@ -18,16 +18,10 @@ True
 dask.array<_answers, shape=(4000,), dtype=int64, chunksize=(500,), chunktype=numpy.ndarray>
 """
 
-try:
-    import dask as _dask  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "dask":
-        raise
-    raise ModuleNotFoundError(
-        "sketchnewton.dask needs Dask: pip install 'sketchnewton[dask]'", name="dask"
-    ) from None
+from sketchnewton.core.extras import needs
 
-from sketchnewton.dask.decomposition import SketchedPCA
-from sketchnewton.dask.estimators import SketchedNewtonClassifier, SketchedNewtonRegressor
+with needs("dask", "sketchnewton.dask needs Dask", "dask"):
+    from sketchnewton.dask.decomposition import SketchedPCA
+    from sketchnewton.dask.estimators import SketchedNewtonClassifier, SketchedNewtonRegressor
 
 __all__ = ["SketchedNewtonClassifier", "SketchedNewtonRegressor", "SketchedPCA"]

@@ -9,14 +9,10 @@ True
 
 from __future__ import annotations
 
-try:
-    import river as _river  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        f"sketchnewton.river needs River: pip install 'sketchnewton[river]' ({error})"
-    ) from error
+from sketchnewton.core.extras import needs
 
-from sketchnewton.river.model import ModelClassifier, ModelRegressor
-from sketchnewton.river.newton import SketchedNewtonClassifier, SketchedNewtonRegressor
+with needs("river", "sketchnewton.river needs River", "river"):
+    from sketchnewton.river.model import ModelClassifier, ModelRegressor
+    from sketchnewton.river.newton import SketchedNewtonClassifier, SketchedNewtonRegressor
 
 __all__ = ["ModelClassifier", "ModelRegressor", "SketchedNewtonClassifier", "SketchedNewtonRegressor"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, Self, TypeVar
 
+from sketchnewton.core.extras import needs
+
 __all__ = ["sketch_of_blocks"]
 
 
@@ -23,12 +25,8 @@ Kind = TypeVar("Kind", bound=Mergeable)
 
 def sketch_of_blocks(make: Callable[[], Kind], X: Any) -> Kind:
     """`make()` after the rows of all blocks of a Dask array, or of all partitions of a DataFrame."""
-    try:
+    with needs("dask", "a sketch of a Dask array needs Dask", "dask"):
         import dask
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "a sketch of a Dask array needs Dask: pip install 'sketchnewton[dask]'", name="dask"
-        ) from None
     parts = row_blocks(X)
     sketches = [dask.delayed(_sketch, pure=True)(make, part, dask_key_name=_key("sketch")) for part in parts]
     while len(sketches) > 1:

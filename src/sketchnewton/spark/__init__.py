@@ -7,23 +7,17 @@ a sketch of a column of vectors. All rows travel as Arrow, and nothing of ours r
 Needs Spark: pip install 'sketchnewton[spark]', and Java 17 or later.
 """
 
-try:
-    import pyspark as _pyspark  # noqa: F401
-except ModuleNotFoundError as error:
-    if error.name != "pyspark":
-        raise
-    raise ModuleNotFoundError(
-        "sketchnewton.spark needs Spark: pip install 'sketchnewton[spark]'", name="pyspark"
-    ) from None
+from sketchnewton.core.extras import needs
 
-from sketchnewton.spark.decomposition import SketchedPCA, SketchedPCAModel, sketch
-from sketchnewton.spark.estimators import (
-    SketchedNewtonClassificationModel,
-    SketchedNewtonClassifier,
-    SketchedNewtonRegressionModel,
-    SketchedNewtonRegressor,
-)
-from sketchnewton.spark.streaming import StreamingLearner
+with needs("pyspark", "sketchnewton.spark needs Spark", "spark"):
+    from sketchnewton.spark.decomposition import SketchedPCA, SketchedPCAModel, sketch
+    from sketchnewton.spark.estimators import (
+        SketchedNewtonClassificationModel,
+        SketchedNewtonClassifier,
+        SketchedNewtonRegressionModel,
+        SketchedNewtonRegressor,
+    )
+    from sketchnewton.spark.streaming import StreamingLearner
 
 __all__ = [
     "SketchedNewtonClassificationModel",

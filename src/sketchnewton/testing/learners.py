@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -343,7 +344,7 @@ def bad_input_changes_nothing(case: Case) -> None:
     learner = case.learned(50)
     before = copy.deepcopy(learner)
     for name, (X, y, weights, message) in _bad_input().items():
-        require_refused(lambda X=X, y=y, w=weights: learner.learn(X, y, w), message, name)  # type: ignore[misc]
+        require_refused(partial(learner.learn, X, y, weights), message, name)
         assert_same_state(learner, before)
 
 

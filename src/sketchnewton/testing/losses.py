@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
@@ -123,8 +124,8 @@ def constants_are_monotone_up_to_extreme_bounds(loss: Loss) -> None:
 def a_bound_must_be_positive(loss: Loss) -> None:
     """Others are refused."""
     for bad in (0.0, -1.0, math.nan, -math.inf):
-        require_refused(lambda bad=bad: loss.curvature(bad), "must be > 0", f"curvature({bad})")  # type: ignore[misc]
-        require_refused(lambda bad=bad: loss.lipschitz(bad), "must be > 0", f"lipschitz({bad})")  # type: ignore[misc]
+        require_refused(partial(loss.curvature, bad), "must be > 0", f"curvature({bad})")
+        require_refused(partial(loss.lipschitz, bad), "must be > 0", f"lipschitz({bad})")
 
 
 def wild_predictions_stay_finite(loss: Loss) -> None:
@@ -154,7 +155,7 @@ def labels_must_be_finite(loss: Loss) -> None:
     loss.check_labels([])
     for bad in (math.nan, math.inf, -math.inf):
         pattern = f"^label {bad} at position 1 is invalid"
-        require_refused(lambda bad=bad: loss.check_labels([1.0, bad]), pattern, f"label {bad}")  # type: ignore[misc]
+        require_refused(partial(loss.check_labels, [1.0, bad]), pattern, f"label {bad}")
         require(not loss.takes(bad), f"takes({bad})")
 
 

@@ -9,16 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sketchnewton.core.extras import needs
 from sketchnewton.core.parameters import checked
 
-try:
+with needs("torch", "sketchnewton.torch needs PyTorch", "torch"):
     import torch
-except ModuleNotFoundError as error:
-    if error.name != "torch":
-        raise
-    raise ModuleNotFoundError(
-        "sketchnewton.torch needs PyTorch: pip install 'sketchnewton[torch]'", name="torch"
-    ) from None
 
 __all__ = [
     "Batch",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from sketchnewton.cli.io.errors import CommandError, usage_error
@@ -159,7 +160,7 @@ def add_options(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     try:
-        import httptools  # noqa: F401
+        import_module("httptools")
     except ImportError:
         raise CommandError("skn serve needs the extra `serve`: pip install 'sketchnewton[serve]'") from None
     from sketchnewton.serve.server import serve, to_stderr
