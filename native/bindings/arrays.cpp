@@ -183,7 +183,8 @@ std::tuple<std::vector<double>, double, double, bool> look(const ConstDoubles& v
   std::vector<double> few;
   if (begin != end) few.push_back(*begin);
   for (const double* x = begin; x != end && few.size() < 3; ++x)
-    if ((*x != few.front()) & (*x != few.back())) few.push_back(*x);  // one branch, hardly ever taken
+    if (int{*x == few.front()} + int{*x == few.back()} == 0)
+      few.push_back(*x);  // one branch, hardly ever taken
   return {few, least, largest, true};
 }
 

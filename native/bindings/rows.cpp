@@ -22,7 +22,8 @@ namespace {
 template <class Index, class Value>
 PyRows csr_rows(Array<const std::int64_t, 1> indptr, MaybeSealed<Index> features,
                 MaybeSealed<Value> numbers) {
-  const auto &indices = features.array, &values = numbers.array;
+  const auto& indices = features.array;
+  const auto& values = numbers.array;
   require(indptr.size() > 0, "indptr is empty");
   const std::int64_t n = extent(indptr.size()) - 1;
   const auto places = std::make_shared<const std::vector<std::int64_t>>(indptr.data(), indptr.data() + n + 1);

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import os
 import threading
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.core.batch import Batch
-from sketchnewton.core.persistence import Persistent, class_named, load, prefixed, taken, without_prefix
+from sketchnewton.core.persistence import Persistent, class_named, load
 from sketchnewton.core.state import Buffers, View
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, NDArray, Path, np
 from sketchnewton.evaluation import ProgressiveScore, score_for
 from sketchnewton.features.columns import Columns
-from sketchnewton.features.names import Names, shown_feature
+from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
 from sketchnewton.learners import Learner
-from sketchnewton.model.fitting import LARGEST_VALUE, fit
+from sketchnewton.model.file import archived, parts_around, rebuilt_learner, restore
 from sketchnewton.model.joint_names import renumbered
-from sketchnewton.model.run_note import checked_run
-from sketchnewton.model.target import NO_LABEL, Target, target_of
+from sketchnewton.model.record_reader import RecordReader, listed
+from sketchnewton.model.target import Target, target_of
 
 if TYPE_CHECKING:
     from sketchnewton.evaluation.metrics import Answers
-    from sketchnewton.streams.plain_records import PlainRecords
 
 __all__ = ["Model", "open_model"]
 
-_LEARNER, _NAMES, _BEST = "learner/", "names/", "best/"  # before the names of arrays in a model file
 
-
-class Model(Persistent):
+class Model(RecordReader, Persistent):
     """A trainable model for records: turns them into features, labels into targets, and scores into predictions.
 
     A model trained by `skn train` is the same thing as one made here: both are saved whole, and
@@ -81,7 +77,7 @@ class Model(Persistent):
         columns: Columns | None = None,
         exact_names: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(features, columns, Names(exact=True) if exact_names else None)
         if learner is None:
             from sketchnewton.learners import NewtonBank
 
@@ -93,15 +89,9 @@ class Model(Persistent):
         self.target.check(learner)
         if target is None and not learner.rows_seen:
             self._undecided = learner
-        self.features = Features() if features is None else features
-        self.columns = Columns() if columns is None else columns
-        self.names = Names(exact=True) if exact_names else None
         self.run = None
         self.best = None
         self.notes = {}
-        self._reading: tuple[int, Names | None] | None = None
-        self._plain: tuple[Columns, Features, PlainRecords] | None = None
-        self._kinds: dict[str, str] = {}  # of the columns of the records that are being read
 
     # -- for users
 
@@ -130,7 +120,7 @@ class Model(Persistent):
         """
         kept = self.columns, self.learner, self.target
         try:
-            target, batches = self._lesson(records, _listed(labels), weights, check)
+            target, batches = self._lesson(records, listed(labels), weights, check)
         except BaseException:
             self.columns, self.learner, self.target = kept
             raise
@@ -288,18 +278,6 @@ class Model(Persistent):
 
     # -- for doors: what a prediction is, batch by batch
 
-    def rows_of(self, records: object) -> Iterator[Batch]:
-        """The records as rows to be predicted; the model stays as it is."""
-        plain = self._plain_rows(records)
-        if plain is not None and plain[0].rows.scan()[2] < 0:
-            return iter((plain[0],))
-        # What mattered to training only need not be there.
-        columns = self.columns._replace(optional=self.columns.named)
-        names = self._names_for_reading()
-        return fit(
-            self._read(records, columns=columns, names=names, labelled=False), None, _raise, self._feature
-        )
-
     def scores(self, batch: Batch) -> Floats:
         """The learner's scores for the rows of a batch, with what the rows themselves add to them."""
         return np.asarray(self.native_scores(batch))
@@ -393,61 +371,18 @@ class Model(Persistent):
 
     def to_archive(self) -> tuple[Header, Buffers]:
         """What a file holds: the learner's own, and beside it what surrounds the learner."""
-        inner, arrays = self.learner.to_archive()
-        header: Header = {
-            "class": type(self).__name__,
-            "learner": inner,
-            "target": self.target.to_dict(),
-            "features": self.features.to_dict(),
-            "columns": self.columns.to_dict(),
-            "exact_names": self.names is not None,
-            "run": self.run,
-            "best": None,
-        }
-        if self.notes:
-            header["notes"] = dict(self.notes)
-        held = {**prefixed(_LEARNER, arrays)}
-        if self.names is not None:
-            held.update(prefixed(_NAMES, self.names.state()))
-        if self.best is not None:
-            header["best"], arrays = self.best.to_archive()
-            held.update(prefixed(_BEST, arrays))
-        return header, held
+        return archived(self)
 
     @classmethod
     def like(cls, header: Mapping[str, Any]) -> Self:
         """A model as this header describes it that has learned nothing; raises what a damaged header leads to."""
         inner = header["learner"]
-        return cls._around(class_named(inner["class"])(**inner["parameters"]), header)
-
-    @classmethod
-    def _around(cls, learner: Persistent, header: Mapping[str, Any]) -> Self:
-        """The learner with the rest that the header describes."""
-        if not isinstance(learner, Learner):
-            raise ValueError(f"a {type(learner).__name__} is not a learner")
-        target = Target.from_dict(header["target"])
-        if not isinstance(header["exact_names"], bool):
-            raise ValueError("exact_names must be true or false")
-        return cls(
-            learner,
-            target=target,
-            features=Features.from_dict(header["features"]),
-            columns=Columns.from_dict(header["columns"]),
-            exact_names=header["exact_names"],
-        )
+        return cls(**parts_around(class_named(inner["class"])(**inner["parameters"]), header))
 
     @classmethod
     def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
-        inner, best = header["learner"], header["best"]
-        learner = _rebuilt(inner, without_prefix(_LEARNER, arrays))
-        model = cls._around(learner, header)
-        if model.names is not None:
-            model.names = Names.from_state(without_prefix(_NAMES, arrays), exact=True)
-        model.notes = _checked_notes(header.get("notes", {}))
-        model.run = None if header["run"] is None else checked_run(header["run"])
-        if best is not None:
-            kept = _rebuilt(best, without_prefix(_BEST, arrays))
-            model.best = _checked_best(kept, model.learner, model.run)
+        model = cls(**parts_around(rebuilt_learner(header["learner"], arrays), header))
+        restore(model, header, arrays)
         return model
 
     def _all_arrays(self) -> Buffers:
@@ -463,152 +398,6 @@ class Model(Persistent):
         """Refuse what no loader would take: it must not replace a file that is good."""
         class_named(type(self.learner).__name__)
         return super()._savable()
-
-    # -- records
-
-    def _plain_rows(self, records: object) -> tuple[Batch, list[object]] | None:
-        """Rows of a dict or a list of dicts, with the values of their labels, if nothing in them is unusual."""
-        listed = [records] if type(records) is dict else records
-        if self.names is not None or type(listed) is not list or not all(type(one) is dict for one in listed):
-            return None
-        known = self._plain
-        if known is None or known[0] is not self.columns or known[1] is not self.features:
-            from sketchnewton.streams.plain_records import PlainRecords
-            from sketchnewton.streams.reader import ReadOptions
-
-            known = (
-                self.columns,
-                self.features,
-                PlainRecords(ReadOptions(self.features, self.columns, None, {})),
-            )
-            self._plain = known
-        return known[2].rows(listed) if listed else None
-
-    def _plain_lesson(self, records: object, labels: Any, weights: Any, target: Target) -> list[Batch] | None:
-        """The same with labels as targets, where those are plain numbers or texts; None for all else."""
-        found = self._plain_rows(records)
-        # Reading would note the kinds that were chosen, too.
-        if found is None or self._plain is None or len(self.columns.kinds) < len(self._plain[2].kinds):
-            return None
-        batch, values = found
-        given = values if labels is None else labels
-        if type(given) is not list or len(given) != len(values):
-            return None
-        codes = target.label_codes
-        if codes is None:
-            coded = given
-        else:
-            from sketchnewton.model.class_names import label_text
-
-            if not all(type(label) is str for label in given):
-                return None
-            coded = [codes.get(label_text(label)) for label in given]
-        if not all(type(label) is float or type(label) is int for label in coded):
-            return None
-        importance: memoryview | None = None
-        if weights is not None:
-            plain = type(weights) is list and len(weights) == len(values)
-            if not plain or not all(type(one) is float and 0.0 <= one <= LARGEST_VALUE for one in weights):
-                return None
-            if any(one != 1.0 for one in weights):
-                importance = memoryview(array("d", weights))
-        read, labels = target.as_read, memoryview(array("d", coded))
-        targets, unfit = read.code(labels)
-        made = Batch(*batch.views[:3], targets, importance)
-        bad = unfit or made.rows.scan()[2] >= 0  # which row, and why?
-        return list(fit((made.replace(labels=labels),), read, _raise, self._feature)) if bad else [made]
-
-    def _labelled(
-        self,
-        records: Any,
-        labels: Any,
-        weights: ArrayLike | None,
-        target: Target,
-        names: Names | None = None,
-        *,
-        remember: bool = True,
-    ) -> Iterator[Batch]:
-        """The records with targets for labels; a row that cannot be learned raises ValueError."""
-        given = _listed(labels)
-        columns = None if remember else self.columns
-        if target.names is None and target.label_codes is not None and given is not None:
-            coded_texts = self._coded_texts(given, target)
-            return fit(
-                self._read(records, coded_texts, weights, columns, names),
-                target.of_codes,
-                _raise,
-                self._feature,
-            )
-        if target.names is None:
-            if isinstance(given, list) and any(isinstance(label, str | bytes) for label in given):
-                raise ValueError("labels are text: give the model classes, such as target=Signs(names=[…])")
-            return fit(self._read(records, given, weights, columns, names), target, _raise, self._feature)
-        if given is None:
-            return fit(
-                self._read(records, None, weights, columns, names), target.as_read, _raise, self._feature
-            )
-        coded = target.code(given)
-        for row in coded.unfit:
-            _raise(row + 1, target.complaint(given[row]))
-        return fit(
-            self._read(records, coded.labels, weights, columns, names), target.of_codes, _raise, self._feature
-        )
-
-    @staticmethod
-    def _coded_texts(labels: Any, target: Target) -> list[float]:
-        """Labels of which a text is learned as +1 and all others as −1, in any type that a table could have."""
-        from sketchnewton.model.class_names import label_text
-
-        codes = target.label_codes or {}
-        listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-        for row, label in enumerate(listed, 1):
-            if label is None or (isinstance(label, float) and np.isnan(label)):
-                _raise(row, target.complaint(label))
-        return [codes[label_text(label)] for label in listed]
-
-    def _names_for_reading(self) -> Names | None:
-        """Names that may grow without the model's own growing: what is only predicted leaves no trace."""
-        if self.names is None:
-            return None
-        known = len(self.names)
-        of, names = self._reading or (-1, None)
-        if names is None or of != known or len(names) > 2 * known + 10_000:
-            names = _copied(self.names)
-            self._reading = (known, names)
-        return names
-
-    def _read(
-        self,
-        records: Any,
-        labels: Any = None,
-        weights: ArrayLike | None = None,
-        columns: Columns | None = None,
-        names: Names | None = None,
-        *,
-        labelled: bool = True,
-    ) -> Iterator[Batch]:
-        """The records as batches. What their columns turn out to be is remembered, unless others are given."""
-        from sketchnewton.streams.records import read_records
-
-        kinds: dict[str, str] = {}
-        self._kinds = kinds
-        yield from read_records(
-            records,
-            columns=columns or self.columns,
-            features=self.features,
-            names=self.names if names is None else names,
-            kinds=kinds,
-            labels=labels,
-            weights=weights,
-            label_codes=self.target.label_codes,
-            ignore_labels=not labelled,
-        )
-        if kinds and columns is None:
-            self.columns = self.columns.with_kinds(kinds)
-
-    def _feature(self, index: int) -> str:
-        """What to call a feature of the records that are being read."""
-        return shown_feature(index, self._kinds, self.features.mask, self.names)
 
     def _joined(self, parts: list[Floats]) -> Floats:
         if parts:
@@ -639,40 +428,3 @@ def open_model(path: Path) -> Model:
     if isinstance(found, Learner):
         return Model(found)
     raise ModelFileError(f"{os.fspath(path)}: holds a {type(found).__name__}, not a model")
-
-
-def _rebuilt(header: Mapping[str, Any], arrays: Arrays) -> Persistent:
-    kind = class_named(header["class"])
-    return kind._rebuilt(header, taken(kind, arrays))
-
-
-def _copied(names: Names | None) -> Names | None:
-    return None if names is None else Names.from_state(names.state(), names.exact)
-
-
-def _listed(labels: Any) -> Any:
-    """Labels as they may be asked for by position: a list of anything but arrays of numbers, which stay."""
-    if labels is None or (isinstance(labels, np.ndarray) and labels.dtype.kind in "fiub"):
-        return labels
-    if isinstance(labels, str | bytes):
-        return [labels]
-    if hasattr(labels, "tolist"):
-        return labels.tolist()
-    return list(labels) if isinstance(labels, Iterable) else [labels]
-
-
-def _raise(row: int, why: str) -> None:
-    advice = " (labels=…, or columns=Columns(label=…) in a table)" if why == NO_LABEL else ""
-    raise ValueError(f"row {row} {why}{advice}")
-
-
-def _checked_notes(notes: object) -> dict[str, int | str]:
-    if not isinstance(notes, dict) or not all(type(note) in (int, str) for note in notes.values()):
-        raise ValueError("its notes are damaged")
-    return notes
-
-
-def _checked_best(best: Persistent, learner: Learner, run: Header | None) -> Learner:
-    if not isinstance(best, type(learner)) or run is None or not isinstance(run.get("best"), int):
-        raise ValueError("its note on the best pass is damaged")
-    return best
