@@ -64,11 +64,16 @@ METHODS: dict[str, tuple[float, float, Make]] = {
     "Muon": (0.002, 0.001, muon),
     "SOAP": (0.003, 0.001, soap),
     "SketchyShampoo": (0.002, 0.001, lambda m, lr: [SketchyShampoo(m.parameters(), lr=lr)]),
+    "SketchyShampoo, 64 every 3": (
+        0.002,
+        0.002,
+        lambda m, lr: [SketchyShampoo(m.parameters(), lr=lr, sketch_size=64, update_every=3)],
+    ),
     "AdaGP": (0.002, 0.001, lambda m, lr: [AdaGP(m.parameters(), lr=lr)]),
     "AdaGP per output": (0.002, 0.001, lambda m, lr: [AdaGP(m.parameters(), lr=lr, per_output=True)]),
     "AdaGP per output, as published": (
         0.04,
-        0.02,
+        0.04,
         lambda m, lr: [AdaGP(m.parameters(), lr=lr, per_output=True, **AS_PUBLISHED)],
     ),
     "AdaFD": (0.002, 0.001, lambda m, lr: [AdaFD(m.parameters(), lr=lr)]),
