@@ -1,6 +1,6 @@
 """Delete the coverage data that is damaged, so that the rest can be combined: tests kill processes and fill disks.
 
-    python release/coverage_data.py build/coverage/python.*
+Usage: `python release/coverage_data.py build/coverage/python.*`
 """
 
 from __future__ import annotations
