@@ -345,6 +345,10 @@ class NewtonBank(TableLearner):
         """The loss by whose rule it aggregates: within [-1, 1] the squared hinge loss is the squared one."""
         return "squared" if self.loss.name == "squared_hinge" else self.loss.name
 
+    @property
+    def _weight_unit(self) -> float:
+        return weight_unit(self.loss, *self.label_range)
+
     def _scales_of_seen(self) -> Floats:
         count, mean = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
         rows = max(int(self._state.view("bank_counts")[_LEARNED]), 1)
@@ -357,11 +361,15 @@ class NewtonBank(TableLearner):
 
     def _settled_weights(self) -> Floats:
         """Features seen × experts, in the unit of the features."""
+        return unscaled(self._scaled_weights(), self._scales_of_seen())
+
+    def _scaled_weights(self) -> Floats:
+        """The same for features that are scaled."""
         rows = np.empty((len(self._seen), self._table.width), self._table.dtype)
         self._kernel.settled(rows)
-        w, z = rows[:, : self._K].astype(np.float64), rows[:, self._K : self._K + self._m].astype(np.float64)
-        weights = self._factors() * (w + z @ self._state["b"][:, : self._m].T)
-        return np.asarray(weights / self._scales_of_seen()[:, None])
+        rows = rows.astype(np.float64)
+        w, z = self._weight_unit * rows[:, : self._K], rows[:, self._K : self._K + self._m]
+        return np.asarray(self._factors() * (w + z @ self._state["b"][:, : self._m].T))
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
@@ -493,6 +501,21 @@ class NewtonBank(TableLearner):
             and any(shares)
             and min(its.view("lambda").tolist(), default=0.0) >= 0
         )
+
+
+def unscaled(weights: Floats, scales: Floats) -> Floats:
+    """Weights for features as they come; those beyond float64, of features around 1e-300, as large as can be."""
+    with np.errstate(over="ignore"):
+        divided = weights / scales[:, None]
+    return np.asarray(np.clip(divided, -sys.float_info.max, sys.float_info.max))
+
+
+def weight_unit(loss: Loss, low: float, high: float) -> float:
+    """The unit in which a table keeps weights, as `weight_unit` of native/learners/bank_labels.hpp has it."""
+    half = 0.5 * high - 0.5 * low
+    if loss.link_kind != "identity" or half < 2.0**64:
+        return 1.0
+    return math.ldexp(1.0, (math.frexp(half)[1] - 1) // 32 * 32)
 
 
 def _experts() -> View:

@@ -13,6 +13,7 @@ from sketchnewton.learners.class_learner import ClassLearner, checked_class_coun
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
 from sketchnewton.learners.newton import class_full
+from sketchnewton.learners.newton.bank import unscaled
 from sketchnewton.learners.newton.bank_full import FULL
 from sketchnewton.learners.rows import checked_scan
 from sketchnewton.learners.table import TableLearner
@@ -237,7 +238,7 @@ class ClassBank(ClassLearner, TableLearner):
             at = slice(best, self._lanes, LANES)
             z = rows[:, self._lanes : self._lanes + self._m].astype(np.float64)
             weights = rows[:, at].astype(np.float64) + z @ self._state["b"][at, : self._m].T
-            return self._seen.copy(), self._factors()[best] * weights / self._scales_of_seen()[:, None]
+            return self._seen.copy(), unscaled(self._factors()[best] * weights, self._scales_of_seen())
 
     def _bind(self) -> _native.ClassBankKernel:
         make = _native.class_bank64 if self._params["dtype"] == "float64" else _native.class_bank32
