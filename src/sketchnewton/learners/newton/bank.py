@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import sys
@@ -391,16 +392,17 @@ class NewtonBank(TableLearner):
         views = {**self._views(), "experts": self._experts}
         return make(self.loss.code, self.loss.parameter, self._params["intercept"], self._clip, views)
 
-    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
-        self._reserve_epochs(len(rows))
-        self._reserve_places(rows)
-        self._kernel.learn(rows, labels, weights, out)
-        self._reserve_places()
+    def reserve(self, rows: _native.Rows) -> None:
+        """Allocate memory for these rows, or raise; afterwards they can be learned."""
+        with self._lock:
+            super().reserve(rows)
+            self._reserve_epochs(len(rows))
+            self._reserve_places(rows)
 
-    def _learn_one(self, row: _native.Rows, label: float) -> float:
-        self._reserve_epochs(1)
-        self._reserve_places(row)
-        return self._kernel.learn_one(row, label)
+    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
+        self._kernel.learn(rows, labels, weights, out)
+        with contextlib.suppress(MemoryError):  # of arrays of nothing
+            self._reserve_places()
 
     @property
     def _only_reads(self) -> bool:
@@ -409,8 +411,7 @@ class NewtonBank(TableLearner):
     def _reserve_places(self, rows: _native.Rows | None = None) -> None:
         """Make room for the experts with whole matrices to learn these rows; none if they are gone."""
         needed = 0 if rows is None else self._kernel.places_for(rows)
-        if bank_full.reserve(self._state, needed, self._places):
-            self._kernel = self._bind()
+        self._replace(bank_full.reserve(self._state, needed, self._places))
 
     def _reserve_epochs(self, rows: int) -> None:
         """Make room for the updates of the sketch that so many rows may bring."""
@@ -421,17 +422,15 @@ class NewtonBank(TableLearner):
         counts = self._state.view("bank_counts")
         waiting, following = int(counts[_FILLED]), int(counts[_NEXT])
         epochs = most_epochs(self._m, BUFFER * self._m, int(t), following, waiting, ahead)
-        if self._epochs.reserve(self._state, epochs + 1):  # one that a sweep adds
-            self._kernel = self._bind()
+        self._replace(self._epochs.reserve(self._state, epochs + 1))  # one that a sweep adds
         self._room_until = int(t) + ahead
 
     def _reserve(self, largest: int, widest: int) -> None:
         used = int(self._state.view("bank_counts")[_ENTRIES])
         size = used + BUFFER * self._m * widest
         if len(self._state.view("buffer_index")) < size:
-            for name in ("buffer_index", "buffer_value"):
-                self._state.resize(name, size, used)
-            self._kernel = self._bind()
+            names = ("buffer_index", "buffer_value")
+            self._replace({name: self._state.resized(name, size, used) for name in names})
         super()._reserve(largest, widest)
 
     def _united(self, others: Sequence[Self], base: Self | None) -> Self:
