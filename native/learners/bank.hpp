@@ -122,12 +122,14 @@ class Bank {
       labels_.learn_usual(p_[K_], y, h, miss_);
       const double r = labels_.reached(own, y) ? 0.0 : loss_.slope(own, y, miss_);
       const std::int64_t rows = sketch_.stands_for(t);
-      if (std::abs(r) >= kNoStep && xx_ > 0) improve(row, y, r, h, rows, clock);
+      if (std::abs(r) >= kNoStep && xx_ > State::kNoLength) improve(row, y, r, h, rows, clock);
     }
+    const double unit = labels_.weight_unit();
     if (const double shrink = labels_.widen(label, h); shrink != 1.0 && loss_.squared()) {
       sketch_.shrink(shrink);
       Aggregate::temper(shrink * shrink, s_.shares, experts());
     }
+    if (labels_.weight_unit() != unit) sketch_.rescale(unit / labels_.weight_unit());
     return prediction;
   }
 
@@ -154,6 +156,7 @@ class Bank {
   // Reads features: x scaled, c = Ux, the experts' predictions. Returns the one played.
   double look(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     labels_.look();
+    unit_ = labels_.weight_unit();
     fetch(table, index, value, n);
     scale(n);
     table.gather(index, x_.data(), n, sums_.data());
@@ -164,7 +167,7 @@ class Bank {
     for (std::int64_t k = 0; k < K_; ++k) {
       const Seen& seen = seen_by(k);
       const double score = s_.scalars[State::kOffset] + seen.constant * s_.constant[k] +
-                           seen.features * sums_[k] + dot(seen.c.data(), s_.b + k * ldm_, ldm_);
+                           seen.features * unit_ * sums_[k] + dot(seen.c.data(), s_.b + k * ldm_, ldm_);
       if (s_.expert[k].sees(kRare) && labels_.rare_odds()) {
         odds_[k] = labels_.within_odds(score);
         p_[k] = labels_.of_odds(odds_[k]);
@@ -268,7 +271,8 @@ class Bank {
   // zero.
   void view() {
     const double length = s_.bank_counts[State::kLearned] > 0 ? typical() : 1.0;
-    const bool evens = labels_.classes() && s_.bank_counts[State::kLearned] > 0 && seen_xx_ > 0;
+    const bool evens =
+        labels_.classes() && s_.bank_counts[State::kLearned] > 0 && seen_xx_ > State::kNoLength;
     seen_[kEven].features = seen_[kRestless].features = evens ? std::sqrt(length / seen_xx_) : 1.0;
     seen_[kRestless].constant = std::max(1.0, kHeavy * std::sqrt(std::max(length - 1.0, 0.0)));
     const auto rows = static_cast<double>(s_.bank_counts[State::kLearned] + 1);
@@ -316,7 +320,7 @@ class Bank {
       double* c = seen_[kPlain].c.data();
       sketch_.keep(row, x_.data(), xx_, c, std::sqrt(h * static_cast<double>(rows)) * std::abs(r));
       if (sketch_.due(s_.counts[State::kRounds])) {
-        sketch_.end_epoch(c);
+        sketch_.end_epoch(c, unit_);
         view_sketch();
       }
     }
@@ -397,17 +401,18 @@ class Bank {
 
   // The experts' steps, and the row's scales, which become those of its features.
   void scatter(const Row& row) {
+    const double per = 1.0 / (unit_ * lifted(x_, xx_));
     std::int64_t k = 0;
     T step[8] = {}, rare[8] = {};  // a row of the table has as many columns at least
     for (; k < std::min<std::int64_t>(K_, 8); ++k) {
-      step[k] = static_cast<T>(step_[k]);
-      rare[k] = static_cast<T>(rare_step_[k]);
+      step[k] = State::held(per * step_[k]);
+      rare[k] = State::held(per * rare_step_[k]);
     }
     scatter_eight(row.index(), x_.data(), row.size(), step, rare);
     for (; k < K_; ++k)
       for (std::int64_t i = 0; i < row.size(); ++i)
         table_.row(row.index()[i])[k] +=
-            x_[i] * (static_cast<T>(step_[k]) + rarity_[i] * static_cast<T>(rare_step_[k]));
+            x_[i] * (State::held(per * step_[k]) + rarity_[i] * State::held(per * rare_step_[k]));
   }
 
   void scatter_eight(const std::int64_t* index, const T* x, std::int64_t n, const T* step,
@@ -445,6 +450,7 @@ class Bank {
   double xx_ = 0, seen_xx_ = 0;  // ‖x‖² of the row scaled, and of the features that were seen before
   double rare_xx_ = 0;           // and Σ x²√(T/n)
   double others_ = 0;            // what would be played without the constant expert
+  double unit_ = 1;              // of the table's weights
 };
 
 }  // namespace skn

@@ -359,10 +359,13 @@ class BankFull {
     its[State::kSlope] += way / q * us;
     its[State::kShift] += way / q * uc;
     const double p = sigmoid(now), c = h * std::max(p * (1.0 - p), kLeastCurvature);
-    const double share = c / (1.0 + c * q);
-    its[State::kPss] -= share * us * us;
-    its[State::kPsc] -= share * us * uc;
-    its[State::kPcc] -= share * uc * uc;
+    // P − c uuᵀ/(1 + cq) as a sum, which rounding leaves positive whatever the weight of the row.
+    const double gone = 1.0 / (1.0 + c * q);
+    const double det = its[State::kPss] * its[State::kPcc] - its[State::kPsc] * its[State::kPsc];
+    const double rest = c * std::max(0.0, det);
+    its[State::kPss] = gone * (its[State::kPss] + rest);
+    its[State::kPsc] = gone * (its[State::kPsc] - rest * s);
+    its[State::kPcc] = gone * (its[State::kPcc] + rest * s * s);
     const double most = std::max({its[State::kPss], its[State::kPcc], std::numeric_limits<double>::min()});
     const double grow = std::max(1.0, std::min(1.0 + 2.0 * h / (rows + kUnsure), 1.0 / most));
     for (int entry : {State::kPss, State::kPsc, State::kPcc}) its[entry] *= grow;

@@ -26,6 +26,13 @@ class BankLabels {
   double middle() const { return loss_.squared() ? 0.5 * low() + 0.5 * high() : 0.0; }
   double half() const { return loss_.squared() ? 0.5 * high() - 0.5 * low() : 1.0; }
 
+  // The unit in which the table and its maps keep weights, a power of two: float32 has no room for those of
+  // labels that are much farther apart than this.
+  double weight_unit() const {
+    const double half = loss_.logistic() || loss_.poisson() ? 1.0 : 0.5 * high() - 0.5 * low();
+    return half < 0x1p64 ? 1.0 : std::ldexp(1.0, std::ilogb(half) / 32 * 32);
+  }
+
   // Sets the bounds of predictions as they are before the row.
   void look() {
     if (loss_.logistic()) {

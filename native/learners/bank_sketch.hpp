@@ -67,6 +67,15 @@ class BankSketch {
     for (std::int64_t i = 0; i < filled(); ++i) s_.buffer_length[i] *= factor;
   }
 
+  // The table's weights in another unit: `factor` times as many.
+  void rescale(double factor) {
+    for (std::int64_t i = 0; i < s_.counts[State::kActive]; ++i) {
+      T* row = table_.row(table_.active[i]);
+      settle(row);
+      for (std::int64_t k = 0; k < K_; ++k) row[k] *= static_cast<T>(factor);
+    }
+  }
+
   // The row waits for the epoch's end.
   void keep(const Row& row, const T* x, double xx, const double* c, double length) {
     const std::int64_t place = s_.bank_counts[State::kFilled], start = s_.bank_counts[State::kEntries];
@@ -84,8 +93,9 @@ class BankSketch {
   }
 
   // [√λU; buffer] in an orthonormal basis [U; E] of its rows, E = CU + T·buffer; Robust Frequent Directions
-  // there; U ← N₁U + N₂·buffer. The current row is the buffer's last: its c moves on to the new U.
-  void end_epoch(double* c) {
+  // there; U ← N₁U + N₂·buffer. The current row is the buffer's last: its c moves on to the new U. `unit` is
+  // that of the table's weights.
+  void end_epoch(double* c, double unit = 1.0) {
     const std::int64_t r = rank(), n = filled(), ld = padded4(r + n);
     std::vector<double> Y(n * ld, 0.0), C(n * ldm_, 0.0), Tm(n * ldn_, 0.0);
     std::int64_t opened = 0;
@@ -117,8 +127,8 @@ class BankSketch {
       }
       y[r + opened++] = rest;
     }
-    rotate(Y, C, Tm, opened, ld, c);
-    push_epoch();
+    rotate(Y, C, Tm, opened, ld, c, unit);
+    push_epoch(unit);
     if (epochs_.full() || s_.bank_counts[State::kTouched] >= kAmortise * s_.counts[State::kActive]) sweep();
   }
 
@@ -147,7 +157,7 @@ class BankSketch {
   }
 
   void rotate(const std::vector<double>& Y, const std::vector<double>& C, const std::vector<double>& Tm,
-              std::int64_t opened, std::int64_t ld, double* now) {
+              std::int64_t opened, std::int64_t ld, double* now, double unit) {
     const std::int64_t r = rank(), n = filled(), size = r + opened;
     std::vector<double> M(size * ld, 0.0);
     for (std::int64_t j = 0; j < r; ++j) M[j * ld + j] = s_.lambda[j];
@@ -161,7 +171,8 @@ class BankSketch {
     std::fill(map_.begin(), map_.end(), T(0));
     gain_.assign(n * m_, 0.0);
     for (std::int64_t j = 0; j < r; ++j)
-      for (std::int64_t k = 0; k < K_; ++k) map_[j * shape_.width + k] = static_cast<T>(s_.b[k * ldm_ + j]);
+      for (std::int64_t k = 0; k < K_; ++k)
+        map_[j * shape_.width + k] = State::held(s_.b[k * ldm_ + j] / unit);
     std::int64_t kept = 0;
     const double* last = &Y[(n - 1) * ld];
     for (std::int64_t i = 0; i < std::min(size, m_); ++i) {
@@ -187,7 +198,7 @@ class BankSketch {
   }
 
   // Features of the buffer go through the map at once, and take in the buffer's rows.
-  void push_epoch() {
+  void push_epoch(double unit) {
     const auto next = static_cast<T>(epochs_.now() + 1);
     for (std::int64_t i = 0; i < s_.bank_counts[State::kEntries]; ++i) {
       T* row = table_.row(s_.buffer_index[i]);
@@ -198,7 +209,12 @@ class BankSketch {
     }
     std::vector<T> gain(m_);
     for (std::int64_t b = 0; b < filled(); ++b) {
-      for (std::int64_t j = 0; j < m_; ++j) gain[j] = static_cast<T>(gain_[b * m_ + j]);
+      const double* const its = &gain_[b * m_];
+      if (!std::all_of(its, its + m_, [](double g) { return std::abs(g) < State::kHeaviest; })) {
+        take_exactly(b);
+        continue;
+      }
+      for (std::int64_t j = 0; j < m_; ++j) gain[j] = static_cast<T>(its[j]);
       for (std::int64_t i = s_.buffer_start[b]; i < s_.buffer_start[b + 1]; ++i) {
         T* z = table_.row(s_.buffer_index[i]) + K_;
         for (std::int64_t j = 0; j < m_; ++j) z[j] += s_.buffer_value[i] * gain[j];
@@ -209,7 +225,7 @@ class BankSketch {
       for (std::int64_t j = 0; j < m_; ++j) {
         const double old = s_.constant[K_ + j];
         const T* image = &map_[j * shape_.width];
-        for (std::int64_t k = 0; k < K_; ++k) s_.constant[k] += old * static_cast<double>(image[k]);
+        for (std::int64_t k = 0; k < K_; ++k) s_.constant[k] += old * unit * static_cast<double>(image[k]);
         for (std::int64_t i = 0; i < m_; ++i) z[i] += old * static_cast<double>(image[K_ + i]);
       }
       for (std::int64_t b = 0; b < filled(); ++b)
@@ -219,6 +235,16 @@ class BankSketch {
     epochs_.push(map_.data());
     std::fill(s_.b, s_.b + K_ * ldm_, 0.0);
     s_.bank_counts[State::kFilled] = s_.bank_counts[State::kEntries] = 0;
+  }
+
+  // A row of the buffer that is too short for its gain to be a number of type T.
+  void take_exactly(std::int64_t b) {
+    for (std::int64_t i = s_.buffer_start[b]; i < s_.buffer_start[b + 1]; ++i) {
+      T* z = table_.row(s_.buffer_index[i]) + K_;
+      const auto x = static_cast<double>(s_.buffer_value[i]);
+      for (std::int64_t j = 0; j < m_; ++j)
+        z[j] = State::held(static_cast<double>(z[j]) + x * gain_[b * m_ + j]);
+    }
   }
 
   // All features are brought up to date, and the count of epochs starts again. What rounding did to U is

@@ -1,7 +1,10 @@
 // The arrays of a bank (bank.hpp): Python owns them, kernels see them through this.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "curvature/delayed_maps.hpp"
 #include "learners/bank_full.hpp"
@@ -68,6 +71,12 @@ struct BankState {
 
   enum { kCount, kMean, kEpoch, kTail };  // the last columns of a table row
 
+  // Weights of the table and of maps are held within these bounds, which leaves room for sums of them; labels
+  // and importance weights of 10³⁰ and rows 10⁻³⁰ times as long as usual would lead beyond float32's range.
+  static constexpr double kHeaviest = sizeof(T) == 4 ? 0x1p100 : 0x1p1000;
+  static T held(double weight) { return static_cast<T>(std::clamp(weight, -kHeaviest, kHeaviest)); }
+  static constexpr double kNoLength = 1e-200;  // ‖x‖² of rows that are as good as empty
+
   std::int64_t m, n, experts;  // size of the sketch, of its buffer
   const Expert* expert;
   std::int64_t* counts;       // rounds, active features, dimension
@@ -90,5 +99,15 @@ struct BankState {
   double clip;        // bound on predictions
   std::int64_t room;  // entries that the buffer has room for
 };
+
+// Multiplies a row that is very short, ‖x‖² = xx, by a power of two, and returns it: steps are divided by it,
+// which in T would be too long otherwise, though what they add to weights need not be.
+template <class T>
+double lifted(std::vector<T>& x, double xx) {
+  if (xx > 0x1p-64) return 1.0;
+  const double by = std::ldexp(1.0, -std::ilogb(xx) / 2);
+  for (T& value : x) value = static_cast<T>(by * static_cast<double>(value));
+  return by;
+}
 
 }  // namespace skn

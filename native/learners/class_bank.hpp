@@ -141,7 +141,7 @@ class ClassBank {
     temper_.learn(mixed_.data(), label, h, t, clock);
     const double r = kSlope * std::sqrt(0.5 * squares);
     const std::int64_t stands_for = sketch_.stands_for(t);
-    if (r >= kNoStep && xx_ > 0) improve(row, label, r, h, stands_for, clock);
+    if (r >= kNoStep && xx_ > State::kNoLength) improve(row, label, r, h, stands_for, clock);
   }
 
   // Logarithms of probabilities.
@@ -303,7 +303,7 @@ class ClassBank {
     const bool begun = s_.bank_counts[State::kLearned] > 0;
     const double length = begun ? typical() : 1.0;
     seen_[kEven].features = seen_[kRestless].features =
-        begun && seen_xx_ > 0 ? std::sqrt(length / seen_xx_) : 1.0;
+        begun && seen_xx_ > State::kNoLength ? std::sqrt(length / seen_xx_) : 1.0;
     seen_[kRestless].constant = std::max(1.0, kHeavy * std::sqrt(std::max(length - 1.0, 0.0)));
     const auto rows = static_cast<double>(s_.bank_counts[State::kLearned] + 1);
     seen_[kRare].features = seen_[kRare].constant = 1.0 / std::sqrt(std::sqrt(rows));
@@ -348,13 +348,13 @@ class ClassBank {
         view_sketch();
       }
     }
-    const double root = 1.0 / std::sqrt(std::max(clock, 1.0)), first = typical();
+    const double root = 1.0 / std::sqrt(std::max(clock, 1.0)), first = typical(), per = 1.0 / lifted(x_, xx_);
     double* const direction = direction_.data();
     for (std::int64_t e = 0; e < E_; ++e) {
       const Expert& expert = s_.expert[e];
       const Seen& seen = seen_by(e);
       if (expert.sees(kRare)) {
-        improve_rare(e, label, h);
+        improve_rare(e, label, h, per);
         continue;
       }
       const double f = expert.steady + expert.root * root, a = first + 0.5 * f * s_.scalars[State::kRidge];
@@ -369,7 +369,7 @@ class ClassBank {
       for (std::int64_t k = 0; k < K_; ++k) {
         const std::int64_t at = k * kLanes + e;
         const double step = way(e, k, label, h * expert.multiplier * q) / q;
-        step_[at] = static_cast<T>(step / a * seen.features);
+        step_[at] = State::held(per * (step / a * seen.features));
         if (step == 0) continue;
         axpy(step, direction, s_.b + at * ldm_, ldm_);
         if (s_.intercept) s_.constant[at] += step / a * seen.constant;
@@ -399,7 +399,7 @@ class ClassBank {
   }
 
   // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T.
-  void improve_rare(std::int64_t e, std::int64_t label, double h) {
+  void improve_rare(std::int64_t e, std::int64_t label, double h, double per) {
     const double rate = 1.0 / std::sqrt(static_cast<double>(s_.bank_counts[State::kLearned]));
     const double seen = seen_by(e).features;
     const double q = rate * seen * seen * rare_xx_;
@@ -407,7 +407,7 @@ class ClassBank {
     for (std::int64_t k = 0; k < K_; ++k) {
       const std::int64_t at = k * kLanes + e;
       const double step = rate * seen * way(e, k, label, length) / q;
-      rare_step_[at] = static_cast<T>(step);
+      rare_step_[at] = State::held(per * step);
       if (s_.intercept) s_.constant[at] += step;
     }
   }

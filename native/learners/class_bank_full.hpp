@@ -120,11 +120,11 @@ class ClassFull {
   static constexpr std::int64_t kFew = 64, kDense = 8;  // features that are few; features for each non-zero
   // Weights are computed for every row at first, for every second from here on, … at most so many apart.
   static constexpr std::int64_t kOften = 32, kBlock = 8;
-  static constexpr double kLeast = 1e-100;   // size of values
-  static constexpr double kLargest = 1e100;  // of γ^−rows, before it starts again
-  static constexpr double kHuge = 1e150;     // of weights
-  static constexpr double kLongest = 1e4;    // weight of a row, for what is forgotten
-  static constexpr double kLost = 1e-13;     // share of a pivot that is rounding
+  static constexpr double kLeast = 1e-90;   // size of values: squares times 10³⁰ and γ^−rows are in range
+  static constexpr double kLargest = 1e10;  // of γ^−rows, before it starts again
+  static constexpr double kHuge = 1e150;    // of weights
+  static constexpr double kLongest = 1e4;   // weight of a row, for what is forgotten
+  static constexpr double kLost = 1e-13;    // share of a pivot that is rounding
   static constexpr double kFirstSlope = 2.0, kLeastCurvature = 1e-4;
   static constexpr double kUnsure = 20;  // rows in which the first guess of how sure scores are counts
 
@@ -312,10 +312,13 @@ class ClassFull {
     its[State::kSlope] += way / q * us;
     its[State::kShift] += way / q * uc;
     const double p = sigmoid(now), c = h * std::max(p * (1.0 - p), kLeastCurvature);
-    const double share = c / (1.0 + c * q);
-    its[State::kPss] -= share * us * us;
-    its[State::kPsc] -= share * us * uc;
-    its[State::kPcc] -= share * uc * uc;
+    // P − c uuᵀ/(1 + cq) as a sum, which rounding leaves positive whatever the weight of the row.
+    const double gone = 1.0 / (1.0 + c * q);
+    const double det = its[State::kPss] * its[State::kPcc] - its[State::kPsc] * its[State::kPsc];
+    const double rest = c * std::max(0.0, det);
+    its[State::kPss] = gone * (its[State::kPss] + rest);
+    its[State::kPsc] = gone * (its[State::kPsc] - rest * s);
+    its[State::kPcc] = gone * (its[State::kPcc] + rest * s * s);
     const double most = std::max({its[State::kPss], its[State::kPcc], std::numeric_limits<double>::min()});
     const double grow = std::max(1.0, std::min(1.0 + 2.0 * h / (rows + kUnsure), 1.0 / most));
     for (int entry : {State::kPss, State::kPsc, State::kPcc}) its[entry] *= grow;

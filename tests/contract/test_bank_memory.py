@@ -24,8 +24,7 @@ def size(bank: NewtonBank) -> int:
 def roomy(**parameters: object) -> NewtonBank:
     """A bank that has room for all the updates of its sketch that there can be."""
     bank = NewtonBank(**parameters)  # type: ignore[arg-type]
-    bank._epochs.reserve(bank._state, GROUP**LEVELS)
-    bank._kernel = bank._bind()
+    bank._replace(bank._epochs.reserve(bank._state, GROUP**LEVELS))
     bank._room_until = 1 << 62
     return bank
 

@@ -84,6 +84,31 @@ def test_units_of_features_do_not_matter_however_far_apart() -> None:
     )
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("scale", [1e2, 1e4, 1e6, 1e8])
+def test_a_huge_feature_that_is_mixed_with_others_costs_no_more_than_rounding(
+    scale: float, loss: str
+) -> None:
+    """Rounding Mx is as if x had been changed by 2⁻⁵³ κ of its length: so much is lost before learning begins."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, 12))
+        X, y = dense_stream(200, d, seed, awkward=False)
+        M = rng.standard_normal((d, d))
+        M[rng.integers(d)] *= scale
+        kappa = np.linalg.cond(M / np.abs(X @ M).mean(axis=0))
+
+        def learned(rows: Floats, y: Floats = y) -> Floats:
+            return InvariantNewton(loss=loss, **LOSSES[loss]).learn(rows, y)
+
+        plain, lost = learned(X), 0.0
+        for _ in range(4):
+            change = rng.standard_normal(X.shape)
+            change *= np.linalg.norm(X, axis=1, keepdims=True) / np.linalg.norm(change, axis=1, keepdims=True)
+            lost = max(lost, np.abs(learned(X + 2.0**-53 * kappa * change) - plain).max())
+        assert np.abs(learned(X @ M) - plain).max() < 10 * lost + 1e-11
+
+
 def test_the_algorithm_as_printed_does_depend_on_them() -> None:
     """Why the amendment: the same comparison with the paper's projection differs in the first digit."""
     X, y = dense_stream(100, 8, seed=0, awkward=False)

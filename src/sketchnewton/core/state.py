@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sketchnewton import _native
 from sketchnewton.core.types import NDArray, np
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     Buffers = Mapping[str, NDArray[Any] | View]
 else:
     Buffers = Vector = View = Any
+
+Made = TypeVar("Made")
 
 __all__ = ["Buffers", "State", "Vector", "View", "dtype_name", "filled", "view_of", "zeros"]
 
@@ -94,12 +96,26 @@ class State:
 
     def resize(self, name: str, length: int, used: int) -> None:
         """Replace the array by one of so many rows, zero but for the first `used`, which it keeps."""
+        self[name] = self.resized(name, length, used)
+
+    def replaced(self, arrays: Buffers, then: Callable[[], Made]) -> Made:
+        """Assign all of these, and return what `then` gives; if it fails, everything is as it was."""
+        old = dict(self._views)
+        try:
+            self.update(arrays)
+            return then()
+        except BaseException:
+            self._views, self._arrays = old, {}
+            raise
+
+    def resized(self, name: str, length: int, used: int) -> View:
+        """What `resize` would replace the array by."""
         old = self._views[name]
         new = zeros((length, *_shape(old)[1:]), self.dtype(name))
         if used and new.nbytes:
             size = used * (old.nbytes // len(old))
             new.cast("B")[:size] = old.cast("B")[:size]
-        self[name] = new
+        return new
 
     def copy(self) -> State:
         """The same numbers in memory of their own."""

@@ -155,6 +155,12 @@ class OneVsAll(ClassLearner):
         if len({learner.rows_seen for learner in self.learners}) != 1:
             raise ValueError("its classes have seen different rows")
 
+    def reserve(self, rows: _native.Rows) -> None:
+        """Allocate memory for these rows in all classes, or raise; afterwards they can be learned."""
+        with self._lock:
+            for learner in self.learners:
+                learner.reserve(rows)
+
     def _reserve(self, largest: int, widest: int) -> None:
         for learner in self.learners:
             learner._reserve(largest, widest)
@@ -167,7 +173,6 @@ class OneVsAll(ClassLearner):
             # rows, too, before the caller is told.
             learner, scores = self.learners[k], np.empty(len(rows))
             with learner._lock:
-                learner.reserve(rows)
                 learner._learn(rows, np.where(codes == k, 1.0, -1.0), weights, scores)
             return scores
 

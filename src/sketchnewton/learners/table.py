@@ -51,22 +51,15 @@ class FeatureTable:
         """The table and the list of features, by the names that kernels know."""
         return self._memory.views()
 
-    def grow(self, largest: int, count: int) -> bool:
-        """Make room for feature `largest`; `count` features are active. True if the arrays have moved."""
-        if largest < self.capacity:
-            return False
-        capacity = max(FIRST_CAPACITY, 1 << int(largest).bit_length())
-        self._move(capacity, count, largest)
-        return True
+    def grown(self, largest: int, count: int) -> FeatureTable:
+        """A table with the same `count` active features, and room for feature `largest`."""
+        return self._moved(max(FIRST_CAPACITY, 1 << int(largest).bit_length()), count, largest)
 
     def copy(self, count: int) -> FeatureTable:
         """A table with the same `count` active features."""
-        made = copy.copy(self)
-        made._memory = State(self._memory.views())
-        made._move(self.capacity, count, self.capacity - 1)
-        return made
+        return self._moved(self.capacity, count, self.capacity - 1)
 
-    def _move(self, capacity: int, count: int, largest: int) -> None:
+    def _moved(self, capacity: int, count: int, largest: int) -> FeatureTable:
         try:
             rows = self._zeros(capacity)
             active = zeros(capacity, "int64")
@@ -78,7 +71,9 @@ class FeatureTable:
         listed = self._memory.view("active")
         _native.copy_rows(self._memory.view("table"), rows, listed, count)
         active[:count] = listed[:count]
-        self._memory.update({"table": rows, "active": active})
+        made = copy.copy(self)
+        made._memory = State({"table": rows, "active": active})
+        return made
 
     def saved(self, count: int) -> dict[str, View]:
         """What a model file keeps: the active features and their rows."""
@@ -101,7 +96,7 @@ class FeatureTable:
         least, largest = _native.extremes(listed)
         if least < 0 or not _native.are_distinct(listed):
             raise ValueError("the feature table lists impossible features")
-        self.grow(largest, 0)
+        self._memory = self.grown(largest, 0)._memory
         _native.scatter_rows(view_of("table", rows), self._memory.view("table"), listed)
         self._memory.view("active").cast("B")[: listed.nbytes] = listed.cast("B")
 
@@ -197,8 +192,20 @@ class TableLearner(Learner):
         return True
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if largest >= self._table.capacity and self._table.grow(largest, self.features_seen):
+        if largest < self._table.capacity:
+            return
+        before = self._table
+        self._table = before.grown(largest, self.features_seen)
+        try:
             self._kernel = self._bind()
+        except BaseException:
+            self._table = before
+            raise
+
+    def _replace(self, arrays: dict[str, View]) -> None:
+        """These arrays of the state instead of those of the same names; all or, if memory runs out, none."""
+        if arrays:
+            self._kernel = self._state.replaced(arrays, self._bind)
 
     def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
         self._kernel.learn(rows, labels, weights, out)

@@ -196,8 +196,7 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
         scores += self._offset
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if self._sketch.reserve(self._state, widest):
-            self._kernel = self._bind()
+        self._replace(self._sketch.reserve(self._state, widest))
         super()._reserve(largest, widest)
 
     def _all_arrays(self) -> Buffers:

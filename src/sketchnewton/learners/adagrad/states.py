@@ -67,9 +67,9 @@ class AdaptiveSketch(ABC):
     def fits(self, state: State, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""
 
-    def reserve(self, state: State, widest: int) -> bool:
-        """Make room for rows of `widest` non-zeros. True if an array was replaced."""
-        return False
+    def reserve(self, state: State, widest: int) -> dict[str, View]:
+        """The arrays that rows of `widest` non-zeros ask for, instead of those that are too small."""
+        return {}
 
     def saved(self, state: State) -> dict[str, View]:
         """The arrays as a model file keeps them: without spare room."""
@@ -181,14 +181,13 @@ class FrequentBasis(AdaptiveSketch):
         """The compiled learner over these arrays."""
         return self._make(problem, composite, intercept, views, self._m, self._ridge)
 
-    def reserve(self, state: State, widest: int) -> bool:
-        """Make room for the features of an epoch."""
+    def reserve(self, state: State, widest: int) -> dict[str, View]:
+        """Room for the features of an epoch."""
         used = self._touched(state)
         size = max(used) + self._m * widest
         if state.shape("touched")[1] >= size:
-            return False
-        state["touched"] = state.heads("touched", used, size)
-        return True
+            return {}
+        return {"touched": state.heads("touched", used, size)}
 
     def _touched(self, state: State) -> list[int]:
         """How many features each block has touched."""

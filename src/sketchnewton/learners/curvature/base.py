@@ -63,9 +63,9 @@ class LearnerSketch(ABC):
     ) -> _native.SketchKernel:
         """The compiled learner over these arrays."""
 
-    def reserve(self, state: State, features: int, widest: int) -> bool:
-        """Make room for rows of `widest` non-zeros among so many features. True if an array was replaced."""
-        return False
+    def reserve(self, state: State, features: int, widest: int) -> dict[str, View]:
+        """The arrays that rows of `widest` non-zeros among so many features ask for, where those are too short."""
+        return {}
 
     def coefficients(self, state: State) -> Floats:
         """How a feature's weight depends on the sketch's columns, the extra ones last."""
@@ -135,13 +135,12 @@ def padded4(n: int) -> int:
     return -(-n // 4) * 4
 
 
-def reserve_recent(state: State, more: int) -> bool:
-    """Let the list of features touched in a block hold `more` than it does."""
+def reserve_recent(state: State, more: int) -> dict[str, View]:
+    """A list of features touched in a block that can hold `more` than it does, if the present one cannot."""
     used = int(state.view("sketch_counts")[-1])
     if len(state.view("recent")) >= used + more:
-        return False
-    state.resize("recent", used + more, used)
-    return True
+        return {}
+    return {"recent": state.resized("recent", used + more, used)}
 
 
 def recent_fits(state: State, count: int, seen: Integers | View) -> bool:

@@ -29,17 +29,17 @@ class MapArrays:
             **{name: zeros((0, *self._maps), self._dtype) for name in _ARCHIVES},
         }
 
-    def reserve(self, state: State, more: int) -> bool:
-        """Make room for so many more maps; True if arrays have moved."""
+    def reserve(self, state: State, more: int) -> dict[str, View]:
+        """The arrays that so many more maps ask for, instead of those that are too small."""
         items = state.view("items")
-        moved = False
+        larger = {}
         for level, name in enumerate(_ARCHIVES):
             most = min(int(items[0]) + more, GROUP**LEVELS) // GROUP**level
             room = len(state.view(name))
             if most > room + GROUP - 1:  # the open group is not in the archive
-                state.resize(name, -(-most // GROUP) * GROUP, min(room, _closed(items[level])))
-                moved = True
-        return moved
+                size = -(-most // GROUP) * GROUP
+                larger[name] = state.resized(name, size, min(room, _closed(items[level])))
+        return larger
 
     def fits(self, state: State, epochs: View) -> bool:
         """Are the counters possible, and those of the features, `epochs`, −1 or whole numbers that have been?"""

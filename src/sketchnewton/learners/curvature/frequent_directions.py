@@ -96,14 +96,13 @@ class FrequentState(LearnerSketch):
             problem, first_alpha, diagonal, views, self._m, self._every, self._share, self._ridge
         )
 
-    def reserve(self, state: State, features: int, widest: int) -> bool:
-        """Make room for the features of an epoch, of a group of epochs, and for vectors that are written out."""
-        counts, replaced = state.view("sketch_counts"), False
-        few = max(self._few, min(DENSE * widest, MOST))
-        if len(state.view("few")) < few:
-            state.resize("few", few, len(state.view("few")))
-            replaced = True
-        few = len(state.view("few"))  # all of them join when they are few no longer
+    def reserve(self, state: State, features: int, widest: int) -> dict[str, View]:
+        """Room for the features of an epoch, of a group of epochs, and for vectors that are written out."""
+        counts, larger = state.view("sketch_counts"), {}
+        few, room = max(self._few, min(DENSE * widest, MOST)), len(state.view("few"))
+        if room < few:
+            larger["few"] = state.resized("few", few, room)
+        few = max(few, room)  # all of them join when they are few no longer
         for names, used, rows in (
             (("recent", "slots"), int(counts[-1]), self._every),
             (("group",), int(counts[-2]), self._every * GROUP),
@@ -111,10 +110,8 @@ class FrequentState(LearnerSketch):
             size = min(used + few + rows * widest, features)
             if len(state.view(names[0])) >= size:
                 continue
-            for name in names:
-                state.resize(name, size, used)
-            replaced = True
-        return replaced
+            larger |= {name: state.resized(name, size, used) for name in names}
+        return larger
 
     def coefficients(self, state: State) -> Floats:
         """Wᵀc = Vᵀ(c_V + Cᵀc_e) + Gᵀ(Tᵀc_e)."""

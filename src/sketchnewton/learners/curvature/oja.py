@@ -53,9 +53,9 @@ class OjaSketchState(LearnerSketch):
         views = views if self._rate is None else {**views, "rate": self._rate}
         return self._make(problem, first_alpha, diagonal, views, self._block)
 
-    def reserve(self, state: State, features: int, widest: int) -> bool:
-        """Make room for the features of a block."""
-        return self._block > 1 and reserve_recent(state, self._block * widest)
+    def reserve(self, state: State, features: int, widest: int) -> dict[str, View]:
+        """Room for the features of a block."""
+        return reserve_recent(state, self._block * widest) if self._block > 1 else {}
 
     def coefficients(self, state: State) -> Floats:
         """Fᵀc for Z, nothing for the rows that wait."""

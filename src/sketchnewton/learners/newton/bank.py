@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import sys
@@ -345,6 +346,10 @@ class NewtonBank(TableLearner):
         """The loss by whose rule it aggregates: within [-1, 1] the squared hinge loss is the squared one."""
         return "squared" if self.loss.name == "squared_hinge" else self.loss.name
 
+    @property
+    def _weight_unit(self) -> float:
+        return weight_unit(self.loss, *self.label_range)
+
     def _scales_of_seen(self) -> Floats:
         count, mean = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
         rows = max(int(self._state.view("bank_counts")[_LEARNED]), 1)
@@ -357,11 +362,15 @@ class NewtonBank(TableLearner):
 
     def _settled_weights(self) -> Floats:
         """Features seen × experts, in the unit of the features."""
+        return unscaled(self._scaled_weights(), self._scales_of_seen())
+
+    def _scaled_weights(self) -> Floats:
+        """The same for features that are scaled."""
         rows = np.empty((len(self._seen), self._table.width), self._table.dtype)
         self._kernel.settled(rows)
-        w, z = rows[:, : self._K].astype(np.float64), rows[:, self._K : self._K + self._m].astype(np.float64)
-        weights = self._factors() * (w + z @ self._state["b"][:, : self._m].T)
-        return np.asarray(weights / self._scales_of_seen()[:, None])
+        rows = rows.astype(np.float64)
+        w, z = self._weight_unit * rows[:, : self._K], rows[:, self._K : self._K + self._m]
+        return np.asarray(self._factors() * (w + z @ self._state["b"][:, : self._m].T))
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
@@ -383,16 +392,17 @@ class NewtonBank(TableLearner):
         views = {**self._views(), "experts": self._experts}
         return make(self.loss.code, self.loss.parameter, self._params["intercept"], self._clip, views)
 
-    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
-        self._reserve_epochs(len(rows))
-        self._reserve_places(rows)
-        self._kernel.learn(rows, labels, weights, out)
-        self._reserve_places()
+    def reserve(self, rows: _native.Rows) -> None:
+        """Allocate memory for these rows, or raise; afterwards they can be learned."""
+        with self._lock:
+            super().reserve(rows)
+            self._reserve_epochs(len(rows))
+            self._reserve_places(rows)
 
-    def _learn_one(self, row: _native.Rows, label: float) -> float:
-        self._reserve_epochs(1)
-        self._reserve_places(row)
-        return self._kernel.learn_one(row, label)
+    def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
+        self._kernel.learn(rows, labels, weights, out)
+        with contextlib.suppress(MemoryError):  # of arrays of nothing
+            self._reserve_places()
 
     @property
     def _only_reads(self) -> bool:
@@ -401,8 +411,7 @@ class NewtonBank(TableLearner):
     def _reserve_places(self, rows: _native.Rows | None = None) -> None:
         """Make room for the experts with whole matrices to learn these rows; none if they are gone."""
         needed = 0 if rows is None else self._kernel.places_for(rows)
-        if bank_full.reserve(self._state, needed, self._places):
-            self._kernel = self._bind()
+        self._replace(bank_full.reserve(self._state, needed, self._places))
 
     def _reserve_epochs(self, rows: int) -> None:
         """Make room for the updates of the sketch that so many rows may bring."""
@@ -413,17 +422,15 @@ class NewtonBank(TableLearner):
         counts = self._state.view("bank_counts")
         waiting, following = int(counts[_FILLED]), int(counts[_NEXT])
         epochs = most_epochs(self._m, BUFFER * self._m, int(t), following, waiting, ahead)
-        if self._epochs.reserve(self._state, epochs + 1):  # one that a sweep adds
-            self._kernel = self._bind()
+        self._replace(self._epochs.reserve(self._state, epochs + 1))  # one that a sweep adds
         self._room_until = int(t) + ahead
 
     def _reserve(self, largest: int, widest: int) -> None:
         used = int(self._state.view("bank_counts")[_ENTRIES])
         size = used + BUFFER * self._m * widest
         if len(self._state.view("buffer_index")) < size:
-            for name in ("buffer_index", "buffer_value"):
-                self._state.resize(name, size, used)
-            self._kernel = self._bind()
+            names = ("buffer_index", "buffer_value")
+            self._replace({name: self._state.resized(name, size, used) for name in names})
         super()._reserve(largest, widest)
 
     def _united(self, others: Sequence[Self], base: Self | None) -> Self:
@@ -493,6 +500,21 @@ class NewtonBank(TableLearner):
             and any(shares)
             and min(its.view("lambda").tolist(), default=0.0) >= 0
         )
+
+
+def unscaled(weights: Floats, scales: Floats) -> Floats:
+    """Weights for features as they come; those beyond float64, of features around 1e-300, as large as can be."""
+    with np.errstate(over="ignore"):
+        divided = weights / scales[:, None]
+    return np.asarray(np.clip(divided, -sys.float_info.max, sys.float_info.max))
+
+
+def weight_unit(loss: Loss, low: float, high: float) -> float:
+    """The unit in which a table keeps weights, as `weight_unit` of native/learners/bank_labels.hpp has it."""
+    half = 0.5 * high - 0.5 * low
+    if loss.link_kind != "identity" or half < 2.0**64:
+        return 1.0
+    return math.ldexp(1.0, (math.frexp(half)[1] - 1) // 32 * 32)
 
 
 def _experts() -> View:

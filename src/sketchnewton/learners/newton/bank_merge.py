@@ -28,6 +28,7 @@ _HEAVY = 0.25  # of a restless expert's constant, as in native/learners/bank.hpp
 _NO_GAP = 1e-290  # as in native/learners/aggregate.hpp
 _LEAST_SHARE = 1e-300  # so that it has a logarithm
 _NO_LENGTH = 1e-12  # of the largest square, below which a direction of sketches' rows is rounding
+_HEAVIEST = {"float32": 2.0**100, "float64": 2.0**1000}  # weights, as in native/learners/bank_state.hpp
 _LEAST_MEAN = 1e-37  # of a feature's size, so that float32 can divide by it
 
 
@@ -106,7 +107,7 @@ def _side(bank: NewtonBank) -> _Side:
         features=features,
         counts=counts,
         means=means,
-        weights=table[:, :K] + z @ b.T,
+        weights=bank._weight_unit * table[:, :K] + z @ b.T,
         constants=its["constant"][:K] + b @ its["constant"][K:],
         rows=rows,
         waiting=waiting,
@@ -316,7 +317,9 @@ def _comparable(side: _Side | None, whole: _Whole, constants: Floats) -> Floats:
     if side is None:
         return weights
     places = whole.places(side)
-    weights[places] = side.weights * (whole.means[places] / side.means)[:, None]
+    with np.errstate(over="ignore"):  # of a feature that is 10³⁰⁰ times as large on another side
+        comparable = side.weights * (whole.means[places] / side.means)[:, None]
+    weights[places] = np.clip(np.nan_to_num(comparable), -_HEAVIEST["float64"], _HEAVIEST["float64"])
     shift = side.scalars[layout._OFFSET] - whole.scalars[layout._OFFSET]
     weights[-1] = side.constants + shift / constants
     return weights
@@ -372,7 +375,9 @@ def _arrays(
     fresh = type(like)(**like._params)
     arrays: Arrays = {name: np.array(array) for name, array in fresh._all_arrays().items()}
     table = np.zeros((len(whole.features), like._table.width))
-    table[:, :K] = weights[:-1]
+    low, high = whole.scalars[[layout._LOW, layout._HIGH]].tolist()
+    heaviest = _HEAVIEST[like._table.dtype]
+    table[:, :K] = np.clip(weights[:-1] / layout.weight_unit(like.loss, low, high), -heaviest, heaviest)
     table[:, K : K + rank] = directions[:, :-1].T
     table[:, -3], table[:, -2] = whole.counts, whole.means
     constant = np.zeros(K + m)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import ClassVar, Self
 
@@ -13,6 +14,7 @@ from sketchnewton.learners.class_learner import ClassLearner, checked_class_coun
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
 from sketchnewton.learners.newton import class_full
+from sketchnewton.learners.newton.bank import unscaled
 from sketchnewton.learners.newton.bank_full import FULL
 from sketchnewton.learners.rows import checked_scan
 from sketchnewton.learners.table import TableLearner
@@ -237,23 +239,28 @@ class ClassBank(ClassLearner, TableLearner):
             at = slice(best, self._lanes, LANES)
             z = rows[:, self._lanes : self._lanes + self._m].astype(np.float64)
             weights = rows[:, at].astype(np.float64) + z @ self._state["b"][at, : self._m].T
-            return self._seen.copy(), self._factors()[best] * weights / self._scales_of_seen()[:, None]
+            return self._seen.copy(), unscaled(self._factors()[best] * weights, self._scales_of_seen())
 
     def _bind(self) -> _native.ClassBankKernel:
         make = _native.class_bank64 if self._params["dtype"] == "float64" else _native.class_bank32
         return make(self._params["intercept"], {**self._views(), "experts": self._experts})
 
+    def reserve(self, rows: _native.Rows) -> None:
+        """Allocate memory for these rows, or raise; afterwards they can be learned."""
+        with self._lock:
+            super().reserve(rows)
+            self._reserve_epochs(len(rows))
+            self._reserve_places(rows)
+
     def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
-        self._reserve_epochs(len(rows))
-        self._reserve_places(rows)
         self._kernel.learn(rows, labels, weights, out)
-        self._reserve_places()
+        with contextlib.suppress(MemoryError):  # of arrays of nothing
+            self._reserve_places()
 
     def _reserve_places(self, rows: _native.Rows | None = None) -> None:
         """Make room for the experts with whole matrices to learn these rows; none if they are gone."""
         needed = 0 if rows is None else self._kernel.places_for(rows)
-        if class_full.reserve(self._state, needed, self._places):
-            self._kernel = self._bind()
+        self._replace(class_full.reserve(self._state, needed, self._places))
 
     def _reserve_epochs(self, rows: int) -> None:
         """Make room for the updates of the sketch that so many rows may bring."""
@@ -264,17 +271,15 @@ class ClassBank(ClassLearner, TableLearner):
         counts = self._state.view("bank_counts")
         waiting, following = int(counts[_FILLED]), int(counts[_NEXT])
         epochs = most_epochs(self._m, BUFFER * self._m, int(t), following, waiting, ahead)
-        if self._epochs.reserve(self._state, epochs + 1):  # one that a sweep adds
-            self._kernel = self._bind()
+        self._replace(self._epochs.reserve(self._state, epochs + 1))  # one that a sweep adds
         self._room_until = int(t) + ahead
 
     def _reserve(self, largest: int, widest: int) -> None:
         used = int(self._state.view("bank_counts")[_ENTRIES])
         size = used + BUFFER * self._m * widest
         if len(self._state.view("buffer_index")) < size:
-            for name in ("buffer_index", "buffer_value"):
-                self._state.resize(name, size, used)
-            self._kernel = self._bind()
+            names = ("buffer_index", "buffer_value")
+            self._replace({name: self._state.resized(name, size, used) for name in names})
         super()._reserve(largest, widest)
 
     def _merged(self, other: Self) -> Arrays:

@@ -32,22 +32,19 @@ def fresh(classes: int) -> dict[str, View]:
     }
 
 
-def _resize(state: State, places: int, used: int) -> None:
-    for name in _BY_PLACE:
-        state.resize(name, places, used)
-    state.resize("full_moments", _packed(places), _packed(used))
+def _resized(state: State, places: int, used: int) -> dict[str, View]:
+    arrays = {name: state.resized(name, places, used) for name in _BY_PLACE}
+    return {**arrays, "full_moments": state.resized("full_moments", _packed(places), _packed(used))}
 
 
-def reserve(state: State, needed: int, used: int) -> bool:
-    """Make room for so many places; none if the experts are gone. Returns whether arrays were replaced."""
+def reserve(state: State, needed: int, used: int) -> dict[str, View]:
+    """The arrays of so many places, instead of those that are too small; of none if the experts are gone."""
     room = len(state.view("full_features"))
     if used < 0 and room:
-        _resize(state, 0, 0)
-        return True
+        return _resized(state, 0, 0)
     if needed <= room:
-        return False
-    _resize(state, min(-(-needed // _AHEAD) * _AHEAD, MOST), used)
-    return True
+        return {}
+    return _resized(state, min(-(-needed // _AHEAD) * _AHEAD, MOST), used)
 
 
 def saved(state: State, used: int) -> dict[str, View]:
@@ -62,7 +59,7 @@ def restore(state: State, arrays: Arrays) -> None:
     places = len(arrays["full_features"])
     if places > MOST:
         raise ValueError("its counters contradict its arrays")
-    _resize(state, places, 0)
+    state.update(_resized(state, places, 0))
 
 
 def fits(state: State, used: int, features: Integers) -> bool:

@@ -66,7 +66,7 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
         counts, means = np.zeros((2, dimension))
         counts[seen], means[seen] = bank._table.rows[seen][:, [-3, -2]].astype(np.float64).T
         weights = np.zeros((dimension, len(EXPERTS) + 1))  # the last is the constant one's
-        weights[seen, :-1] = bank._settled_weights() * bank._scales_of_seen()[:, None]
+        weights[seen, :-1] = bank._scaled_weights()
         typical = float(scalars[banks._SQUARES]) / learned if learned else 1.0
         heavy = max(1.0, HEAVY * math.sqrt(max(typical - 1.0, 0.0)))
         views = np.array([*(view for *_, view in EXPERTS.values()), banks._PLAIN])

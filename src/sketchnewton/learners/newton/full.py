@@ -82,11 +82,10 @@ class MatrixLearner(Learner):
                 f"needs a matrix of {needed:.3g} GB in {type(self).__name__}: "
                 "renumber or hash the features, or use a sketch",
             ) from None
-        self._state.update(fresh)
-        self._bind()
+        self._kernel = self._state.replaced(fresh, self._bind)
 
-    def _bind(self) -> None:
-        self._kernel = self._make(self._problem, self._params["intercept"], self._state.views())
+    def _bind(self) -> _native.RowKernel:
+        return self._make(self._problem, self._params["intercept"], self._state.views())
 
     def _reserve(self, largest: int, widest: int) -> None:
         size = self._size
@@ -114,7 +113,7 @@ class MatrixLearner(Learner):
         super()._restore(arrays)
         if not self._counters_fit():
             raise ValueError("its counters contradict its arrays")
-        self._bind()
+        self._kernel = self._bind()
 
     def _counters_fit(self) -> bool:
         rounds, dimension = self._state["counts"][:2].tolist()

@@ -136,6 +136,7 @@ def _places(side: Moments, features: Integers) -> Integers:
 
 
 _FIRST = np.array([2.0, 0.0])  # slope and shift of a bank that knows nothing, with a covariance of 1
+_CERTAIN = 1e-100  # variance of what rows of huge weight have told
 _UNSURE = 20.0  # rows in which that counts: `kUnsure` of the kernel
 
 
@@ -169,6 +170,6 @@ def _known(odds: Floats) -> tuple[Floats, Floats]:
     """Slope and shift, and the inverse of their covariance; without a constant the shift is none."""
     ss, sc, cc = odds[2:5]
     if cc == 0.0:
-        return odds[:2], np.diag([1.0 / max(ss, 1e-300), 0.0])
+        return odds[:2], np.diag([1.0 / max(ss, _CERTAIN), 0.0])
     values, vectors = np.linalg.eigh([[ss, sc], [sc, cc]])  # of rows of huge weight nothing may be left
-    return odds[:2], (vectors / np.maximum(values, max(1e-15 * values[-1], 1e-300))) @ vectors.T
+    return odds[:2], (vectors / np.maximum(values, max(1e-15 * values[-1], _CERTAIN))) @ vectors.T

@@ -44,6 +44,12 @@ class InvariantNewton(MatrixLearner):
     learned from so far is predicted as 0: nothing that does not depend on the coordinates can be said about it.
     (The paper's projection moves such rows only if |wᵀx| > C; its predictions then do depend on them.)
 
+    So it is in exact arithmetic. Rows Mx are rounded before anybody sees them, which is as if x had been changed
+    by 2⁻⁵³ κ of its length, where κ is M's condition number with every feature of Mx in a unit of its own. (Units
+    cost nothing, however large.) Predictions differ by what such a change makes of them: on random rows less than
+    1e-6 up to κ of about 10⁷, more where rows are all but combinations of others. From κ = 10¹⁰ on a row may count
+    as a combination in one of the two and not in the other, and then nothing is promised.
+
     Parameters are those of `SketchedNewton`. A row counts as a combination of others if changing all of them by
     10⁻¹² of their length would make it one. `predict` counts features never seen as zero, as every learner does.
     `weights` are the shortest that give these predictions, each feature in a unit of about its first value; they

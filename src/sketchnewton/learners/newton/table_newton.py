@@ -206,8 +206,7 @@ class TableNewton(RangedLearner):
             self._state["lengths"][:] = 0.0
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if self._sketch.reserve(self._state, max(largest + 1, self._table.capacity), widest):
-            self._kernel = self._bind()
+        self._replace(self._sketch.reserve(self._state, max(largest + 1, self._table.capacity), widest))
         super()._reserve(largest, widest)
 
     def _all_arrays(self) -> Buffers:
