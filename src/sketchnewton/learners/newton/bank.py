@@ -95,6 +95,7 @@ class NewtonBank(TableLearner):
     _kernel: _native.BankKernel
     _scale_column: ClassVar[int] = -3
     _takes_views = True
+    _packs: ClassVar[bool] = True
     _lists_of_features: ClassVar[tuple[str, ...]] = ("features", "buffer_index", "full_features")
 
     def __init__(
@@ -346,7 +347,7 @@ class NewtonBank(TableLearner):
         return "squared" if self.loss.name == "squared_hinge" else self.loss.name
 
     def _scales_of_seen(self) -> Floats:
-        count, mean = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
+        count, mean = self._table.rows_of_active(self.features_seen)[:, [-3, -2]].astype(np.float64).T
         rows = max(int(self._state.view("bank_counts")[_LEARNED]), 1)
         return np.asarray(mean * (count / rows) ** 0.25)
 
