@@ -31,6 +31,7 @@ struct Table {
   static constexpr std::int64_t kWeight = 0, kScale = 1, kSketch = 2;
 
   T* row(std::int64_t place) const { return rows + place * stride; }
+  std::int64_t bytes() const { return features * stride * static_cast<std::int64_t>(sizeof(T)); }
   T* packed_row(std::int64_t feature) const { return row(places[feature]); }
 
   void prefetch_places(const std::int64_t* feature, std::int64_t n) const {

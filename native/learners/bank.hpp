@@ -82,8 +82,13 @@ class Bank {
   bool knows_no_labels() const { return labels_.none(); }
 
   std::int64_t experts() const { return first_ + (whole() ? BankFull::kMemories : 0); }
-  // How many places for features the experts with whole matrices may need to learn these rows.
-  std::int64_t places_for(const Rows& rows) { return whole() ? full_.needs(rows) : 0; }
+  // How many places for features the experts with whole matrices may need to learn these rows, 0 if there is
+  // room for them; −1 if these experts have left, but not their memory.
+  std::int64_t places_for(const Rows& rows) {
+    if (!whole()) return full_.room() > 0 ? -1 : 0;
+    const std::int64_t needed = full_.needs(rows);
+    return needed > full_.room() ? needed : 0;
+  }
   std::int64_t active() const { return s_.counts[State::kActive]; }
   std::int64_t settled_width() const { return table_.stride; }
 

@@ -32,6 +32,8 @@ class FeatureTable:
         self.dtype = dtype
         self.packed = packed
         self.width = _native.padded_columns(columns)
+        self.capacity = 0
+        """How many features the table has room for."""
         self._memory = State(self._fresh(0))
 
     @property
@@ -48,11 +50,6 @@ class FeatureTable:
     def active(self) -> NDArray[np.int64]:
         """The features learned from, first of all."""
         return self._memory["active"]
-
-    @property
-    def capacity(self) -> int:
-        """How many features the table has room for."""
-        return len(self._memory.view("active"))
 
     def views(self) -> dict[str, View]:
         """The table and the list of features, by the names that kernels know."""
@@ -87,6 +84,7 @@ class FeatureTable:
         if self.packed:
             _native.number_features(listed, count, memory["places"])
         self._memory.update(memory)
+        self.capacity = capacity
 
     def saved(self, count: int) -> dict[str, View]:
         """What a model file keeps: the active features and their rows."""

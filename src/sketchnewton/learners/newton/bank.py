@@ -128,6 +128,7 @@ class NewtonBank(TableLearner):
         self._experts = _experts()
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
         self._room_until = 0  # the row up to which there is room for updates of the sketch
+        self._widest = 0  # row that the buffer has room for
         scalars = zeros(15)
         scalars[_HIGH] = min(1.0, self._clip)
         scalars[_LOW] = -scalars[_HIGH]
@@ -388,7 +389,8 @@ class NewtonBank(TableLearner):
         self._reserve_epochs(len(rows))
         self._reserve_places(rows)
         self._kernel.learn(rows, labels, weights, out)
-        self._reserve_places()
+        if self._places < 0:
+            self._reserve_places(rows)  # none: these experts have left
 
     def _learn_one(self, row: _native.Rows, label: float) -> float:
         self._reserve_epochs(1)
@@ -399,10 +401,10 @@ class NewtonBank(TableLearner):
     def _only_reads(self) -> bool:
         return True
 
-    def _reserve_places(self, rows: _native.Rows | None = None) -> None:
+    def _reserve_places(self, rows: _native.Rows) -> None:
         """Make room for the experts with whole matrices to learn these rows; none if they are gone."""
-        needed = 0 if rows is None else self._kernel.places_for(rows)
-        if bank_full.reserve(self._state, needed, self._places):
+        needed = self._kernel.places_for(rows)
+        if needed != 0 and bank_full.reserve(self._state, needed, self._places):
             self._kernel = self._bind()
 
     def _reserve_epochs(self, rows: int) -> None:
@@ -419,11 +421,11 @@ class NewtonBank(TableLearner):
         self._room_until = int(t) + ahead
 
     def _reserve(self, largest: int, widest: int) -> None:
-        used = int(self._state.view("bank_counts")[_ENTRIES])
-        size = used + BUFFER * self._m * widest
-        if len(self._state.view("buffer_index")) < size:
+        if widest > self._widest:
+            used = int(self._state.view("bank_counts")[_ENTRIES])
             for name in ("buffer_index", "buffer_value"):
-                self._state.resize(name, size, used)
+                self._state.resize(name, used + BUFFER * self._m * widest, used)
+            self._widest = widest
             self._kernel = self._bind()
         super()._reserve(largest, widest)
 
@@ -456,7 +458,7 @@ class NewtonBank(TableLearner):
             raise ValueError("its counters contradict its arrays")
         self._epochs.restore(self._state, arrays)
         bank_full.restore(self._state, arrays)
-        self._room_until = 0
+        self._room_until = self._widest = 0
         for name in ("buffer_index", "buffer_value"):
             self._state.resize(name, len(arrays[name]), 0)
         super()._restore(arrays)
