@@ -127,7 +127,8 @@ std::unique_ptr<ClassBankKernel> class_bank(bool intercept, nb::dict arrays) {
   const State s(arrays);
   const ClassBankState<T> state = class_bank_view<T>(s, intercept);
   ClassBank<T> kernel(state, table_view<T>(s));
-  return std::make_unique<ClassBankKernelOf<T>>(s.rows("active"), state.classes, s.owner(), std::move(kernel));
+  return std::make_unique<ClassBankKernelOf<T>>(s.rows("active"), state.classes, s.owner(),
+                                                std::move(kernel));
 }
 
 template <class T>

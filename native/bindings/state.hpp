@@ -78,9 +78,8 @@ Table<T> table_view(const State& s) {
   const bool packed = s.has("places");
   require(Table<T>::padded(stride) == stride, "the table has an odd row length");
   check_lists(s, features);
-  return {s.get<T>("table", {features + packed, stride}), stride,
-          s.get<std::int64_t>("active", {features}), features,
-          packed ? s.get<std::int32_t>("places", {features}) : nullptr};
+  return {s.get<T>("table", {features + packed, stride}), stride, s.get<std::int64_t>("active", {features}),
+          features, packed ? s.get<std::int32_t>("places", {features}) : nullptr};
 }
 
 }  // namespace skn

@@ -23,11 +23,9 @@ void learn_rows(const Rows& rows, const Table& table, const double* labels, cons
     table.prefetch_packed(next.index(), next.size());
     next = row;
   };
-  stream(
-      rows, 0, rows.count(), ahead,
-      [&](const Row& row, std::int64_t i) {
-        learn(row, labels[i], weights == nullptr ? 1.0 : weights[i], out + i * outputs);
-      });
+  stream(rows, 0, rows.count(), ahead, [&](const Row& row, std::int64_t i) {
+    learn(row, labels[i], weights == nullptr ? 1.0 : weights[i], out + i * outputs);
+  });
 }
 
 // Calls predict(row, out of the row) for each row.

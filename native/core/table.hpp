@@ -7,9 +7,9 @@
 // All columns of a row are combined linearly in every pass, so both passes are plain vector loops:
 //   gather   out  = Σ_i x_i row_i          scatter   row_i += x_i step
 //
-// Feature i has row i, or in a packed table row `places[i]`: rows then follow one another in the order in which
-// features were first met, so that names scattered by hashing over a large range do not take a page of memory
-// each. Row 0 of a packed table is that of all features without a place, and stays zero.
+// Feature i has row i, or in a packed table row `places[i]`: rows then follow one another in the order in
+// which features were first met, so that names scattered by hashing over a large range do not take a page of
+// memory each. Row 0 of a packed table is that of all features without a place, and stays zero.
 #pragma once
 
 #include <algorithm>

@@ -16,7 +16,6 @@ from sketchnewton.learners.curvature.epoch_maps import GROUP, LEVELS
 from sketchnewton.testing.rows import sparse_stream
 from tests.contract.learners import assert_same_state
 
-
 HANDED_ON = (copy.deepcopy, lambda bank: pickle.loads(pickle.dumps(bank)), lambda bank: bank)
 
 
@@ -64,7 +63,7 @@ def test_a_table_that_grows_gives_the_same_bits(kind: str) -> None:
     indices = np.sort(rng.integers(0, scale[:, None], (rows, 6)), axis=1).ravel()
     X = csr_array((rng.standard_normal(6 * rows), indices, np.arange(rows + 1) * 6), shape=(rows, 1 << 20))
     X.sum_duplicates()
-    make = (lambda: NewtonBank()) if kind == "bank" else (lambda: ClassBank(3))
+    make = NewtonBank if kind == "bank" else (lambda: ClassBank(3))
     y = rng.choice([-1.0, 1.0], rows) if kind == "bank" else rng.integers(0, 3, rows).astype(float)
     grown, roomy_one = make(), make()
     expected = roomy_one.learn(X, y)  # the batch tells the largest index

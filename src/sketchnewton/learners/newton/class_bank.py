@@ -316,7 +316,9 @@ class ClassBank(ClassLearner, TableLearner):
         ].tolist()
         start, temper = its["buffer_start"], its["temper"]
         return bool(
-            (self._table.rows_of_active(self.features_seen)[:, self._scale_column] >= 1).all()  # rows that had the feature
+            (
+                np.asarray(self._table.column(self._scale_column, self.features_seen)) >= 1
+            ).all()  # rows that had it
             and 0 <= learned <= its["counts"][0]
             and 0 <= rank <= m
             and 0 <= waiting < max(BUFFER * m, 1)
