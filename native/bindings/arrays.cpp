@@ -13,6 +13,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -58,6 +59,7 @@ nb::object zeros(const std::vector<std::size_t>& shape, const std::string& dtype
   if (dtype == "float32") return zeros_of<float>(shape);
   if (dtype == "float64") return zeros_of<double>(shape);
   if (dtype == "int64") return zeros_of<std::int64_t>(shape);
+  if (dtype == "int32") return zeros_of<std::int32_t>(shape);
   throw std::invalid_argument("no such dtype");
 }
 
@@ -119,6 +121,24 @@ nb::object column(const Array<const T, 2>& rows, std::size_t c, const Integers& 
     out[i] = static_cast<double>(rows.data()[at * rows.shape(1) + c]);
   }
   return made;
+}
+
+// 1, 2, … count
+nb::object counted(std::size_t count) {
+  nb::object made = zeros_of<std::int64_t>({count});
+  auto* const out = nb::cast<nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig>>(made).data();
+  std::iota(out, out + count, std::int64_t{1});
+  return made;
+}
+
+// The place of each of the first `count` features that are listed is its number in the list.
+void number_features(const Integers& features, std::size_t count, const Array<std::int32_t, 1>& places) {
+  if (count > features.size()) throw std::invalid_argument("so many features are not listed");
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(features.data()[i]);
+    if (at >= places.size()) throw std::invalid_argument("no such feature");
+    places.data()[at] = static_cast<std::int32_t>(i + 1);
+  }
 }
 
 // The least and the largest, 0 where there is none.
@@ -266,6 +286,8 @@ void bind_arrays(nb::module_& m) {
   m.def("zeros", &zeros, "shape"_a, "dtype"_a);
   m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
+  m.def("counted", &counted, "count"_a);
+  m.def("number_features", &number_features, "features"_a, "count"_a, "places"_a.noconvert());
   m.def("scatter_rows", &scatter_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a);
   m.def("column", &column<float>, "rows"_a.noconvert(), "column"_a, "features"_a, "count"_a);
   m.def("column", &column<double>, "rows"_a.noconvert(), "column"_a, "features"_a, "count"_a,

@@ -120,6 +120,7 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
   const std::int64_t q = std::max<std::int64_t>(m, 1), room = s.rows("buffer_index");
   const std::int64_t ld = padded4(q), stride = s.columns("table"), all = s.rows("shares");
   require(all == K + 1 || all == K + 1 + BankFull::kMemories, "there are other experts");
+  require(s.has("places"), "the table is not packed");
   require(K > 0 && K + 1 + BankFull::kMemories <= Aggregate::kMost && m >= 0 && n >= m &&
               stride >= std::max<std::int64_t>(K + m + 3, 8),
           "the table is too narrow");
@@ -167,7 +168,7 @@ std::unique_ptr<BankKernel> newton_bank(int loss, double parameter, bool interce
   const BankLoss of(make_loss(loss, parameter));
   Bank<T> kernel(of, bank_view<T>(s, intercept, clip), table_view<T>(s));
   const Residuals residuals(residual_view(s), of.poisson());
-  return std::make_unique<BankKernelOf<T>>(s.rows("table"), s.owner(), std::move(kernel), residuals);
+  return std::make_unique<BankKernelOf<T>>(s.rows("active"), s.owner(), std::move(kernel), residuals);
 }
 
 template <class T>

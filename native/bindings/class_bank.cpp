@@ -92,6 +92,7 @@ ClassBankState<T> class_bank_view(const State& s, bool intercept) {
   const std::int64_t K = s.columns("full_odds"), E = s.rows("experts"), lanes = K * kLanes;
   const std::int64_t n = s.rows("buffer_length"), m = s.rows("constant") - lanes;
   const std::int64_t q = std::max<std::int64_t>(m, 1), room = s.rows("buffer_index"), ld = padded4(q);
+  require(s.has("places"), "the table is not packed");
   require(K > 1 && E > 0 && E <= kLanes && m >= 0 && n >= m &&
               s.columns("table") >= std::max<std::int64_t>(lanes + m + BankState<T>::kTail, 16),
           "the table is too narrow");
@@ -126,7 +127,8 @@ std::unique_ptr<ClassBankKernel> class_bank(bool intercept, nb::dict arrays) {
   const State s(arrays);
   const ClassBankState<T> state = class_bank_view<T>(s, intercept);
   ClassBank<T> kernel(state, table_view<T>(s));
-  return std::make_unique<ClassBankKernelOf<T>>(s.rows("table"), state.classes, s.owner(), std::move(kernel));
+  return std::make_unique<ClassBankKernelOf<T>>(s.rows("active"), state.classes, s.owner(),
+                                                std::move(kernel));
 }
 
 template <class T>

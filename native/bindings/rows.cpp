@@ -42,6 +42,24 @@ PyRows dense_rows(Array<const Value, 2> values) {
           nb::cast(values)};
 }
 
+// The row and the label of the plainest lesson: an array of one row of doubles, and one such number in an
+// array or a list. None if it is another.
+nb::object one_row(nb::handle X, nb::handle y) {
+  Array<const double, 2> values;
+  if (!nb::try_cast(X, values, false) || values.shape(0) != 1) return nb::none();
+  double label = 0;
+  if (Array<const double, 1> labels; y.type().is(X.type())) {
+    if (!nb::try_cast(y, labels, false) || labels.size() != 1) return nb::none();
+    label = labels.data()[0];
+  } else {
+    if (!PyList_CheckExact(y.ptr()) || PyList_Size(y.ptr()) != 1) return nb::none();
+    const nb::object number = nb::borrow(PyList_GetItem(y.ptr(), 0));
+    if (!PyFloat_Check(number.ptr())) return nb::none();
+    label = PyFloat_AsDouble(number.ptr());
+  }
+  return nb::make_tuple(dense_rows<double>(values), label);
+}
+
 std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, double> scan(PyRows& x) {
   if (!x.scan) {
     Scan found;
@@ -93,6 +111,7 @@ void bind_rows(nb::module_& m) {
   bind_csr<std::int64_t, double>(m);
   m.def("dense_rows", &dense_rows<float>, "values"_a);
   m.def("dense_rows", &dense_rows<double>, "values"_a);
+  m.def("one_row", &one_row, "X"_a, "y"_a);
   m.attr("LARGEST_VALUE") = kLargestValue;
 }
 

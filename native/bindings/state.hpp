@@ -74,10 +74,12 @@ inline void check_lists(const State& s, std::int64_t features) {
 
 template <class T>
 Table<T> table_view(const State& s) {
-  const std::int64_t rows = s.rows("table"), stride = s.columns("table");
+  const std::int64_t features = s.rows("active"), stride = s.columns("table");
+  const bool packed = s.has("places");
   require(Table<T>::padded(stride) == stride, "the table has an odd row length");
-  check_lists(s, rows);
-  return {s.get<T>("table", {rows, stride}), stride, s.get<std::int64_t>("active", {rows}), rows};
+  check_lists(s, features);
+  return {s.get<T>("table", {features + packed, stride}), stride, s.get<std::int64_t>("active", {features}),
+          features, packed ? s.get<std::int32_t>("places", {features}) : nullptr};
 }
 
 }  // namespace skn

@@ -7,15 +7,25 @@
 
 namespace skn {
 
-// Calls learn(row, label, weight, out of the row) for each row in order, its successor's features prefetched.
+inline constexpr std::int64_t kNear = 1 << 18;        // bytes of a table
+inline constexpr std::int64_t kNearPlaces = 1 << 17;  // features of a packed one
+
+// Calls learn(row, label, weight, out of the row) for each row in order, its successors' features prefetched:
+// two rows early, or in a packed table their places so early, and what is there one row early. What fits the
+// nearest caches is there anyway.
 template <class Table, class Learn>
 void learn_rows(const Rows& rows, const Table& table, const double* labels, const double* weights,
                 double* out, std::int64_t outputs, Learn learn) {
-  stream(
-      rows, 0, rows.count(), [&table](const Row& next) { table.prefetch(next.index(), next.size()); },
-      [&](const Row& row, std::int64_t i) {
-        learn(row, labels[i], weights == nullptr ? 1.0 : weights[i], out + i * outputs);
-      });
+  const auto ahead = [&table, next = Row()](const Row& row) mutable {
+    if (table.bytes() <= kNear) return;
+    if (table.places == nullptr) return table.prefetch(row.index(), row.size());
+    if (table.features > kNearPlaces) table.prefetch_places(row.index(), row.size());
+    table.prefetch_packed(next.index(), next.size());
+    next = row;
+  };
+  stream(rows, 0, rows.count(), ahead, [&](const Row& row, std::int64_t i) {
+    learn(row, labels[i], weights == nullptr ? 1.0 : weights[i], out + i * outputs);
+  });
 }
 
 // Calls predict(row, out of the row) for each row.

@@ -6,12 +6,17 @@
 //
 // All columns of a row are combined linearly in every pass, so both passes are plain vector loops:
 //   gather   out  = Σ_i x_i row_i          scatter   row_i += x_i step
+//
+// Feature i has row i, or in a packed table row `places[i]`: rows then follow one another in the order in
+// which features were first met, so that names scattered by hashing over a large range do not take a page of
+// memory each. Row 0 of a packed table is that of all features without a place, and stays zero.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 namespace skn {
 
@@ -21,21 +26,29 @@ struct Table {
   std::int64_t stride;
   std::int64_t* active;   // features learned from, in the order of their indices or of first appearance
   std::int64_t features;  // there is room for
+  std::int32_t* places;   // one for each feature, 0 if it has none; nullptr if the table is not packed
 
   static constexpr std::int64_t kWeight = 0, kScale = 1, kSketch = 2;
 
-  T* row(std::int64_t feature) const { return rows + feature * stride; }
+  T* row(std::int64_t place) const { return rows + place * stride; }
+  std::int64_t bytes() const { return features * stride * static_cast<std::int64_t>(sizeof(T)); }
+  T* packed_row(std::int64_t feature) const { return row(places[feature]); }
 
+  void prefetch_places(const std::int64_t* feature, std::int64_t n) const {
+    for (std::int64_t k = 0; k < n; ++k) touch(places + feature[k]);
+  }
+  void prefetch_packed(const std::int64_t* feature, std::int64_t n) const {
+    for (std::int64_t k = 0; k < n; ++k) {
+      const T* const its = packed_row(feature[k]);
+      for (std::int64_t c = 0; c < stride; c += kLine) touch(its + c);
+    }
+  }
   void prefetch(const std::int64_t* index, std::int64_t n) const {
     const std::int64_t bytes = stride * static_cast<std::int64_t>(sizeof(T));
     for (std::int64_t line = 0; line < bytes; line += 64) {  // of a row; as a rule it has one
       const char* const start = reinterpret_cast<const char*>(rows) + line;
       for (std::int64_t k = 0; k < n; ++k) {
-        const char* const place = start + index[k] * bytes;
-        __builtin_prefetch(place);
-        asm volatile(""
-                     :
-                     : "r"(place));  // else GCC sees a function without effects, and leaves out calls of it
+        touch(start + index[k] * bytes);
       }
     }
   }
@@ -44,6 +57,15 @@ struct Table {
   // left out.
   void activate(std::int64_t feature, std::int64_t& count) const {
     if (count < features) active[count++] = feature;
+  }
+
+  // The same in a packed table: returns the feature's place, which is its number in the list, from 1 on.
+  std::int64_t activate_packed(std::int64_t feature, std::int64_t& count) const {
+    if (count < std::min<std::int64_t>(features, std::numeric_limits<std::int32_t>::max())) {
+      active[count++] = feature;
+      places[feature] = static_cast<std::int32_t>(count);
+    }
+    return places[feature];
   }
 
   // Passes over all features are fastest in the order of memory. Most of the list is sorted already.
@@ -102,6 +124,13 @@ struct Table {
   }
 
  private:
+  static constexpr std::int64_t kLine = 64 / sizeof(T);
+
+  static void touch(const void* place) {
+    __builtin_prefetch(place);
+    asm volatile("" : : "r"(place));  // else GCC sees a function without effects, and leaves out calls of it
+  }
+
   // Short sums in T, long ones in double: the speed of float32 without its error on wide rows.
   static constexpr std::int64_t kRun = 32;
 

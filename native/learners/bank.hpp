@@ -82,8 +82,13 @@ class Bank {
   bool knows_no_labels() const { return labels_.none(); }
 
   std::int64_t experts() const { return first_ + (whole() ? BankFull::kMemories : 0); }
-  // How many places for features the experts with whole matrices may need to learn these rows.
-  std::int64_t places_for(const Rows& rows) { return whole() ? full_.needs(rows) : 0; }
+  // How many places for features the experts with whole matrices may need to learn these rows, 0 if there is
+  // room for them; −1 if these experts have left, but not their memory.
+  std::int64_t places_for(const Rows& rows) {
+    if (!whole()) return full_.room() > 0 ? -1 : 0;
+    const std::int64_t needed = full_.needs(rows);
+    return needed > full_.room() ? needed : 0;
+  }
   std::int64_t active() const { return s_.counts[State::kActive]; }
   std::int64_t settled_width() const { return table_.stride; }
 
@@ -91,7 +96,7 @@ class Bank {
   void settled(T* out) {
     for (std::int64_t i = 0; i < s_.counts[State::kActive]; ++i) {
       T* row = out + i * table_.stride;
-      std::copy_n(table_.row(table_.active[i]), table_.stride, row);
+      std::copy_n(table_.row(i + 1), table_.stride, row);
       sketch_.settle(row);
     }
   }
@@ -110,7 +115,8 @@ class Bank {
   double learn_row(const Row& row, double label, double h) {
     if (h == 0) return peek(row, std::numeric_limits<std::int64_t>::max());
     if (whole()) full_.look(row);
-    const double played = look(table_, row.index(), row.value(), row.size());
+    find(row);
+    const double played = look(table_, place_.data(), row.value(), row.size());
     const double prediction = score(played), own = others_;
     if (labels_.none()) labels_.meet(label);
     const auto t = ++s_.counts[State::kRounds];
@@ -138,22 +144,29 @@ class Bank {
     std::int64_t n = row.size();
     while (n > 0 && row.index()[n - 1] >= features) --n;
     copies_.resize(static_cast<std::size_t>(n * table_.stride));
-    places_.resize(static_cast<std::size_t>(n));
+    place_.resize(static_cast<std::size_t>(n));
     Table<T> table = table_;
     table.rows = copies_.data();
     for (std::int64_t i = 0; i < n; ++i) {
-      places_[i] = i;
-      std::copy_n(table_.row(row.index()[i]), table_.stride, table.row(i));
+      place_[i] = i;
+      std::copy_n(table_.packed_row(row.index()[i]), table_.stride, table.row(i));
     }
     if (whole()) full_.look(Row(row.index(), row.value(), n));
-    return score(look(table, places_.data(), row.value(), n));
+    return score(look(table, place_.data(), row.value(), n));
+  }
+
+  // Where the row's features are in the table.
+  void find(const Row& row) {
+    const std::int64_t n = row.size();
+    if (static_cast<std::int64_t>(place_.size()) < n) place_.resize(static_cast<std::size_t>(n));
+    for (std::int64_t k = 0; k < n; ++k) place_[k] = table_.places[row.index()[k]];
   }
 
   double score(double p) const {
     return labels_.none() && !loss_.logistic() ? 0.0 : labels_.middle() + labels_.half() * p;
   }
 
-  // Reads features: x scaled, c = Ux, the experts' predictions. Returns the one played.
+  // Reads features at these places: x scaled, c = Ux, the experts' predictions. Returns the one played.
   double look(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     labels_.look();
     unit_ = labels_.weight_unit();
@@ -383,15 +396,14 @@ class Bank {
     if (s_.intercept) s_.constant[k] += rare_step_[k];
   }
 
-  // Features met for the first time get a place in the list of active ones.
+  // Features met for the first time get a place.
   void enter(const Row& row) {
     ++s_.bank_counts[State::kLearned];
     s_.bank_counts[State::kTouched] += row.size();
-    const std::int64_t* index = row.index();
     for (std::int64_t i = 0, n = fresh_ ? row.size() : 0; i < n; ++i) {
       if (count_[i] > T(1)) continue;
-      T* tail = table_.row(index[i]) + table_.stride - State::kTail;
-      table_.activate(index[i], s_.counts[State::kActive]);
+      place_[i] = table_.activate_packed(row.index()[i], s_.counts[State::kActive]);
+      T* tail = table_.row(place_[i]) + table_.stride - State::kTail;
       tail[State::kCount] = T(1);
       tail[State::kEpoch] = T(-1);
     }
@@ -408,20 +420,20 @@ class Bank {
       step[k] = State::held(per * step_[k]);
       rare[k] = State::held(per * rare_step_[k]);
     }
-    scatter_eight(row.index(), x_.data(), row.size(), step, rare);
+    scatter_eight(x_.data(), row.size(), step, rare);
     for (; k < K_; ++k)
       for (std::int64_t i = 0; i < row.size(); ++i)
-        table_.row(row.index()[i])[k] +=
+        table_.row(place_[i])[k] +=
             x_[i] * (State::held(per * step_[k]) + rarity_[i] * State::held(per * rare_step_[k]));
   }
 
-  void scatter_eight(const std::int64_t* index, const T* x, std::int64_t n, const T* step,
-                     const T* rare) const {
+  void scatter_eight(const T* x, std::int64_t n, const T* step, const T* rare) const {
     Lanes<T, 8> w;
+    const std::int64_t* place = place_.data();
     const T *count = count_.data(), *mean = mean_.data(), *rarity = rarity_.data();
     const std::int64_t stride = table_.stride;
     for (std::int64_t i = 0; i < n; ++i) {
-      T* const row = table_.rows + index[i] * stride;
+      T* const row = table_.rows + place[i] * stride;
       w.load(row);
       w.add(x[i], step);
       w.add(x[i] * rarity[i], rare);
@@ -443,7 +455,7 @@ class Bank {
   std::array<Seen, kViews> seen_;
   std::vector<double> sums_, p_, odds_, up_, down_, step_, rare_step_, direction_;
   std::vector<T> x_, count_, mean_, rarity_, copies_;
-  std::vector<std::int64_t> places_;
+  std::vector<std::int64_t> place_;  // in the table, of the row's features
   std::vector<T*> behind_;
   double miss_ = 1;              // of the predictions so far
   bool fresh_ = false;           // has the row features that were never seen before?

@@ -85,12 +85,18 @@ class BankFull {
         score_[static_cast<std::size_t>(g)] += value * s_.weights[place * kMemories + g];
   }
 
+  // Places for which there is memory.
+  std::int64_t room() const { return s_.room; }
+
   // How many places rows may need: those in use, and new features up to as many as there may be.
   std::int64_t needs(const Rows& rows) const {
+    RowReader reader(rows);
+    std::int64_t known = 0;  // rows without a new feature
+    while (known < rows.count() && all_known(reader[known])) ++known;
+    if (known == rows.count()) return 1 + static_cast<std::int64_t>(known_.size());
     std::vector<std::int64_t> all;
     for (const auto& [feature, place] : known_) all.push_back(feature);
-    RowReader reader(rows);
-    for (std::int64_t i = 0; i < rows.count(); ++i) {
+    for (std::int64_t i = known; i < rows.count(); ++i) {
       const Row row = reader[i];
       auto at = all.begin();
       for (std::int64_t k = 0; k < row.size(); ++k, ++at) {
@@ -111,7 +117,7 @@ class BankFull {
   bool learn(const Row& row, const T* sizes, double y, double h, std::int64_t rows, bool classes,
              const double* shares) {
     *s_.non_zeros += row.size();
-    if (!all_known(row)) {
+    if (!all_found(row)) {
       if (!enter(row, rows)) {
         *s_.places = -1;
         return false;
@@ -180,8 +186,17 @@ class BankFull {
     }
   }
 
-  // Had all features of the row that was looked at a place?
   bool all_known(const Row& row) const {
+    auto at = known_.begin();
+    for (std::int64_t k = 0; k < row.size(); ++k, ++at) {
+      while (at != known_.end() && at->first < row.index()[k]) ++at;
+      if (at == known_.end() || at->first != row.index()[k]) return false;
+    }
+    return true;
+  }
+
+  // Had all features of the row that was looked at a place?
+  bool all_found(const Row& row) const {
     return places() > 0 && static_cast<std::int64_t>(found_.size()) == row.size() + (s_.intercept ? 1 : 0);
   }
 

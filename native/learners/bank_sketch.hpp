@@ -201,7 +201,7 @@ class BankSketch {
   void push_epoch(double unit) {
     const auto next = static_cast<T>(epochs_.now() + 1);
     for (std::int64_t i = 0; i < s_.bank_counts[State::kEntries]; ++i) {
-      T* row = table_.row(s_.buffer_index[i]);
+      T* row = table_.packed_row(s_.buffer_index[i]);
       T& epoch = row[table_.stride - State::kTail + State::kEpoch];
       if (epoch == next) continue;  // met before in the list
       if (epoch >= T(0)) epochs_.multiply(map_.data(), row, row + K_);
@@ -216,7 +216,7 @@ class BankSketch {
       }
       for (std::int64_t j = 0; j < m_; ++j) gain[j] = static_cast<T>(its[j]);
       for (std::int64_t i = s_.buffer_start[b]; i < s_.buffer_start[b + 1]; ++i) {
-        T* z = table_.row(s_.buffer_index[i]) + K_;
+        T* z = table_.packed_row(s_.buffer_index[i]) + K_;
         for (std::int64_t j = 0; j < m_; ++j) z[j] += s_.buffer_value[i] * gain[j];
       }
     }
@@ -257,8 +257,7 @@ class BankSketch {
       for (std::int64_t j = 0; j < m_; ++j) axpy(z[j], z.data(), L.row(j), padded4(j + 1));
     };
     for (std::int64_t i = 0, active = s_.counts[State::kActive]; i < active; ++i) {
-      if (i + 8 < active) table_.prefetch(table_.active + i + 8, 1);
-      T* row = table_.row(table_.active[i]);
+      T* row = table_.row(i + 1);
       T& epoch = row[table_.stride - State::kTail + State::kEpoch];
       if (epoch < T(0)) continue;
       settle(row);

@@ -102,7 +102,7 @@ class ClassBank {
   void settled(T* out) {
     for (std::int64_t i = 0; i < active(); ++i) {
       T* row = out + i * table_.stride;
-      std::copy_n(table_.row(table_.active[i]), table_.stride, row);
+      std::copy_n(table_.row(i + 1), table_.stride, row);
       sketch_.settle(row);
     }
   }
@@ -158,7 +158,7 @@ class ClassBank {
     std::size_t late = 0;
     const auto now = static_cast<T>(sketch_.now());
     for (std::int64_t i = 0; i < n; ++i) {
-      rows_[i] = table_.row(row.index()[i]);
+      rows_[i] = table_.packed_row(row.index()[i]);
       const T epoch = tail_of(rows_[i])[State::kEpoch];
       late += epoch >= T(0) && epoch < now;
     }
@@ -188,7 +188,7 @@ class ClassBank {
     const Bits now = std::bit_cast<Bits>(static_cast<T>(sketch_.now()));
     std::int64_t behind = 0;
     for (std::int64_t i = 0; i < n; ++i) {
-      rows[i] = table_.row(row.index()[i]);
+      rows[i] = table_.packed_row(row.index()[i]);
       late[behind] = rows[i];
       behind += std::bit_cast<Bits>(tail_of(rows[i])[State::kEpoch]) < now;  // negative: large as bits
     }
@@ -412,15 +412,15 @@ class ClassBank {
     }
   }
 
-  // Features met for the first time get a place in the list of active ones.
+  // Features met for the first time get a place.
   void enter(const Row& row) {
     ++s_.bank_counts[State::kLearned];
     s_.bank_counts[State::kTouched] += row.size();
     const std::int64_t* index = row.index();
     for (std::int64_t i = 0, n = fresh_ ? row.size() : 0; i < n; ++i) {
       if (count_[i] > T(1)) continue;
-      T* tail = tail_of(table_.row(index[i]));
-      table_.activate(index[i], s_.counts[State::kActive]);
+      rows_[i] = table_.row(table_.activate_packed(index[i], s_.counts[State::kActive]));
+      T* tail = tail_of(rows_[i]);
       tail[State::kCount] = T(1);
       tail[State::kEpoch] = T(-1);
     }

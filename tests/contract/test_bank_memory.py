@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sketchnewton import NewtonBank, SketchedNewtonClassifier
+from sketchnewton import ClassBank, NewtonBank, SketchedNewtonClassifier
 from sketchnewton.core import archive
 from sketchnewton.learners.curvature.epoch_maps import GROUP, LEVELS
 from sketchnewton.testing.rows import sparse_stream
 from tests.contract.learners import assert_same_state
+
+HANDED_ON = (copy.deepcopy, lambda bank: pickle.loads(pickle.dumps(bank)), lambda bank: bank)
 
 
 def size(bank: NewtonBank) -> int:
@@ -50,6 +52,27 @@ def test_weights_of_zero_leave_room() -> None:
     h = np.random.default_rng(0).choice([0.0, 1.0, 2.5], len(y))
     plain, other = NewtonBank(dtype="float64"), roomy(dtype="float64")
     np.testing.assert_array_equal(plain.learn(X, y, h), other.learn(X, y, h))
+
+
+@pytest.mark.parametrize("kind", ["bank", "bank of classes"])
+def test_a_table_that_grows_gives_the_same_bits(kind: str) -> None:
+    """Features in any order of first appearance, in a range that doubles again and again."""
+    rng = np.random.default_rng(3)
+    rows, scale = 400, np.geomspace(10, 1 << 20, 400).astype(np.int64)
+    indices = np.sort(rng.integers(0, scale[:, None], (rows, 6)), axis=1).ravel()
+    X = csr_array((rng.standard_normal(6 * rows), indices, np.arange(rows + 1) * 6), shape=(rows, 1 << 20))
+    X.sum_duplicates()
+    make = NewtonBank if kind == "bank" else (lambda: ClassBank(3))
+    y = rng.choice([-1.0, 1.0], rows) if kind == "bank" else rng.integers(0, 3, rows).astype(float)
+    grown, roomy_one = make(), make()
+    expected = roomy_one.learn(X, y)  # the batch tells the largest index
+    parts = []
+    for i in range(0, rows, 7):
+        parts.append(grown.learn(X[i : i + 7], y[i : i + 7]))
+        grown = HANDED_ON[i % len(HANDED_ON)](grown)
+    np.testing.assert_array_equal(np.concatenate(parts), expected)
+    np.testing.assert_array_equal(grown.predict(X), roomy_one.predict(X))
+    assert_same_state(grown, roomy_one)
 
 
 def test_memory_follows_what_was_learned() -> None:

@@ -54,7 +54,9 @@ def test_counts_scales_and_ranges_are_those_of_all_rows(labels: str) -> None:
     banks = [first, *others]
     learned = sum(int(bank._state["bank_counts"][0]) for bank in banks)
     tables = [
-        dict(zip(bank._seen.tolist(), bank._table.rows[bank._seen][:, [-3, -2]], strict=True))
+        dict(
+            zip(bank._seen.tolist(), bank._table.rows_of_active(bank.features_seen)[:, [-3, -2]], strict=True)
+        )
         for bank in banks
     ]
     first.merge(*others)

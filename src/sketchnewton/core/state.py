@@ -19,11 +19,11 @@ Made = TypeVar("Made")
 
 __all__ = ["Buffers", "State", "Vector", "View", "dtype_name", "filled", "view_of", "zeros"]
 
-_DTYPES = {"f": "float32", "d": "float64", "l": "int64", "q": "int64"}  # of memoryviews
+_DTYPES = {"f": "float32", "d": "float64", "i": "int32", "l": "int64", "q": "int64"}  # of memoryviews
 
 
 class State:
-    """Arrays by name, all of them float32, float64 or int64 in C order: what kernels work on.
+    """Arrays by name, all of them float32, float64, int32 or int64 in C order: what kernels work on.
 
     `state[name]` is a NumPy array and `state.view(name)` a memoryview, both over the same memory. Views never
     import NumPy, and reading a single number from one is faster. An assigned array replaces the one of that name

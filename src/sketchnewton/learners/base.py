@@ -74,6 +74,10 @@ class Learner(Persistent):
         A row of weight h counts as a loss that is h times as large; weight 0 predicts without learning. The whole
         batch is checked before anything is learned, so an error leaves the learner as it was.
         """
+        if type(X) is np.ndarray and len(X) == 1 and sample_weight is None and self.classes is None:
+            lesson = _native.one_row(X, y)  # in a third of the time that what follows takes
+            if lesson is not None and self.feature_names is None:
+                return np.array((self.learn_row(*lesson),))
         rows = self._rows(X)
         n = len(rows)
         labels = as_vector(y, "y", n)
@@ -214,7 +218,7 @@ class Learner(Persistent):
         if weight != 1.0 or not self.takes(label):
             return float(self.learn(row, [label], [weight])[0])
         with self._lock:
-            self.reserve(row)
+            self._reserve(*checked_scan(row))
             prediction = self._learn_one(row, label)
         if prediction - prediction != 0:  # not finite
             check_finite(filled([prediction]))

@@ -20,32 +20,36 @@ ITEM_SIZE = {"float32": 4, "float64": 8}
 
 
 class FeatureTable:
-    """Rows of `columns` numbers, padded to whole cache lines; row i belongs to feature i and starts at zero.
+    """Rows of `columns` numbers, padded to whole cache lines; all start at zero.
 
-    Memory that no feature has touched is not committed: the system hands out zero pages on first use, so a table
-    with a large index range costs what its features cost. `active[:count]` lists the features learned from;
-    everything else is zero.
+    `active[:count]` lists the features learned from. Row i belongs to feature i, or, if the table is `packed`, to
+    the i-th of them, from 1 on: row 0 stays zero. Memory that no feature has touched is not committed: the system
+    hands out zero pages on first use. So a large index range costs what its features cost: a cache line and four
+    bytes each if the table is packed, up to a page if not.
     """
 
-    def __init__(self, columns: int, dtype: str) -> None:
+    def __init__(self, columns: int, dtype: str, packed: bool = False) -> None:
         self.dtype = dtype
+        self.packed = packed
         self.width = _native.padded_columns(columns)
-        self._memory = State({"table": self._zeros(0), "active": zeros(0, "int64")})
+        self.capacity = 0
+        """How many features the table has room for."""
+        self._memory = State(self._fresh(0))
 
     @property
     def rows(self) -> NDArray[Any]:
-        """Row i belongs to feature i."""
+        """All rows, whether or not a feature has them."""
         return self._memory["table"]
+
+    def rows_of_active(self, count: int) -> NDArray[Any]:
+        """The rows of the `count` active features, in their order: a copy unless the table is packed."""
+        rows: NDArray[Any] = self.rows[1 : 1 + count] if self.packed else self.rows[self.active[:count]]
+        return rows
 
     @property
     def active(self) -> NDArray[np.int64]:
         """The features learned from, first of all."""
         return self._memory["active"]
-
-    @property
-    def capacity(self) -> int:
-        """How many features the table has room for."""
-        return len(self._memory.view("active"))
 
     def views(self) -> dict[str, View]:
         """The table and the list of features, by the names that kernels know."""
@@ -61,18 +65,19 @@ class FeatureTable:
 
     def _moved(self, capacity: int, count: int, largest: int) -> FeatureTable:
         try:
-            rows = self._zeros(capacity)
-            active = zeros(capacity, "int64")
+            memory = self._fresh(capacity)
         except (MemoryError, ValueError, OverflowError, TypeError):
             size = capacity * self.width * ITEM_SIZE[self.dtype] / 2**30
             raise IndexTooLarge(
                 largest, f"needs a table of {size:.3g} GB: renumber or hash the features"
             ) from None
         listed = self._memory.view("active")
-        _native.copy_rows(self._memory.view("table"), rows, listed, count)
-        active[:count] = listed[:count]
+        _native.copy_rows(self._memory.view("table"), memory["table"], self._places(count), count)
+        memory["active"][:count] = listed[:count]
+        if self.packed:
+            _native.number_features(listed, count, memory["places"])
         made = copy.copy(self)
-        made._memory = State({"table": rows, "active": active})
+        made._memory, made.capacity = State(memory), capacity
         return made
 
     def saved(self, count: int) -> dict[str, View]:
@@ -80,7 +85,7 @@ class FeatureTable:
         active = self._memory.view("active")
         features, rows = zeros(count, "int64"), zeros((count, self.width), self.dtype)
         features[:] = active[:count]
-        _native.gather_rows(self._memory.view("table"), rows, active, count)
+        _native.gather_rows(self._memory.view("table"), rows, self._places(count), count)
         return {"features": features, "table": rows}
 
     def restore(self, arrays: Arrays) -> None:
@@ -96,27 +101,39 @@ class FeatureTable:
         least, largest = _native.extremes(listed)
         if least < 0 or not _native.are_distinct(listed):
             raise ValueError("the feature table lists impossible features")
-        self._memory = self.grown(largest, 0)._memory
-        _native.scatter_rows(view_of("table", rows), self._memory.view("table"), listed)
+        grown = self.grown(largest, 0)
+        self._memory, self.capacity = grown._memory, grown.capacity
         self._memory.view("active").cast("B")[: listed.nbytes] = listed.cast("B")
+        if self.packed:
+            _native.number_features(listed, len(listed), self._memory.view("places"))
+            listed = self._places(len(listed))
+        _native.scatter_rows(view_of("table", rows), self._memory.view("table"), listed)
 
     def column(self, number: int, count: int) -> View:
         """A column of the rows of the `count` active features, as float64; without NumPy."""
-        table, active = self._memory.view("table"), self._memory.view("active")
-        return _native.column(table, number % self.width, active, count)
+        table = self._memory.view("table")
+        return _native.column(table, number % self.width, self._places(count), count)
 
     def listed(self, count: int) -> View:
         """The `count` active features; without NumPy."""
         return self._memory.view("active")[:count]
 
-    def _zeros(self, capacity: int) -> View:
-        return zeros((capacity, self.width), self.dtype)
+    def _places(self, count: int) -> View:
+        """The numbers of the rows of the `count` active features."""
+        return _native.counted(count) if self.packed else self._memory.view("active")
+
+    def _fresh(self, capacity: int) -> dict[str, View]:
+        """Memory for so many features."""
+        rows = zeros((capacity + self.packed, self.width), self.dtype)
+        places = {"places": zeros(capacity, "int32")} if self.packed else {}
+        return {"table": rows, "active": zeros(capacity, "int64"), **places}
 
 
 class TableLearner(Learner):
     """A learner whose state is a feature table and a few small arrays."""
 
     _kernel: _native.RowKernel  # views of the arrays; rebuilt whenever an array is replaced
+    _packs: ClassVar[bool] = False  # is its table packed?
     _scale_column: ClassVar[int] = 1  # of the table; greater than zero for features learned from
     _lists_of_features: ClassVar[
         tuple[str, ...]
@@ -124,7 +141,7 @@ class TableLearner(Learner):
 
     def __init__(self, columns: int, **parameters: Any) -> None:
         super().__init__(**parameters)
-        self._table = FeatureTable(columns, parameters["dtype"])
+        self._table = FeatureTable(columns, parameters["dtype"], self._packs)
         self._state["counts"] = zeros(3, "int64")  # rounds, active features, dimension
 
     @property

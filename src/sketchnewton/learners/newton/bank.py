@@ -96,6 +96,7 @@ class NewtonBank(TableLearner):
     _kernel: _native.BankKernel
     _scale_column: ClassVar[int] = -3
     _takes_views = True
+    _packs: ClassVar[bool] = True
     _lists_of_features: ClassVar[tuple[str, ...]] = ("features", "buffer_index", "full_features")
 
     def __init__(
@@ -128,6 +129,7 @@ class NewtonBank(TableLearner):
         self._experts = _experts()
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
         self._room_until = 0  # the row up to which there is room for updates of the sketch
+        self._widest = 0  # row that the buffer has room for
         scalars = zeros(15)
         scalars[_HIGH] = min(1.0, self._clip)
         scalars[_LOW] = -scalars[_HIGH]
@@ -351,7 +353,7 @@ class NewtonBank(TableLearner):
         return weight_unit(self.loss, *self.label_range)
 
     def _scales_of_seen(self) -> Floats:
-        count, mean = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
+        count, mean = self._table.rows_of_active(self.features_seen)[:, [-3, -2]].astype(np.float64).T
         rows = max(int(self._state.view("bank_counts")[_LEARNED]), 1)
         return np.asarray(mean * (count / rows) ** 0.25)
 
@@ -401,17 +403,24 @@ class NewtonBank(TableLearner):
 
     def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
         self._kernel.learn(rows, labels, weights, out)
-        with contextlib.suppress(MemoryError):  # of arrays of nothing
-            self._reserve_places()
+        if self._places < 0:  # these experts have left
+            with contextlib.suppress(MemoryError):  # of arrays of nothing
+                self._reserve_places(rows)
+
+    def _learn_one(self, row: _native.Rows, label: float) -> float:
+        self._reserve_epochs(1)
+        self._reserve_places(row)
+        return self._kernel.learn_one(row, label)
 
     @property
     def _only_reads(self) -> bool:
         return True
 
-    def _reserve_places(self, rows: _native.Rows | None = None) -> None:
+    def _reserve_places(self, rows: _native.Rows) -> None:
         """Make room for the experts with whole matrices to learn these rows; none if they are gone."""
-        needed = 0 if rows is None else self._kernel.places_for(rows)
-        self._replace(bank_full.reserve(self._state, needed, self._places))
+        needed = self._kernel.places_for(rows)
+        if needed != 0:
+            self._replace(bank_full.reserve(self._state, needed, self._places))
 
     def _reserve_epochs(self, rows: int) -> None:
         """Make room for the updates of the sketch that so many rows may bring."""
@@ -426,11 +435,12 @@ class NewtonBank(TableLearner):
         self._room_until = int(t) + ahead
 
     def _reserve(self, largest: int, widest: int) -> None:
-        used = int(self._state.view("bank_counts")[_ENTRIES])
-        size = used + BUFFER * self._m * widest
-        if len(self._state.view("buffer_index")) < size:
+        if widest > self._widest:
+            used = int(self._state.view("bank_counts")[_ENTRIES])
+            size = used + BUFFER * self._m * widest
             names = ("buffer_index", "buffer_value")
             self._replace({name: self._state.resized(name, size, used) for name in names})
+            self._widest = widest
         super()._reserve(largest, widest)
 
     def _united(self, others: Sequence[Self], base: Self | None) -> Self:
@@ -462,7 +472,7 @@ class NewtonBank(TableLearner):
             raise ValueError("its counters contradict its arrays")
         self._epochs.restore(self._state, arrays)
         bank_full.restore(self._state, arrays)
-        self._room_until = 0
+        self._room_until = self._widest = 0
         for name in ("buffer_index", "buffer_value"):
             self._state.resize(name, len(arrays[name]), 0)
         super()._restore(arrays)

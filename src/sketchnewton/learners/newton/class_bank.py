@@ -81,6 +81,7 @@ class ClassBank(ClassLearner, TableLearner):
 
     softmax = True
     _kernel: _native.ClassBankKernel
+    _packs: ClassVar[bool] = True
     _scale_column: ClassVar[int] = -3
     _lists_of_features: ClassVar[tuple[str, ...]] = ("features", "buffer_index", "full_features")
 
@@ -214,7 +215,7 @@ class ClassBank(ClassLearner, TableLearner):
         return class_full.weights(self._state, max(self._places, 0))
 
     def _scales_of_seen(self) -> Floats:
-        count, mean = self._table.rows[self._seen][:, [-3, -2]].astype(np.float64).T
+        count, mean = self._table.rows_of_active(self.features_seen)[:, [-3, -2]].astype(np.float64).T
         rows = max(int(self._state.view("bank_counts")[_LEARNED]), 1)
         return np.asarray(mean * (count / rows) ** 0.25)
 
@@ -320,7 +321,9 @@ class ClassBank(ClassLearner, TableLearner):
         ].tolist()
         start, temper = its["buffer_start"], its["temper"]
         return bool(
-            (self._table.rows[self._seen, self._scale_column] >= 1).all()  # rows that had the feature
+            (
+                np.asarray(self._table.column(self._scale_column, self.features_seen)) >= 1
+            ).all()  # rows that had it
             and 0 <= learned <= its["counts"][0]
             and 0 <= rank <= m
             and 0 <= waiting < max(BUFFER * m, 1)

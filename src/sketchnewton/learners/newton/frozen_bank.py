@@ -64,7 +64,7 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
         signs = state["bank_counts"][banks._LABELS] == banks._SIGNS
         scalars = state["scalars"]
         counts, means = np.zeros((2, dimension))
-        counts[seen], means[seen] = bank._table.rows[seen][:, [-3, -2]].astype(np.float64).T
+        counts[seen], means[seen] = bank._table.rows_of_active(len(seen))[:, [-3, -2]].astype(np.float64).T
         weights = np.zeros((dimension, len(EXPERTS) + 1))  # the last is the constant one's
         weights[seen, :-1] = bank._scaled_weights()
         typical = float(scalars[banks._SQUARES]) / learned if learned else 1.0
