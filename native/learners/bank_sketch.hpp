@@ -70,7 +70,7 @@ class BankSketch {
   // The table's weights in another unit: `factor` times as many.
   void rescale(double factor) {
     for (std::int64_t i = 0; i < s_.counts[State::kActive]; ++i) {
-      T* row = table_.row(table_.active[i]);
+      T* row = table_.row(i + 1);
       settle(row);
       for (std::int64_t k = 0; k < K_; ++k) row[k] *= static_cast<T>(factor);
     }
@@ -240,7 +240,7 @@ class BankSketch {
   // A row of the buffer that is too short for its gain to be a number of type T.
   void take_exactly(std::int64_t b) {
     for (std::int64_t i = s_.buffer_start[b]; i < s_.buffer_start[b + 1]; ++i) {
-      T* z = table_.row(s_.buffer_index[i]) + K_;
+      T* z = table_.packed_row(s_.buffer_index[i]) + K_;
       const auto x = static_cast<double>(s_.buffer_value[i]);
       for (std::int64_t j = 0; j < m_; ++j)
         z[j] = State::held(static_cast<double>(z[j]) + x * gain_[b * m_ + j]);
