@@ -67,7 +67,8 @@ class Calibration {
   }
 
  private:
-  static constexpr double kHeaviest = 100.0;  // row that teaches, as h rows would one after another
+  static constexpr double kHeaviest = 100.0;  // row that teaches
+  static constexpr double kLeast = 1e-300;
 
   struct Said {
     double raw, tempered;  // probabilities of +1
@@ -93,13 +94,16 @@ class Calibration {
     h = std::min(h, kHeaviest);
     temper.learn(spread * said.b * said.b, spread * said.b * said.g, spread * said.g * said.g, above * said.b,
                  above * said.g, h, its[State::kRows]);
-    double likely[2] = {y > 0 ? said.raw : 1.0 - said.raw, y > 0 ? q : 1.0 - q};
-    if (h != 1.0)
-      for (double& p : likely) p = std::pow(p, h);
+    const double raw = y > 0 ? said.raw : 1.0 - said.raw, tempered = std::max(y > 0 ? q : 1.0 - q, kLeast);
+    const double share = 1.0 / (its[State::kClock] + 1.0);
     double* v = temper.weights();
-    const double share = 1.0 / (its[State::kClock] + 1.0), sum = v[0] * likely[0] + v[1] * likely[1];
-    if (!(sum > 0)) return;
-    for (int k : {0, 1}) v[k] = (1.0 - share) * (v[k] * likely[k] / sum) + 0.5 * share;
+    if (h != 1.0) {
+      double cost[2] = {-std::log(raw), -std::log(tempered)};
+      return reweigh(cost, h, share, v, 2);
+    }
+    const double one = v[0] * raw, two = v[1] * tempered;  // without logarithms
+    v[0] = (1.0 - share) * (one / (one + two)) + 0.5 * share;
+    v[1] = (1.0 - share) * (two / (one + two)) + 0.5 * share;
   }
 
   double* s_;  // kSides × kWidth

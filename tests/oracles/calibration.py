@@ -43,7 +43,7 @@ class Side:
         elif beta < 0.05:
             beta, gamma = 0.05, old[1] + (slope[1] + A[0, 1] * (old[0] - 0.05)) / A[1, 1]
         self.theta = np.array([np.clip(beta, 0.05, 20), np.clip(gamma, 0, 20)])
-        v = self.v * np.array([P[y], Q[y]]) ** h
+        v = self.v * np.exp(h * np.log([P[y] / max(P[y], Q[y]), Q[y] / max(P[y], Q[y])]))
         self.v = (1 - 1 / (self.clock + 1)) * v / v.sum() + 0.5 / (self.clock + 1)
 
 
