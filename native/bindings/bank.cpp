@@ -186,7 +186,8 @@ std::unique_ptr<BankKernel> newton_bank(int loss, double parameter, bool interce
   Bank<T> kernel(of, bank_view<T>(s, intercept, clip), table_view<T>(s));
   const Residuals residuals(residual_view(s), of.poisson());
   using Sides = CalibrationState;
-  const Calibration calibration(s.get<double>("calibration", {Sides::kSides, Sides::kWidth}), of.logistic());
+  const Calibration calibration(s.get<double>("calibration", {Sides::kSides, Sides::kWidth}),
+                                s.get<double>("corrections", {Sides::kCorrections, 2}), of.logistic());
   return std::make_unique<BankKernelOf<T>>(s.rows("table"), s.owner(), std::move(kernel), residuals,
                                            calibration);
 }
@@ -212,8 +213,7 @@ void class_chances(Array<double, 2> side, bool logistic, Array<const double, 2> 
   require(out.shape(0) == n && out.shape(1) == classes, "lengths differ");
   ClassCalibration calibration = class_calibration(side, logistic, classes);
   nb::gil_scoped_release release;
-  for (std::size_t i = 0; i < n; ++i)
-    calibration.play(scores.data() + i * classes, out.data() + i * classes);
+  for (std::size_t i = 0; i < n; ++i) calibration.play(scores.data() + i * classes, out.data() + i * classes);
 }
 
 template <class T>

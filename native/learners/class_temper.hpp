@@ -28,9 +28,9 @@ inline void reweigh(double* cost, double h, double share, double* v, std::int64_
   for (std::int64_t e = 0; e < n; ++e) v[e] = (1.0 - share) * v[e] / sum + share / static_cast<double>(n);
 }
 
-// How sure probabilities p may be has to be learned: Q ∝ exp(β(ln p − p) + γp), β and γ by Newton's method for
-// −ln Q of the class that came, on about half of the rows so far. With β, γ ≥ 0 the order of classes stays.
-// Played is the mixture of P, which is p divided by its sum, and Q, weighted like two experts.
+// How sure probabilities p may be has to be learned: Q ∝ exp(β(ln p − p) + γp), β and γ by Newton's method
+// for −ln Q of the class that came, on about half of the rows so far. With β, γ ≥ 0 the order of classes
+// stays. Played is the mixture of P, which is p divided by its sum, and Q, weighted like two experts.
 class Temper {
  public:
   enum { kBeta, kGamma, kBB, kBG, kGG, kRaw, kTempered, kNumbers };  // curvature; weights of P and Q
@@ -43,8 +43,8 @@ class Temper {
   // The logarithm of Q up to a constant, for ln p and p.
   double score(double log, double p) const { return s_[kBeta] * (log - p) + s_[kGamma] * p; }
 
-  // After a row of weight h, the t-th: the covariance of (ln p − p, p) under Q, and what they are for the class
-  // that came above their mean.
+  // After a row of weight h, the t-th: the covariance of (ln p − p, p) under Q, and what they are for the
+  // class that came above their mean.
   void learn(double bb, double bg, double gg, double b, double g, double h, double t) {
     const double kept = 1.0 - 1.0 / (t + kFirst);
     s_[kBB] = kept * s_[kBB] + h * std::max(0.0, bb);

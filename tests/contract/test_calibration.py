@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sketchnewton import NewtonBank, SketchedNewtonClassifier, load
-from sketchnewton.learners.calibration import ClassCalibration, fits, fresh, merged
+from sketchnewton.learners.calibration import ClassCalibration, fits, fresh, fresh_bank, merged
 from sketchnewton.learners.multiclass import OneVsAll
 from sketchnewton.losses import get_loss
 
@@ -23,7 +23,7 @@ def stream(n: int, seed: int = 0) -> tuple[Any, Any]:
     random = np.random.default_rng(seed)
     X = random.standard_normal((n, 5)) * [1, 2, 30, 0.1, 1]
     score = X @ [1, -0.5, 0.02, 3, 0]
-    likely = 1 / (1 + np.exp(-np.where(score > 0, 1, 2) * score))
+    likely = 1 / (1 + np.exp(-np.where(score > 0, 1, 4) * score))
     return X, np.where(random.random(n) < likely, 1.0, -1.0)
 
 
@@ -75,7 +75,16 @@ def test_probabilities_come_true(loss: str) -> None:
     bank.learn(X[:4500], y[:4500])
     chances = bank.probabilities(bank.predict(X[4500:]))[:, 1]
     # A learner whose probabilities are true has an error of .01 on so many rows, by chance.
-    assert calibration_error(chances, y[4500:] > 0) < 0.03
+    assert calibration_error(chances, y[4500:] > 0) < 0.025
+
+
+def test_the_most_probable_class_has_the_largest_score() -> None:
+    random = np.random.default_rng(1)
+    learner = OneVsAll(NewtonBank, 4)
+    learner.learn(random.standard_normal((500, 3)), random.integers(0, 4, 500).astype(float))
+    scores = random.uniform(-1, 1, (1000, 4))
+    order = np.argsort(learner.probabilities(scores), axis=1)
+    np.testing.assert_array_equal(order, np.argsort(scores, axis=1))
 
 
 def test_probabilities_of_many_classes_come_true() -> None:
@@ -91,13 +100,12 @@ def test_probabilities_of_many_classes_come_true() -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_order_of_scores_stays(loss: str) -> None:
+def test_the_sign_of_a_score_is_the_more_probable_class(loss: str) -> None:
     X, y = stream(2000, 7)
     bank = NewtonBank(loss=loss)
     bank.learn(X, y)
     scores = np.delete(np.linspace(-1, 1, 2001), 1000)
     chances = bank.probabilities(scores)[:, 1]
-    assert (np.diff(chances) >= 0).all()
     assert ((chances > 0.5) == (scores > 0)).all()
     assert (0 < chances).all() and (chances < 1).all()
     assert bank.row_probabilities([0.3]) == bank.probabilities(np.array([0.3]))[0].tolist()
@@ -105,7 +113,7 @@ def test_the_order_of_scores_stays(loss: str) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_calibration_costs_little_on_any_stream(seed: int) -> None:
-    """At most ln 2 + ln(T + 1) for each side."""
+    """At most ln 2 + ln(T + 1) for each side and for corrections."""
     random = np.random.default_rng(seed)
     T = 300
     scores = random.choice([-1, -0.5, 0, 0.5, 1], T) * random.choice([1, 0.1, 20])
@@ -117,7 +125,7 @@ def test_calibration_costs_little_on_any_stream(seed: int) -> None:
         [oracle.said(np.array([-s, s]), t, 2, logistic=seed % 2 == 0)[1] for t, s in enumerate(scores)]
     )
     loss, base = (-np.log(np.where(labels > 0, p, 1 - p)).sum() for p in (expected, raw))
-    assert loss <= base + 2 * (np.log(2) + np.log(T + 1))
+    assert loss <= base + 3 * (np.log(2) + np.log(T + 1))
 
 
 def test_batches_and_files_change_nothing(tmp_path: Path) -> None:
@@ -185,4 +193,5 @@ def test_odd_rows_teach_nothing() -> None:
     np.testing.assert_array_equal(calibration.numbers, np.array(fresh(1)))
     bank = NewtonBank()
     bank.learn(np.eye(3), [0.5, 2.0, 7.0])  # numbers, not classes
-    np.testing.assert_array_equal(bank._state["calibration"], np.array(fresh(2)))
+    for name, start in fresh_bank().items():
+        np.testing.assert_array_equal(bank._state[name], np.array(start))

@@ -47,13 +47,42 @@ class Side:
         self.v = (1 - 1 / (self.clock + 1)) * v / v.sum() + 0.5 / (self.clock + 1)
 
 
+class Corrections:
+    """What labels were above probabilities near each of 17 nodes, rows counted by their place in the stream."""
+
+    def __init__(self) -> None:
+        self.nodes, self.weight, self.above = np.linspace(0, 1, 17), np.zeros(17), np.zeros(17)
+        self.v = np.full(2, 0.5)
+
+    def of(self, p: float, clock: float) -> float:
+        weight = self.weight + 30 * clock
+        moved = p + np.interp(p, self.nodes, self.above / np.where(weight > 0, weight, 1.0))
+        least = min(p, 1 - p) / 4
+        return float(np.clip(moved, 0.5, 1 - least) if p > 0.5 else np.clip(moved, least, 0.5))
+
+    def play(self, p: float, clock: float) -> float:
+        return float(self.v @ [p, self.of(p, clock)])
+
+    def learn(self, p: float, y: int, h: float, clock: float) -> None:
+        q = self.of(p, clock)
+        clock, h = clock + h, min(h, 100.0)
+        likely = np.array([p, q] if y else [1 - p, 1 - q])
+        v = self.v * np.exp(h * np.log(likely / likely.max()))
+        self.v = (1 - 1 / (clock + 1)) * v / v.sum() + 0.5 / (clock + 1)
+        near = np.maximum(1 - 16 * np.abs(self.nodes - p), 0)
+        self.weight += clock * h * near
+        self.above += clock * h * near * (y - p)
+
+
 def two_classes(scores: Vector, labels: Vector, weights: Vector, *, logistic: bool) -> Vector:
     """The probability of +1 that is played before each row; each side of 0 is calibrated on its own."""
-    sides, played = [Side(), Side()], []
+    sides, corrections, played = [Side(), Side()], Corrections(), []
     for s, y, h in zip(scores, labels, weights, strict=True):
         p = said(np.array([-s, s]), sides[0].rows + sides[1].rows, 2, logistic=logistic)
-        side = sides[int(s > 0)]
-        played.append(side.play(p)[1])
+        side, clock = sides[int(s > 0)], sides[0].clock + sides[1].clock
+        mixed = side.play(p)[1]
+        played.append(corrections.play(mixed, clock))
+        corrections.learn(mixed, int(y > 0), h, clock)
         side.learn(p, int(y > 0), h)
     return np.array(played)
 

@@ -1,6 +1,6 @@
 """The numbers by which scores become calibrated probabilities (native/learners/calibration.hpp).
 
-One row of `WIDTH` numbers for each side of a learner of two classes, one alone for several classes.
+One row of `WIDTH` numbers for each side of a bank, one alone for several classes; of a bank also corrections.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.checks import LARGEST_COUNT
-from sketchnewton.core.state import View, zeros
-from sketchnewton.core.types import ArrayLike, Floats, np
+from sketchnewton.core.state import State, View, zeros
+from sketchnewton.core.types import ArrayLike, Arrays, Floats, np
 from sketchnewton.losses import Loss
 
-__all__ = ["SIDES", "WIDTH", "ClassCalibration", "fits", "fresh", "merged"]
+__all__ = ["WIDTH", "ClassCalibration", "fits", "fits_bank", "fresh", "fresh_bank", "merged", "merged_banks"]
 
-SIDES = 2
+SIDES, NODES = 2, 17
+DOUBT, FARTHEST = 30.0, 4.0  # as in native/learners/calibration.hpp
 BETA, GAMMA, BB, BG, GG, RAW, TEMPERED, ROWS, CLOCK, WIDTH = range(10)
 _START = (1.0, 1.0, 1.0, 0.0, 1.0, 0.5, 0.5, 0.0, 0.0)
 MEMORY = 50.0  # rows for each class, after which Laplace's rule counts no more of them
@@ -47,6 +48,38 @@ def _side_fits(side: list[float]) -> bool:
         and 0 <= side[ROWS] <= LARGEST_COUNT
         and side[CLOCK] >= 0
     )
+
+
+def fresh_bank() -> dict[str, View]:
+    """Both sides, and no corrections."""
+    corrections = zeros((NODES + 1, 2))
+    corrections[NODES, 0] = corrections[NODES, 1] = 0.5
+    return {"calibration": fresh(SIDES), "corrections": corrections}
+
+
+def fits_bank(state: State) -> bool:
+    """Corrections are means of numbers within ±1; as they are and corrected, probabilities have some weight."""
+    *nodes, mixed = state.view("corrections").tolist()
+    return (
+        fits(state.view("calibration"))
+        and all(abs(total) <= (1 + 1e-6) * weight for weight, total in nodes)
+        and min(mixed) > 0
+        and abs(sum(mixed) - 1) < 1e-6
+    )
+
+
+def merged_banks(states: Sequence[State], base: State | None) -> Arrays:
+    """Of all rows together, as `merged`; what nodes count is in units of the rows so far."""
+    sides = [state["calibration"] for state in states]
+    whole = merged(sides, None if base is None else base["calibration"])
+    clocks = np.array([side[:, CLOCK].sum() for side in sides])
+    if not clocks.any():
+        return {"calibration": whole, "corrections": np.array(states[0]["corrections"])}
+    each = np.array([state["corrections"] for state in states])
+    each[:, :NODES] /= np.where(clocks > 0, clocks, 1.0)[:, None, None]
+    corrections = np.tensordot(clocks / clocks.sum(), each, 1)
+    corrections[:NODES] *= whole[:, CLOCK].sum()
+    return {"calibration": whole, "corrections": corrections}
 
 
 def merged(all_sides: Sequence[Floats], base: Floats | None) -> Floats:

@@ -159,7 +159,9 @@ class OneVsAll(ClassLearner):
             raise ValueError(
                 "its classes have learned different rows: the arrays of a batch were changed while it was learned"
             )
-        own: Buffers = {} if self._calibration is None else {"calibration": memoryview(self._calibration.numbers)}
+        own: Buffers = (
+            {} if self._calibration is None else {"calibration": memoryview(self._calibration.numbers)}
+        )
         return own | {
             f"{k}/{name}": array
             for k, learner in enumerate(self.learners)

@@ -202,7 +202,32 @@ class Graph:
         powers = self.node("Add", logs, self.node("Mul", p, number(calibration.GAMMA)))
         tempered = self.node("Mul", self.node("Softmax", powers, axis=1), number(calibration.TEMPERED))
         raw = self.node("Mul", self.node("Div", p, self.total(p)), number(calibration.RAW))
-        self.node("Add", raw, tempered, output=output)
+        if joint is not None:
+            self.node("Add", raw, tempered, output=output)
+        else:
+            self._corrected(learner._state["corrections"], sides, self.node("Add", raw, tempered), output)
+
+    def _corrected(self, corrections: Array, sides: Array, both: str, output: str) -> None:
+        """Both probabilities, moved by what is learned of the nodes on either side of the second one."""
+        nodes = np.linspace(0.0, 1.0, calibration.NODES)
+        weight = corrections[:-1, 0] + calibration.DOUBT * sides[:, calibration.CLOCK].sum()
+        by = np.where(weight > 0, corrections[:-1, 1] / np.where(weight > 0, weight, 1.0), 0.0)
+        p = self.node("Gather", both, self.constant(np.array([1])), axis=1)
+        far = self.node("Abs", self.node("Sub", p, self.constant(nodes)))
+        steps = self.constant(1.0 - calibration.NODES)
+        near = self.node(
+            "Max", self.node("Add", self.node("Mul", far, steps), self.constant(1.0)), self.constant(0.0)
+        )
+        moved = self.node("Add", p, self.total(self.node("Mul", near, self.constant(by))))
+        one, half = self.constant(1.0), self.constant(0.5)
+        other = self.node("Sub", one, p)
+        least = self.node("Mul", self.node("Min", p, other), self.constant(1.0 / calibration.FARTHEST))
+        above = self.node("Min", self.node("Max", moved, half), self.node("Sub", one, least))
+        below = self.node("Max", self.node("Min", moved, half), least)
+        moved = self.node("Where", self.node("Greater", p, half), above, below)
+        kept, changed = (self.constant(float(v)) for v in corrections[-1])
+        played = self.node("Add", self.node("Mul", p, kept), self.node("Mul", moved, changed))
+        self.node("Concat", self.node("Sub", one, played), played, output=output, axis=1)
 
     def _logistic(self, scores: str, k: int, output: str) -> None:
         scores = self._clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)

@@ -138,7 +138,7 @@ class NewtonBank(TableLearner):
                 "shares": filled([1 / all_experts] * all_experts),
                 **bank_full.fresh(),
                 **residuals.fresh(self.loss),
-                "calibration": calibration.fresh(calibration.SIDES),
+                **calibration.fresh_bank(),
                 "lambda": zeros(padded4(q)),
                 "b": zeros((K, padded4(q))),
                 "constant": zeros(K + m),
@@ -508,7 +508,7 @@ class NewtonBank(TableLearner):
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
             and residuals.fits(its)
-            and calibration.fits(its.view("calibration"))
+            and calibration.fits_bank(its)
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))
             and all(one <= two for one, two in itertools.pairwise(start[: waiting + 1]))
             and _native.are_among(buffer, seen)

@@ -81,9 +81,8 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     gaps, experts = whole.scalars[layout._GAPS], np.count_nonzero(shares)
     whole.scalars[layout._RATE] = np.log(experts) / gaps if gaps > _NO_GAP else 0.0
     began = None if start is None or base is None else base._state
-    tracked = residuals.merged([bank._state for bank in banks], began)
-    sures = [bank._state["calibration"] for bank in banks]
-    tracked["calibration"] = calibration.merged(sures, None if began is None else began["calibration"])
+    states = [bank._state for bank in banks]
+    tracked = residuals.merged(states, began) | calibration.merged_banks(states, began)
     return {**_arrays(like, whole, sketch, directions, weights, shares, full), **tracked}
 
 
