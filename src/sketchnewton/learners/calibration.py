@@ -59,7 +59,8 @@ def fresh_bank() -> dict[str, View]:
 
 def fits_bank(state: State) -> bool:
     """Corrections are means of numbers within ±1; as they are and corrected, probabilities have some weight."""
-    *nodes, mixed = state.view("corrections").tolist()
+    rows: list[list[float]] = np.asarray(state.view("corrections")).tolist()
+    *nodes, mixed = rows
     return (
         fits(state.view("calibration"))
         and all(abs(total) <= (1 + 1e-6) * weight for weight, total in nodes)

@@ -159,14 +159,12 @@ class OneVsAll(ClassLearner):
             raise ValueError(
                 "its classes have learned different rows: the arrays of a batch were changed while it was learned"
             )
-        own: Buffers = (
-            {} if self._calibration is None else {"calibration": memoryview(self._calibration.numbers)}
-        )
-        return own | {
-            f"{k}/{name}": array
-            for k, learner in enumerate(self.learners)
-            for name, array in learner._all_arrays().items()
-        }
+        arrays: dict[str, Any] = {}
+        if self._calibration is not None:
+            arrays["calibration"] = self._calibration.numbers
+        for k, learner in enumerate(self.learners):
+            arrays |= {f"{k}/{name}": array for name, array in learner._all_arrays().items()}
+        return arrays
 
     def _restore(self, arrays: Arrays) -> None:
         parts: list[Arrays] = [{} for _ in self.learners]

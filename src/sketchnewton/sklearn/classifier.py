@@ -122,12 +122,12 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     def predict_proba(self, X: object) -> Floats:
         """The probability of each class; none is 0 or 1.
 
-        Those of the default learner, `NewtonBank`, are calibrated while it learns: among rows of which they say 70%
-        about 70% are of that class. Of others, with the logistic loss: 1/(1 + exp(−score)); for more than two
-        classes divided by their sum. Other losses: squared loss on labels ±1 estimates 2P − 1, so P = (1 + score)/2, and the hinge losses' margins are read
-        the same way; these numbers are moved to the nearest point where they are probabilities (not negative, of
-        sum one) and then, by Laplace's rule for n rows and K classes, to (nP + 1)/(n + K). Classes that are
-        learned by softmax have its probabilities.
+        Those of the default learner, `NewtonBank`, are calibrated while it learns: among rows of which they say
+        70%, about 70% are of that class. Of others, with the logistic loss: 1/(1 + exp(−score)); for more than two
+        classes divided by their sum. With other losses: squared loss on labels ±1 estimates 2P − 1, so
+        P = (1 + score)/2, and the hinge losses' margins are read the same way; these numbers are moved to the
+        nearest point where they are probabilities (not negative, of sum one) and then, by Laplace's rule for n
+        rows and K classes, to (nP + 1)/(n + K). Classes that are learned by softmax have its probabilities.
         """
         scores = self._scores(X)
         if self._calibration is not None:
