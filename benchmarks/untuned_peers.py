@@ -2,8 +2,8 @@
 
     python benchmarks/untuned_peers.py [--held-out] [--sets NAME ...]     # adds what is missing to the results
 
-Progressive 0/1 error of one pass (untuned_peers.json), or with --held-out the error on the last third of the rows
-after one pass over the others (untuned_peers_held_out.json). Needs the extra `bench`.
+Progressive 0/1 error of one pass (untuned_peers.json), or with --held-out the error on a random third of the rows
+after one pass over the others, in their order (untuned_peers_held_out.json). Needs the extra `bench`.
 """
 
 from __future__ import annotations
@@ -49,18 +49,20 @@ def error(predictions: NDArray[np.float64], labels: NDArray[np.float64]) -> floa
     return float(np.mean((predictions >= 0) != (labels > 0)))
 
 
-def learned(n: int) -> int:
-    """How many of n rows are learned before the others are predicted, if those are held out."""
-    return 2 * n // 3
+def split(X: Any, y: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64], int]:
+    """A random third of the rows comes last; how many come before."""
+    order, cut = np.random.default_rng(1).permutation(len(y)), 2 * len(y) // 3
+    order = np.concatenate([np.sort(order[:cut]), order[cut:]])
+    return X[order], y[order], cut
 
 
-def write_vw(X: Any, y: NDArray[np.float64], path: Path, held_out: bool = False) -> None:
-    """Rows that are held out have no label."""
+def write_vw(X: Any, y: NDArray[np.float64], path: Path, cut: int | None = None) -> None:
+    """Rows from `cut` on, which are held out, have no label."""
     with path.open("w") as out:
         for r in range(len(y)):
             part = slice(X.indptr[r], X.indptr[r + 1])
             features = zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True)
-            label = "" if held_out and r >= learned(len(y)) else f"{y[r]:g} "
+            label = f"{y[r]:g} " if cut is None or r < cut else ""
             out.write(f"{label}| {' '.join(f'{i}:{v:.9g}' for i, v in features)}\n")
 
 
@@ -70,10 +72,10 @@ def run_vw(options: list[str], folder: Path) -> NDArray[np.float64]:
     return np.loadtxt(folder / "predictions")
 
 
-def run_ours(learner: Learner, X: Any, y: NDArray[np.float64], held_out: bool) -> float:
-    if not held_out:
+def run_ours(learner: Learner, X: Any, y: NDArray[np.float64], cut: int | None = None) -> float:
+    """Progressive error, or that of rows from `cut` on after the others were learned."""
+    if cut is None:
         return error(learner.learn(X, y), y)
-    cut = learned(len(y))
     learner.learn(X[:cut], y[:cut])
     return error(learner.predict(X[cut:]), y[cut:])
 
@@ -86,13 +88,15 @@ def run(name: str, results: dict[str, dict[str, float]], folder: Path, held_out:
     if not missing_vw and not missing_ours:
         return
     X, y = SETS[name].load()
+    cut = None
+    if held_out:
+        X, y, cut = split(X, y)
     for key, make in missing_ours:
-        its[key] = run_ours(make(), X, y, held_out)
+        its[key] = run_ours(make(), X, y, cut)
     if missing_vw:
-        write_vw(X, y, folder / "data.vw", held_out)
-    begin = learned(len(y)) if held_out else 0
+        write_vw(X, y, folder / "data.vw", cut)
     for key in missing_vw:
-        its[f"vw {key}"] = error(run_vw(VW[key], folder)[begin:], y[begin:])
+        its[f"vw {key}"] = error(run_vw(VW[key], folder)[cut:], y[cut:])
     place = HELD_OUT if held_out else RESULTS
     place.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
     best = min(its, key=lambda key: its[key])
