@@ -59,7 +59,7 @@ def fresh_bank() -> dict[str, View]:
 
 def fits_bank(state: State) -> bool:
     """Corrections are means of numbers within ±1; as they are and corrected, probabilities have some weight."""
-    rows: list[list[float]] = np.asarray(state.view("corrections")).tolist()
+    rows: Any = state.view("corrections").tolist()  # without NumPy, which loading does not import
     *nodes, mixed = rows
     return (
         fits(state.view("calibration"))
