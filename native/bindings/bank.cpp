@@ -2,16 +2,19 @@
 #include "learners/bank.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bindings/module.hpp"
 #include "bindings/row_kernel.hpp"
 #include "bindings/state.hpp"
+#include "learners/calibration.hpp"
 #include "learners/residuals.hpp"
 
 namespace skn {
@@ -31,14 +34,19 @@ class BankKernel : public SketchKernel {
   // Quantiles of the labels of rows with these predictions, and how far off these are.
   virtual void quantiles(ConstDoubles predictions, ConstDoubles levels, Array<double, 2> out) const = 0;
   virtual void deviations(ConstDoubles predictions, Array<double, 1> out) const = 0;
+  // The probability of +1 by the score of a row.
+  virtual double chance(double score) const = 0;
+  virtual void chances(ConstDoubles scores, Array<double, 1> out) const = 0;
 };
 
 template <class T>
 class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
  public:
-  BankKernelOf(std::int64_t features, nb::object owner, Bank<T> kernel, const Residuals& residuals)
+  BankKernelOf(std::int64_t features, nb::object owner, Bank<T> kernel, const Residuals& residuals,
+               const Calibration& calibration)
       : SketchKernelOf<Bank<T>, T, BankKernel>(features, 1, std::move(owner), std::move(kernel)),
-        residuals_(residuals) {}
+        residuals_(residuals),
+        calibration_(calibration) {}
 
   void predict_experts(const PyRows& x, Array<double, 2> out) override {
     require(extent(out.shape(0)) == x.rows->count() && extent(out.shape(1)) == this->kernel_.experts(),
@@ -69,14 +77,24 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
     residuals_.deviations(extent(predictions.size()), predictions.data(), out.data());
   }
 
+  double chance(double score) const override { return calibration_.of(score); }
+
+  void chances(ConstDoubles scores, Array<double, 1> out) const override {
+    require(out.shape(0) == scores.size(), "lengths differ");
+    nb::gil_scoped_release release;
+    for (std::size_t i = 0; i < scores.size(); ++i) out.data()[i] = calibration_.of(scores.data()[i]);
+  }
+
  private:
   void learn_rows(const Rows& rows, const double* labels, const double* weights, double* out) override {
     const bool unknown = this->kernel_.knows_no_labels();
     this->kernel_.learn(rows, labels, weights, out);
     residuals_.learn(rows.count(), labels, weights, out, unknown);
+    calibration_.learn(rows.count(), labels, weights, out);
   }
 
   Residuals residuals_;
+  Calibration calibration_;
 };
 
 template <class T>
@@ -168,7 +186,35 @@ std::unique_ptr<BankKernel> newton_bank(int loss, double parameter, bool interce
   const BankLoss of(make_loss(loss, parameter));
   Bank<T> kernel(of, bank_view<T>(s, intercept, clip), table_view<T>(s));
   const Residuals residuals(residual_view(s), of.poisson());
-  return std::make_unique<BankKernelOf<T>>(s.rows("active"), s.owner(), std::move(kernel), residuals);
+  using Sides = CalibrationState;
+  const Calibration calibration(s.get<double>("calibration", {Sides::kSides, Sides::kWidth}),
+                                s.get<double>("corrections", {Sides::kCorrections, 2}), of.logistic());
+  return std::make_unique<BankKernelOf<T>>(s.rows("active"), s.owner(), std::move(kernel), residuals,
+                                           calibration);
+}
+
+// Of several classes, a bank for each of them: rows × classes scores.
+ClassCalibration class_calibration(const Array<double, 2>& side, bool logistic, std::size_t classes) {
+  require(side.shape(0) == 1 && side.shape(1) == CalibrationState::kWidth, "there are other numbers");
+  return {side.data(), logistic, extent(classes)};
+}
+
+void calibrate_classes(Array<double, 2> side, bool logistic, Array<const double, 2> scores,
+                       ConstDoubles labels, std::optional<ConstDoubles> weights) {
+  const std::size_t n = scores.shape(0);
+  require(labels.size() == n && (!weights || weights->size() == n), "lengths differ");
+  ClassCalibration calibration = class_calibration(side, logistic, scores.shape(1));
+  nb::gil_scoped_release release;
+  calibration.learn(extent(n), labels.data(), weights ? weights->data() : nullptr, scores.data());
+}
+
+void class_chances(Array<double, 2> side, bool logistic, Array<const double, 2> scores,
+                   Array<double, 2> out) {
+  const std::size_t n = scores.shape(0), classes = scores.shape(1);
+  require(out.shape(0) == n && out.shape(1) == classes, "lengths differ");
+  ClassCalibration calibration = class_calibration(side, logistic, classes);
+  nb::gil_scoped_release release;
+  for (std::size_t i = 0; i < n; ++i) calibration.play(scores.data() + i * classes, out.data() + i * classes);
 }
 
 template <class T>
@@ -185,7 +231,12 @@ void bind_bank(nb::module_& m) {
       .def("places_for", &BankKernel::places_for, "rows"_a)
       .def("quantiles", &BankKernel::quantiles, "predictions"_a, "levels"_a, "out"_a)
       .def("deviations", &BankKernel::deviations, "predictions"_a, "out"_a)
+      .def("chance", &BankKernel::chance, "score"_a)
+      .def("chances", &BankKernel::chances, "scores"_a, "out"_a)
       .def_prop_ro("experts", &BankKernel::experts);
+  m.def("calibrate_classes", &calibrate_classes, "side"_a, "logistic"_a, "scores"_a, "labels"_a,
+        "weights"_a.none());
+  m.def("class_chances", &class_chances, "side"_a, "logistic"_a, "scores"_a, "out"_a);
   bind_for<float>(m, "32");
   bind_for<double>(m, "64");
 }

@@ -119,7 +119,7 @@ ClassBankState<T> class_bank_view(const State& s, bool intercept) {
   bank.epochs = maps_view<T>(s, q, padded4(lanes + q));
   bank.intercept = intercept;
   bank.room = room;
-  return {bank, full_view(s, counts, K, intercept), s.get<double>("temper", {ClassTemper::kNumbers}), K, E};
+  return {bank, full_view(s, counts, K, intercept), s.get<double>("temper", {Temper::kNumbers}), K, E};
 }
 
 template <class T>

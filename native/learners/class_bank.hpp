@@ -38,7 +38,7 @@ struct ClassBankState {
 
   BankState<T> bank;
   ClassFullState full;
-  double* temper;                 // ClassTemper::kNumbers
+  double* temper;                 // Temper::kNumbers
   std::int64_t classes, experts;  // experts of a class, without those with whole matrices
 };
 
@@ -138,7 +138,7 @@ class ClassBank {
       squares += residual * residual;
     }
     charge(label, h, clock);
-    temper_.learn(mixed_.data(), label, h, t, clock);
+    temper_.learn(mixed_.data(), mixed_.data(), label, h, t, clock);
     const double r = kSlope * std::sqrt(0.5 * squares);
     const std::int64_t stands_for = sketch_.stands_for(t);
     if (r >= kNoStep && xx_ > State::kNoLength) improve(row, label, r, h, stands_for, clock);
@@ -215,7 +215,7 @@ class ClassBank {
       }
       axpy(s_.shares[e], p, mixed_.data(), K_);
     }
-    temper_.play(mixed_.data(), played_.data());
+    temper_.play(mixed_.data(), mixed_.data(), played_.data());
   }
 
   void score(std::int64_t e, double* p) const {

@@ -28,51 +28,34 @@ inline void reweigh(double* cost, double h, double share, double* v, std::int64_
   for (std::int64_t e = 0; e < n; ++e) v[e] = (1.0 - share) * v[e] / sum + share / static_cast<double>(n);
 }
 
-// How sure a mixture P of experts may be has to be learned: Q ∝ exp(β(ln P − P) + γP), β and γ by Newton's
-// method for −ln Q of the class that came, on about half of the rows so far. With β, γ ≥ 0 the order of
-// classes stays. Played is the mixture of P and Q, weighted like two experts.
-class ClassTemper {
+// How sure probabilities p may be has to be learned: Q ∝ exp(β(ln p − p) + γp), β and γ by Newton's method
+// for −ln Q of the class that came, on about half of the rows so far. With β, γ ≥ 0 the order of classes
+// stays. Played is the mixture of P, which is p divided by its sum, and Q, weighted like two experts.
+class Temper {
  public:
   enum { kBeta, kGamma, kBB, kBG, kGG, kRaw, kTempered, kNumbers };  // curvature; weights of P and Q
 
-  ClassTemper(double* numbers, std::int64_t classes) : s_(numbers), K_(classes), q_(classes) {}
+  explicit Temper(double* numbers) : s_(numbers) {}
 
-  void play(const double* P, double* out) {
-    double top = -INFINITY, sum = 0;
-    for (std::int64_t k = 0; k < K_; ++k) {
-      q_[k] = s_[kBeta] * (std::log(P[k]) - P[k]) + s_[kGamma] * P[k];
-      top = std::max(top, q_[k]);
-    }
-    for (std::int64_t k = 0; k < K_; ++k) sum += q_[k] = std::exp(q_[k] - top);
-    for (std::int64_t k = 0; k < K_; ++k) {
-      q_[k] /= sum;
-      out[k] = s_[kRaw] * P[k] + s_[kTempered] * q_[k];
-    }
-  }
+  double operator[](int i) const { return s_[i]; }
+  double* weights() const { return s_ + kRaw; }
 
-  // Learns the class of the row that was played, as row t.
-  void learn(const double* P, std::int64_t label, double h, std::int64_t t, double clock) {
-    double mean_b = 0, mean_g = 0, bb = 0, bg = 0, gg = 0;
-    for (std::int64_t k = 0; k < K_; ++k) {
-      const double b = std::log(P[k]) - P[k], g = P[k];
-      mean_b += q_[k] * b;
-      mean_g += q_[k] * g;
-      bb += q_[k] * b * b;
-      bg += q_[k] * b * g;
-      gg += q_[k] * g * g;
-    }
-    const double kept = 1.0 - 1.0 / static_cast<double>(t + kFirst);
-    s_[kBB] = kept * s_[kBB] + h * std::max(0.0, bb - mean_b * mean_b);
-    s_[kBG] = kept * s_[kBG] + h * (bg - mean_b * mean_g);
-    s_[kGG] = kept * s_[kGG] + h * std::max(0.0, gg - mean_g * mean_g);
-    double cost[2] = {-std::log(P[label]), -std::log(std::max(q_[label], kLeast))};
-    move(h * (std::log(P[label]) - P[label] - mean_b), h * (P[label] - mean_g));
-    reweigh(cost, h, 1.0 / (clock + 1.0), s_ + kRaw, 2);
+  // The logarithm of Q up to a constant, for ln p and p.
+  double score(double log, double p) const { return s_[kBeta] * (log - p) + s_[kGamma] * p; }
+
+  // After a row of weight h, the t-th: the covariance of (ln p − p, p) under Q, and what they are for the
+  // class that came above their mean.
+  void learn(double bb, double bg, double gg, double b, double g, double h, double t) {
+    const double kept = 1.0 - 1.0 / (t + kFirst);
+    s_[kBB] = kept * s_[kBB] + h * std::max(0.0, bb);
+    s_[kBG] = kept * s_[kBG] + h * bg;
+    s_[kGG] = kept * s_[kGG] + h * std::max(0.0, gg);
+    move(h * b, h * g);
   }
 
  private:
-  static constexpr std::int64_t kFirst = 19;
-  static constexpr double kRidge = 1e-3, kMost = 20, kLeast = 1e-300;
+  static constexpr double kFirst = 19, kRidge = 1e-3, kMost = 20;
+  static constexpr double kLeastBeta = 0.05;  // Q is never the same for all classes
 
   // A step of Newton's method within β, γ ≥ 0.
   void move(double b, double g) {
@@ -91,9 +74,49 @@ class ClassTemper {
     s_[kGamma] = std::clamp(gamma, 0.0, kMost);
   }
 
-  static constexpr double kLeastBeta = 0.05;  // Q is never the same for all classes
-
   double* s_;
+};
+
+// For K classes at once.
+class ClassTemper {
+ public:
+  ClassTemper(double* numbers, std::int64_t classes) : of_(numbers), K_(classes), q_(classes) {}
+
+  // `raw` is p divided by its sum; it may be p itself.
+  void play(const double* p, const double* raw, double* out) {
+    double top = -INFINITY, sum = 0;
+    for (std::int64_t k = 0; k < K_; ++k) {
+      q_[k] = of_.score(std::log(p[k]), p[k]);
+      top = std::max(top, q_[k]);
+    }
+    for (std::int64_t k = 0; k < K_; ++k) sum += q_[k] = std::exp(q_[k] - top);
+    for (std::int64_t k = 0; k < K_; ++k) {
+      q_[k] /= sum;
+      out[k] = of_[Temper::kRaw] * raw[k] + of_[Temper::kTempered] * q_[k];
+    }
+  }
+
+  // Learns the class of the row that was played, as row t.
+  void learn(const double* p, const double* raw, std::int64_t label, double h, std::int64_t t, double clock) {
+    double mean_b = 0, mean_g = 0, bb = 0, bg = 0, gg = 0;
+    for (std::int64_t k = 0; k < K_; ++k) {
+      const double b = std::log(p[k]) - p[k], g = p[k];
+      mean_b += q_[k] * b;
+      mean_g += q_[k] * g;
+      bb += q_[k] * b * b;
+      bg += q_[k] * b * g;
+      gg += q_[k] * g * g;
+    }
+    double cost[2] = {-std::log(raw[label]), -std::log(std::max(q_[label], kLeast))};
+    of_.learn(bb - mean_b * mean_b, bg - mean_b * mean_g, gg - mean_g * mean_g,
+              std::log(p[label]) - p[label] - mean_b, p[label] - mean_g, h, static_cast<double>(t));
+    reweigh(cost, h, 1.0 / (clock + 1.0), of_.weights(), 2);
+  }
+
+ private:
+  static constexpr double kLeast = 1e-300;
+
+  Temper of_;
   std::int64_t K_;
   std::vector<double> q_;
 };

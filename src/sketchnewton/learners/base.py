@@ -18,7 +18,7 @@ from sketchnewton.core.checks import check_finite, check_numbers, check_sizes
 from sketchnewton.core.persistence import Persistent
 from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, Integers, np
-from sketchnewton.learners.probabilities import class_probabilities
+from sketchnewton.learners.probabilities import class_probabilities, class_probabilities_of_row
 from sketchnewton.learners.rows import (
     as_rows,
     as_vector,
@@ -274,12 +274,21 @@ class Learner(Persistent):
         """How many numbers it predicts per row."""
         return self.classes or 1
 
+    @property
+    def calibrates(self) -> bool:
+        """Whether it learns how sure its probabilities may be."""
+        return False
+
     def probabilities(self, scores: Floats) -> Floats:
         """The probability of each class, by the scores that `predict` gave: of −1 and +1 for one number per row.
 
         `scores` may also have a column for each of several learners of one class against the rest.
         """
         return class_probabilities(self.loss, scores[:, None] if scores.ndim == 1 else scores, self.rows_seen)
+
+    def row_probabilities(self, scores: list[float]) -> list[float]:
+        """`probabilities` of a single row, without the cost of arrays."""
+        return class_probabilities_of_row(self.loss, scores, self.rows_seen)
 
     # What a description of the learner says; nobody has to know its class.
 

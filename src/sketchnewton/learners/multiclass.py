@@ -10,6 +10,7 @@ from sketchnewton import _native
 from sketchnewton.core.persistence import class_named
 from sketchnewton.core.state import Buffers, Vector
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
+from sketchnewton.learners import calibration
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
 
@@ -46,6 +47,8 @@ class OneVsAll(ClassLearner):
         super().__init__(loss=first.loss)
         check_signs(self.loss)
         self._params = {"make": kind.__name__, "classes": self.classes, "parameters": first.params}
+        # Of banks, whose probabilities are calibrated together.
+        self._calibration = calibration.ClassCalibration(self.loss) if first.calibrates else None
 
     def _check_mergeable(self, other: Self) -> None:
         if type(other) is type(self) and other.classes != self.classes:
@@ -66,8 +69,18 @@ class OneVsAll(ClassLearner):
             theirs = [other.learners[at] for other in others]
             whole = copy.deepcopy(mine).merge(*theirs, base=None if base is None else base.learners[at])
             merged[at] = whole
+        self._calibration = self._merged_calibration(others, base)
         self.learners = merged  # all at once: an error leaves it as it was
         return self
+
+    def _merged_calibration(
+        self, others: tuple[Self, ...], base: Self | None
+    ) -> calibration.ClassCalibration | None:
+        known = [one._calibration.numbers for one in (self, *others) if one._calibration is not None]
+        if self._calibration is None:
+            return None
+        start = None if base is None or base._calibration is None else base._calibration.numbers
+        return calibration.ClassCalibration(self.loss, calibration.merged(known, start))
 
     @property
     def merges_from_base(self) -> bool:
@@ -78,12 +91,21 @@ class OneVsAll(ClassLearner):
         """A learner that knows of feature `places[i]` what this one knows of feature i."""
         twin = copy.copy(self)
         twin.learners = [learner.renumbered(places) for learner in self.learners]
+        if self._calibration is not None:
+            twin._calibration = calibration.ClassCalibration(self.loss, self._calibration.numbers)
         return twin
 
     @property
     def title(self) -> str:
         """The name of its kind, and what it is made of."""
         return f"{type(self).__name__}, {self.classes} x {self.base_name}"
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """The probability of each class, by the scores that `predict` gave; of banks they are calibrated."""
+        if self._calibration is None:
+            return super().probabilities(scores)
+        with self._lock:
+            return self._calibration.probabilities(scores)
 
     @property
     def base_name(self) -> str:
@@ -137,14 +159,18 @@ class OneVsAll(ClassLearner):
             raise ValueError(
                 "its classes have learned different rows: the arrays of a batch were changed while it was learned"
             )
-        return {
-            f"{k}/{name}": array
-            for k, learner in enumerate(self.learners)
-            for name, array in learner._all_arrays().items()
-        }
+        arrays: dict[str, Any] = {}
+        if self._calibration is not None:
+            arrays["calibration"] = self._calibration.numbers
+        for k, learner in enumerate(self.learners):
+            arrays |= {f"{k}/{name}": array for name, array in learner._all_arrays().items()}
+        return arrays
 
     def _restore(self, arrays: Arrays) -> None:
         parts: list[Arrays] = [{} for _ in self.learners]
+        if self._calibration is not None:
+            arrays = dict(arrays)
+            self._restore_calibration(arrays.pop("calibration", None))
         for name, array in arrays.items():
             k, _, rest = name.partition("/")
             if not k.isdecimal() or int(k) >= self.outputs:
@@ -160,6 +186,13 @@ class OneVsAll(ClassLearner):
         with self._lock:
             for learner in self.learners:
                 learner.reserve(rows)
+
+    def _restore_calibration(self, numbers: Floats | None) -> None:
+        if numbers is None or numbers.shape != (1, calibration.WIDTH) or numbers.dtype != np.float64:
+            raise ValueError("its probabilities are not calibrated as those of this version")
+        if not np.isfinite(numbers).all() or not calibration.fits(numbers):
+            raise ValueError("its counters contradict its arrays")
+        self._calibration = calibration.ClassCalibration(self.loss, numbers)
 
     def _reserve(self, largest: int, widest: int) -> None:
         for learner in self.learners:
@@ -177,6 +210,8 @@ class OneVsAll(ClassLearner):
             return scores
 
         self._fill(out, column)
+        if self._calibration is not None:
+            self._calibration.learn(np.asarray(out), codes, None if weights is None else np.asarray(weights))
 
     def _predict(self, rows: _native.Rows, out: Vector) -> None:
         self._fill(out, lambda k: self.learners[k].predict(rows))

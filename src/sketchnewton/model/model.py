@@ -319,9 +319,10 @@ class Model(RecordReader, Persistent):
     def linked(self, scores: Floats) -> Floats:
         """Scores on the scale of the answer: probabilities of the logistic loss, rates of the Poisson loss."""
         loss = self.learner.loss
-        if self.learner.classes is None or loss.link_kind != "logistic":
+        if loss.link_kind != "logistic":
             return self.ordered(loss.link(scores))
-        return self.probabilities(scores)
+        found = self.probabilities(scores)
+        return found[:, 1] if scores.ndim == 1 else found
 
     def ordered(self, columns: Floats) -> Floats:
         """Columns of the learner's classes in the order of `classes`; a single one stays."""

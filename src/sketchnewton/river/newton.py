@@ -13,7 +13,6 @@ from sketchnewton import _native
 from sketchnewton.core.types import Floats
 from sketchnewton.learners import Learner
 from sketchnewton.learners.default_learner import newton_learner
-from sketchnewton.learners.probabilities import class_probabilities_of_row
 from sketchnewton.river.feature_names import FeatureNames, checked_weight, checked_weights
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
         if not self._boolean and len(scores) == 1:
             return dict.fromkeys(self._learners, 1.0)
         first = next(iter(self._learners.values()))
-        proba = class_probabilities_of_row(first.loss, scores, first.rows_seen)
+        proba = first.row_probabilities(scores)
         return dict(zip(self._labels, proba, strict=True))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,6 @@ from typing import Any
 
 from sketchnewton.core.types import Floats, np
 from sketchnewton.features.names import Names
-from sketchnewton.learners.probabilities import class_probabilities_of_row
 from sketchnewton.model import Model
 from sketchnewton.serve.bodies import Body
 from sketchnewton.streams.records import read_records
@@ -60,8 +59,7 @@ def add_bounds(model: Model, made: list[Answer], coverage: str) -> None:
 def _probabilities(model: Model, scores: Floats) -> list[list[float]]:
     """Of each row; a single one is most requests, and arrays would cost more than all else about it."""
     if len(scores) == 1 and scores.ndim == 1:
-        learner = model.learner
-        return [class_probabilities_of_row(learner.loss, scores.tolist(), learner.rows_seen)]
+        return [model.learner.row_probabilities(scores.tolist())]
     found: list[list[float]] = model.probabilities(scores).tolist()
     return found
 

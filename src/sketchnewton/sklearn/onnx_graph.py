@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sketchnewton.core.types import Array
-from sketchnewton.learners import NewtonBank
+from sketchnewton.learners import NewtonBank, calibration
 from sketchnewton.learners.newton.frozen_bank import LARGEST_LOGIT as BANK_LOGIT
 from sketchnewton.learners.newton.frozen_bank import FrozenBank, freeze
 from sketchnewton.learners.probabilities import LARGEST_LOGIT
@@ -172,10 +172,62 @@ class Graph:
             top = self.node("ReduceMax", scores, self.constant(np.array([1])), keepdims=1)
             lower = self.node("Max", self.node("Sub", scores, top), self.constant(-LARGEST_LOGIT))
             self.node("Softmax", lower, output=probabilities, axis=1)
+        elif estimator._learners[0].calibrates:
+            self._calibrated(estimator, scores, k, probabilities)
         elif estimator._learners[0].loss.link_kind == "logistic":
             self._logistic(scores, k, probabilities)
         else:
             self._nearest(scores, k, int(estimator.t_) - 1, probabilities)
+
+    def _calibrated(self, estimator: Any, scores: str, k: int, output: str) -> None:
+        """As native/learners/calibration.hpp has it."""
+        learner, joint = estimator._learners[0], estimator._calibration
+        sides = learner._state["calibration"] if joint is None else joint.numbers
+        if learner.loss.link_kind == "logistic":
+            p = self.node("Sigmoid", self._clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT))
+        else:
+            rows = min(float(sides[:, calibration.ROWS].sum()), calibration.MEMORY * k)
+            half = self.node("Mul", self._clip(scores, -1.0, 1.0), self.constant(rows / 2.0 / (rows + 2.0)))
+            p = self.node("Add", half, self.constant((rows / 2.0 + 1.0) / (rows + 2.0)))
+        positive = None
+        if joint is None:  # the side is that of the score of the second class
+            second = self.node("Gather", scores, self.constant(np.array([1])), axis=1)
+            positive = self.node("Greater", second, self.constant(0.0))
+
+        def number(at: int) -> str:
+            values = [self.constant(float(side[at])) for side in sides]
+            return values[0] if positive is None else self.node("Where", positive, values[1], values[0])
+
+        logs = self.node("Mul", self.node("Sub", self.node("Log", p), p), number(calibration.BETA))
+        powers = self.node("Add", logs, self.node("Mul", p, number(calibration.GAMMA)))
+        tempered = self.node("Mul", self.node("Softmax", powers, axis=1), number(calibration.TEMPERED))
+        raw = self.node("Mul", self.node("Div", p, self.total(p)), number(calibration.RAW))
+        if joint is not None:
+            self.node("Add", raw, tempered, output=output)
+        else:
+            self._corrected(learner._state["corrections"], sides, self.node("Add", raw, tempered), output)
+
+    def _corrected(self, corrections: Array, sides: Array, both: str, output: str) -> None:
+        """Both probabilities, moved by what is learned of the nodes on either side of the second one."""
+        nodes = np.linspace(0.0, 1.0, calibration.NODES)
+        weight = corrections[:-1, 0] + calibration.DOUBT * sides[:, calibration.CLOCK].sum()
+        by = np.where(weight > 0, corrections[:-1, 1] / np.where(weight > 0, weight, 1.0), 0.0)
+        p = self.node("Gather", both, self.constant(np.array([1])), axis=1)
+        far = self.node("Abs", self.node("Sub", p, self.constant(nodes)))
+        steps = self.constant(1.0 - calibration.NODES)
+        near = self.node(
+            "Max", self.node("Add", self.node("Mul", far, steps), self.constant(1.0)), self.constant(0.0)
+        )
+        moved = self.node("Add", p, self.total(self.node("Mul", near, self.constant(by))))
+        one, half = self.constant(1.0), self.constant(0.5)
+        other = self.node("Sub", one, p)
+        least = self.node("Mul", self.node("Min", p, other), self.constant(1.0 / calibration.FARTHEST))
+        above = self.node("Min", self.node("Max", moved, half), self.node("Sub", one, least))
+        below = self.node("Max", self.node("Min", moved, half), least)
+        moved = self.node("Where", self.node("Greater", p, half), above, below)
+        kept, changed = (self.constant(float(v)) for v in corrections[-1])
+        played = self.node("Add", self.node("Mul", p, kept), self.node("Mul", moved, changed))
+        self.node("Concat", self.node("Sub", one, played), played, output=output, axis=1)
 
     def _logistic(self, scores: str, k: int, output: str) -> None:
         scores = self._clip(scores, -LARGEST_LOGIT, LARGEST_LOGIT)

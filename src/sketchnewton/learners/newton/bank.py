@@ -15,6 +15,7 @@ from sketchnewton.core.checks import LARGEST_COUNT, all_finite
 from sketchnewton.core.parameters import checked_clip, checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
+from sketchnewton.learners import calibration
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
 from sketchnewton.learners.newton import bank_full, residuals
@@ -140,6 +141,7 @@ class NewtonBank(TableLearner):
                 "shares": filled([1 / all_experts] * all_experts),
                 **bank_full.fresh(),
                 **residuals.fresh(self.loss),
+                **calibration.fresh_bank(),
                 "lambda": zeros(padded4(q)),
                 "b": zeros((K, padded4(q))),
                 "constant": zeros(K + m),
@@ -283,6 +285,32 @@ class NewtonBank(TableLearner):
             predictions = np.empty((len(rows), self._kernel.experts))
             self._kernel.predict_experts(rows, predictions)
         return predictions
+
+    @property
+    def calibrates(self) -> bool:
+        """It does."""
+        return True
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """The probability of each class, by the scores that `predict` gave: of −1 and +1 for one number per row.
+
+        They are calibrated while the bank learns (docs/untuned.md). `scores` may also have a column for each of
+        several banks of one class against the rest; those are not.
+        """
+        if scores.ndim == 2 and scores.shape[1] > 1:
+            return super().probabilities(scores)
+        positive = np.empty(len(scores))
+        with self._lock:
+            self._kernel.chances(np.ascontiguousarray(scores, np.float64).reshape(-1), positive)
+        return np.stack([1.0 - positive, positive], axis=1)
+
+    def row_probabilities(self, scores: list[float]) -> list[float]:
+        """`probabilities` of a single row, without the cost of arrays."""
+        if len(scores) > 1:
+            return super().row_probabilities(scores)
+        with self._lock:
+            positive = self._kernel.chance(scores[0])
+        return [1.0 - positive, positive]
 
     def _label_quantiles(self, predictions: Floats, levels: Floats) -> Floats:
         quantiles = np.empty((len(predictions), len(levels)))
@@ -497,6 +525,7 @@ class NewtonBank(TableLearner):
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
             and residuals.fits(its)
+            and calibration.fits_bank(its)
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))
             and all(one <= two for one, two in itertools.pairwise(start[: waiting + 1]))
             and _native.are_among(buffer, seen)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sketchnewton.core.state import State
 from sketchnewton.core.types import Arrays, Floats, Integers, np
+from sketchnewton.learners import calibration
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import residuals
 from sketchnewton.learners.newton.expert_merge import parts
@@ -81,7 +82,8 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     gaps, experts = whole.scalars[layout._GAPS], np.count_nonzero(shares)
     whole.scalars[layout._RATE] = np.log(experts) / gaps if gaps > _NO_GAP else 0.0
     began = None if start is None or base is None else base._state
-    tracked = residuals.merged([bank._state for bank in banks], began)
+    states = [bank._state for bank in banks]
+    tracked = residuals.merged(states, began) | calibration.merged_banks(states, began)
     return {**_arrays(like, whole, sketch, directions, weights, shares, full), **tracked}
 
 
