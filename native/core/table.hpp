@@ -94,8 +94,9 @@ struct Table {
   }
 
   void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
-    for (std::int64_t c = 0; c < stride; ++c)
-      if (!fits(step[c])) return scatter_exactly(index, x, n, step);
+    std::int64_t odd = 0;  // counted, not noted: compilers make vectors of sums
+    for (std::int64_t c = 0; c < stride; ++c) odd += !fits(step[c]);
+    if (odd > 0) return scatter_exactly(index, x, n, step);
     if (stride == 2) return scatter_columns<2, 2>(0, index, x, n, step);
     if (stride == 4) return scatter_columns<4, 4>(0, index, x, n, step);
     if (stride == 8) return scatter_columns<8, 8>(0, index, x, n, step);
@@ -150,7 +151,7 @@ struct Table {
   static constexpr double kLeast = sizeof(T) == 4 ? 1e-30 : 1e-300, kLargest = 1 / kLeast;
   static bool fits(double step) {
     const double size = std::abs(step);
-    return size <= kLargest && (size >= kLeast || size == 0);
+    return (size <= kLargest) & ((size >= kLeast) | (size == 0));
   }
 
   bool gather_quickly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
