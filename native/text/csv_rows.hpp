@@ -1,4 +1,4 @@
-// Delimited text → rows: records into fields as `csv_records.hpp` finds them, fields into features.
+// Delimited text → rows: records into fields, fields into features.
 #pragma once
 
 #include <algorithm>
