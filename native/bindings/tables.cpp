@@ -147,6 +147,7 @@ nb::tuple csv_start(const Text& text, char delimiter, char quote, std::size_t mo
   {
     const nb::gil_scoped_release release;
     csv::Record record(delimiter, quote);
+    record.begin(end);
     for (const char* p = begin; p < end && records < most;) {
       const char* const next = record.read(p, end);
       if (next == nullptr) break;

@@ -127,6 +127,12 @@ inline bool plain_truth(std::string_view text, bool& value) {
   return false;
 }
 
+// Whether a text may be a category of another name: most are not, and need not be taken apart.
+inline bool may_have_other_form(std::string_view text) {
+  const std::size_t size = text.size();
+  return size == 4 || size == 5 || (size > 2 && text.back() == '0') || (size >= 16 && text[4] == '-');
+}
+
 // The name of a category, which is the text itself or written to `out`; false: it takes Python to tell.
 inline bool category(std::string_view text, std::string& out, std::string_view& name) {
   name = text;

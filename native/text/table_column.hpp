@@ -34,6 +34,7 @@ struct Known {
 
 struct Column {
   std::string space, name;  // of the features: of `space|name`, or of `name` alone
+  std::string named;        // `name=`, before a category and of a missing value
   std::string key;          // of the table
   std::string within;       // the namespace of a list's numbers: `name`, or `space^name`
   Kind kind = Kind::unknown;
@@ -54,7 +55,8 @@ struct Column {
     seed = hashing::name_hash(space, 0);
     within_seed = hashing::name_hash(within, 0);
     plain = hashing::name_hash(name, seed);
-    missing = hashing::name_hash(name + "=", seed);
+    named = name + '=';
+    missing = hashing::name_hash(named, seed);
   }
 };
 

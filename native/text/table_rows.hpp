@@ -182,7 +182,7 @@ class Rows {
 
   void add_missing(const Column& column) {
     if (options_.names == nullptr) return add(column.space, {}, column.number, column.missing, 1.0);
-    add(column.space, column.name + "=", column.number, column.missing, 1.0);
+    add(column.space, column.named, column.number, column.missing, 1.0);
   }
 
   // `name=text`
@@ -192,8 +192,7 @@ class Rows {
   }
 
   std::uint64_t member_hash(const Column& column, std::string_view text) {
-    name_.assign(column.name);
-    name_ += '=';
+    name_.assign(column.named);
     name_ += text;
     return hashing::name_hash(name_, column.seed);
   }
@@ -255,6 +254,7 @@ class Rows {
       if (bool value; cells::plain_truth(text, value)) return add_number(column, value), true;
     }
     if (column.kind == Kind::category) {
+      if (!cells::may_have_other_form(text)) return add_member(column, text), true;
       if (std::string_view name; cells::category(text, category_, name))
         return add_member(column, name), true;
     }

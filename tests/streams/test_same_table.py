@@ -153,9 +153,9 @@ def test_lists_and_objects_in_tables() -> None:
     rows = rows_of(list(read_records(pa.Table.from_pylist(records), names=names)))
     shown = names.readable()
     assert [{shown[index]: value for index, value in row[-1].items()} for row in rows] == [
-        {"words=b": 1, "words=a": 1, "numbers|0": 0.5, "numbers|3": 2, "user|age": 3, "user|city=Rome": 1},
+        {"words=b": 1, "words=a": 1, "numbers^0": 0.5, "numbers^3": 2, "user^age": 3, "user^city=Rome": 1},
         {"words=": 1, "numbers=": 1, "user=": 1},
-        {"user|age=": 1, "user|city=": 1},
+        {"user^age=": 1, "user^city=": 1},
     ]
     for drop in (("words", "user|age"), ("user",)):
         columns = Columns(drop=drop)
