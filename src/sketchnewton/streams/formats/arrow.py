@@ -136,11 +136,11 @@ class Frame:
         self._maker = ColumnRows(options, in_memory=path is None)
         self._policy = policy
         self._row = 0  # before the next batch
-        dropped = options.columns.drop
-        self._structs = {name: of for name, of in structs_of(schema).items() if name not in dropped}
-        self._schema = flat_schema(schema, self._structs)
         self._schema_kinds: dict[str, str] = {}
         try:
+            structs = structs_of(schema).items()
+            self._structs = {name: of for name, of in structs if name not in options.columns.drop}
+            self._schema = flat_schema(schema, self._structs)
             self._roles = self._maker.roles(self._schema.names)
             self._sparse = set(self._roles.features) == set(SPARSE) and all(
                 str(schema.field(name).type).startswith(("list<", "large_list<")) for name in SPARSE
