@@ -226,11 +226,11 @@ class Frame:
             if name not in kinds and schema_kind is not None and self._maker.has_values(cells):
                 kinds[name] = schema_kind
             features[name] = cells
-        cells = self._around(piece, features)
+        table = self._around(piece, features)
         for name, members in self._structs.items():
             known = piece.column(name).is_valid().to_numpy(zero_copy_only=False)
-            cells.absent.update({name: known, **dict.fromkeys(members, ~known)})
-        return self._maker.batch(cells, report)
+            table.absent.update({name: known, **dict.fromkeys(members, ~known)})
+        return self._maker.batch(table, report)
 
     def _around(self, piece: pa.RecordBatch, features: dict[str, Numbers | Texts | Lists]) -> Cells:
         """The features with labels, weights and tags."""
