@@ -147,6 +147,7 @@ nb::tuple csv_start(const Text& text, char delimiter, char quote, std::size_t mo
   {
     const nb::gil_scoped_release release;
     csv::Record record(delimiter, quote);
+    record.begin(end);
     for (const char* p = begin; p < end && records < most;) {
       const char* const next = record.read(p, end);
       if (next == nullptr) break;
@@ -215,18 +216,54 @@ struct TableColumns {
   std::vector<std::int64_t> add_texts(Rows& rows, std::size_t column, const Numbers<std::int64_t>& codes,
                                       const Numbers<std::int64_t>& offsets, const Text& data) {
     column_at(rows, column);
+    table::PackedTexts texts = packed(codes, offsets, data);
+    const nb::gil_scoped_release release;
+    return columns.add_texts(rows, column, std::move(texts));
+  }
+
+  void add_number_lists(Rows& rows, std::size_t column, const Numbers<std::int64_t>& ends,
+                        const Numbers<double>& items) {
+    column_at(rows, column);
+    columns.add_number_lists(column, checked_ends(ends, items.size()), view(items));
+    owners.append(nb::cast(items));
+  }
+
+  void add_word_lists(Rows& rows, std::size_t column, const Numbers<std::int64_t>& ends,
+                      const Numbers<std::int64_t>& codes, const Numbers<std::int64_t>& offsets,
+                      const Text& data) {
+    column_at(rows, column);
+    columns.add_word_lists(rows, column, checked_ends(ends, codes.size()), packed(codes, offsets, data));
+  }
+
+  void set_states(const Numbers<std::uint8_t>& states) {
+    require(columns.size() > 0, "no column");
+    const std::span<const std::uint8_t> each = view(states);
+    columns.set_states({each.begin(), each.end()});
+  }
+
+  void leave_out(std::size_t code) {
+    if (!columns.leave_out(code)) throw nb::index_error("no such text");
+  }
+
+  table::PackedTexts packed(const Numbers<std::int64_t>& codes, const Numbers<std::int64_t>& offsets,
+                            const Text& data) {
     const std::span<const std::int64_t> each = view(codes), ends = view(offsets);
     table::PackedTexts texts{{each.begin(), each.end()},
                              {ends.begin(), ends.end()},
                              {reinterpret_cast<const char*>(data.data()), data.size()}};
     require(texts.valid(), "a text beyond the data");
     owners.append(nb::cast(data));
-    const nb::gil_scoped_release release;
-    return columns.add_texts(rows, column, std::move(texts));
+    return texts;
   }
 
-  void leave_out(std::size_t code) {
-    if (!columns.leave_out(code)) throw nb::index_error("no such text");
+  static std::vector<std::int64_t> checked_ends(const Numbers<std::int64_t>& ends, std::size_t items) {
+    const std::span<const std::int64_t> each = view(ends);
+    std::int64_t before = 0;
+    for (const std::int64_t end : each) {
+      require(end >= before && end <= static_cast<std::int64_t>(items), "a list beyond the items");
+      before = end;
+    }
+    return {each.begin(), each.end()};
   }
 
   // Adds the rows, of which some are kept.
@@ -332,6 +369,12 @@ void bind_tables(nb::module_& m) {
            "NaN is a missing one.")
       .def("add_texts", &TableColumns::add_texts, nb::arg("rows"), nb::arg("column"), nb::arg("codes"),
            nb::arg("offsets"), nb::arg("data"), "The codes in use of texts of which something must be asked.")
+      .def("add_number_lists", &TableColumns::add_number_lists, nb::arg("rows"), nb::arg("column"),
+           nb::arg("ends"), nb::arg("items"), "NaN is no item.")
+      .def("add_word_lists", &TableColumns::add_word_lists, nb::arg("rows"), nb::arg("column"),
+           nb::arg("ends"), nb::arg("codes"), nb::arg("offsets"), nb::arg("data"))
+      .def("set_states", &TableColumns::set_states, nb::arg("states"),
+           "Whether each row has the last column (0), no value in it (1), or not the column either (2).")
       .def("leave_out", &TableColumns::leave_out, nb::arg("code"),
            "A text of the last column that is taken as missing.")
       .def("add_rows", &TableColumns::add_rows, nb::arg("rows"), nb::arg("labels"), nb::arg("weights").none(),

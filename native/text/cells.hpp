@@ -109,6 +109,14 @@ inline std::size_t whole_digits(std::string_view text) {
   return text.find_first_not_of('0', at + 1) == text.npos ? at : 0;
 }
 
+// `12:30:00.5`, with any number of digits behind the point.
+inline bool is_time(std::string_view text) {
+  int part = 0;
+  return text.size() >= 10 && read_digits(text, 0, 2, part) && text[2] == ':' &&
+         read_digits(text, 3, 2, part) && text[5] == ':' && read_digits(text, 6, 2, part) && text[8] == '.' &&
+         text.find_first_not_of("0123456789", 9) == text.npos;
+}
+
 // What means true or false in nearly all tables; false: something else.
 inline bool plain_truth(std::string_view text, bool& value) {
   text = stripped(text);
@@ -117,6 +125,12 @@ inline bool plain_truth(std::string_view text, bool& value) {
   for (const std::string_view word : {"false", "no", "0"})
     if (equals_ignoring_case(text, word)) return value = false, true;
   return false;
+}
+
+// Whether a text may be a category of another name: most are not, and need not be taken apart.
+inline bool may_have_other_form(std::string_view text) {
+  const std::size_t size = text.size();
+  return size == 4 || size == 5 || (size > 2 && text.back() == '0') || (size >= 16 && text[4] == '-');
 }
 
 // The name of a category, which is the text itself or written to `out`; false: it takes Python to tell.
@@ -144,6 +158,9 @@ inline bool category(std::string_view text, std::string& out, std::string_view& 
     if (const std::size_t digits = whole_digits(text); digits > 0) {
       name = text.substr(0, digits);
       if (name == "-0") name = "0";
+    } else if (is_time(text)) {
+      name = text.substr(0, text.find_last_not_of('0') + 1);
+      if (name.back() == '.') name.remove_suffix(1);
     }
   }
   return true;

@@ -57,6 +57,23 @@ class Columns {
     return unknown;
   }
 
+  // Lists of numbers, where each row's end; NaN is none.
+  void add_number_lists(std::size_t column, std::vector<std::int64_t> ends, std::span<const double> items) {
+    Part& part = parts_.emplace_back(column, items);
+    part.ends_of_lists = std::move(ends);
+  }
+
+  // Lists of words, where each row's end. Each different word is hashed once: a long one may come often.
+  void add_word_lists(Rows& rows, std::size_t column, std::vector<std::int64_t> ends, PackedTexts items) {
+    Part& part = parts_.emplace_back(column, std::span<const double>(), std::move(items));
+    part.ends_of_lists = std::move(ends);
+    for (std::size_t at = 0; at < part.texts.size(); ++at)
+      part.hashes.push_back(rows.member_hash(rows.columns[column], part.texts[at]));
+  }
+
+  // Whether each row has the last column, `kHere`, has no value in it, `kMissing`, or not the column either.
+  void set_states(std::vector<std::uint8_t> states) { parts_.back().states = std::move(states); }
+
   // The text of the last column that does not fit: as if it had no value. False: no such text.
   bool leave_out(std::size_t code) {
     if (parts_.empty() || code >= parts_.back().places.size()) return false;
@@ -69,7 +86,7 @@ class Columns {
   // Whether all columns have so many rows.
   bool have(std::size_t rows) const {
     for (const Part& part : parts_)
-      if ((part.values.empty() ? part.texts.codes.size() : part.values.size()) != rows) return false;
+      if (part.rows() != rows || (!part.states.empty() && part.states.size() != rows)) return false;
     return true;
   }
 
@@ -79,6 +96,8 @@ class Columns {
       if (!add_cell(rows, part, row)) return false;
     return true;
   }
+
+  static constexpr std::uint8_t kHere = 0, kMissing = 1;
 
  private:
   static constexpr std::int32_t kNew = -1, kUnknown = -2, kNone = -3;
@@ -90,6 +109,12 @@ class Columns {
     std::vector<std::int32_t> places{};  // of each text among those that were made
     std::vector<std::size_t> ends{};     // of the features of each
     std::vector<std::pair<std::int64_t, double>> features{};
+    std::vector<std::int64_t> ends_of_lists{};  // of items; empty: each row has a value
+    std::vector<std::uint64_t> hashes{};        // of words in lists
+    std::vector<std::uint8_t> states{};         // empty: all are there
+
+    std::size_t items() const { return values.empty() ? texts.codes.size() : values.size(); }
+    std::size_t rows() const { return ends_of_lists.empty() ? items() : ends_of_lists.size(); }
   };
 
   // Makes the features of a text, as a row that does not stay.
@@ -115,6 +140,11 @@ class Columns {
 
   bool add_cell(Rows& rows, Part& part, std::size_t row) {
     Column& column = rows.columns[part.column];
+    if (!part.states.empty() && part.states[row] != kHere) {
+      if (part.states[row] == kMissing) rows.add_missing(column);
+      return true;
+    }
+    if (!part.ends_of_lists.empty()) return add_list(rows, part, row), true;
     if (!part.values.empty()) {
       const double value = part.values[row];
       std::isnan(value) ? rows.add_missing(column) : rows.add_number(column, value);
@@ -130,6 +160,24 @@ class Columns {
       rows.add(column.space, {}, column.number, static_cast<std::uint64_t>(part.features[at].first),
                part.features[at].second);
     return true;
+  }
+
+  // A bag of words, or numbered features.
+  static void add_list(Rows& rows, Part& part, std::size_t row) {
+    const Column& column = rows.columns[part.column];
+    const auto begin = row == 0 ? std::size_t{0} : static_cast<std::size_t>(part.ends_of_lists[row - 1]);
+    const auto end = static_cast<std::size_t>(part.ends_of_lists[row]);
+    for (std::size_t at = begin; at < end; ++at) {
+      if (!part.values.empty()) {
+        if (!std::isnan(part.values[at])) rows.add_numbered(column, at - begin, part.values[at]);
+      } else if (part.texts.codes[at] >= 0) {
+        const auto code = static_cast<std::size_t>(part.texts.codes[at]);
+        if (rows.options().names != nullptr)
+          rows.add_member(column, part.texts[code]);
+        else
+          rows.add(column.space, {}, column.number, part.hashes[code], 1.0);
+      }
+    }
   }
 
   std::vector<Part> parts_;

@@ -1,4 +1,4 @@
-// Delimited text → rows: records into fields as `csv_records.hpp` finds them, fields into features.
+// Delimited text → rows: records into fields, fields into features.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "text/cells.hpp"
+#include "text/field_marks.hpp"
 #include "text/table_rows.hpp"
 
 namespace skn::csv {
@@ -19,7 +20,10 @@ namespace skn::csv {
 // The fields of one record. What is unquoted is not copied.
 class Record {
  public:
-  Record(char delimiter, char quote) : delimiter_(delimiter), quote_(quote) {}
+  Record(char delimiter, char quote) : delimiter_(delimiter), quote_(quote), marks_(delimiter, quote) {}
+
+  // Before records of a text that ends there, with a line end.
+  void begin(const char* end) { marks_.begin(end); }
 
   std::size_t size() const { return fields_.size(); }  // 0: a blank line
   std::int64_t lines() const { return lines_; }
@@ -58,10 +62,9 @@ class Record {
   bool ends_field(char c) const { return c == delimiter_ || c == '\n' || c == '\r'; }
 
   const char* read_plain(const char* p) {
-    const char* const begin = p;
-    while (!ends_field(*p)) ++p;
-    fields_.push_back({static_cast<std::size_t>(begin - text_), static_cast<std::size_t>(p - begin), false});
-    return p;
+    const char* const end = marks_.end_of_field(p);
+    fields_.push_back({static_cast<std::size_t>(p - text_), static_cast<std::size_t>(end - p), false});
+    return end;
   }
 
   // What is in quotes, two of which mean one, and what stands behind them.
@@ -70,17 +73,15 @@ class Record {
     bool copied = false;
     std::size_t copy = copies_.size();
     const char* part = begin;
-    for (;; ++p) {
+    while (true) {
+      const char* const quoted = p;
+      p = marks_.next_quote(p);
+      lines_ += std::count(quoted, p, '\n');
       if (p >= end) return nullptr;
-      lines_ += *p == '\n';
-      if (*p != quote_) continue;
-      if (p + 1 < end && p[1] == quote_) {
-        copied = true;
-        copies_.append(part, ++p);  // with one of them
-        part = p + 1;
-        continue;
-      }
-      break;
+      if (p + 1 >= end || p[1] != quote_) break;
+      copied = true;
+      copies_.append(part, ++p);  // with one of them
+      part = ++p;
     }
     const char* const closing = p++;
     if (p >= end) return nullptr;  // only where the text has no line end
@@ -91,7 +92,7 @@ class Record {
     }
     copies_.append(part, closing);
     const char* const rest = p;
-    while (!ends_field(*p)) ++p;
+    p = marks_.end_of_field(p);
     copies_.append(rest, p);
     fields_.push_back({copy, copies_.size() - copy, true});
     copies_ += '\n';  // ends a number
@@ -104,6 +105,7 @@ class Record {
   }
 
   char delimiter_, quote_;
+  FieldMarks marks_;
   const char* text_ = nullptr;
   std::int64_t lines_ = 1;
   std::vector<Field> fields_;
@@ -142,6 +144,7 @@ class Parser {
   Outcome parse(table::Rows& rows, const char* begin, const char* end, std::size_t at) {
     Outcome out;
     const char* p = begin + at;
+    record_.begin(end);
     while (p < end) {
       out.at = static_cast<std::size_t>(p - begin);
       rows.expect(out.at, static_cast<std::size_t>(end - begin));
@@ -173,6 +176,7 @@ class Parser {
     std::vector<std::unordered_set<std::string>> seen(wanted.size());
     std::vector<std::vector<std::string>> cells(wanted.size());
     std::vector<bool> has_number(wanted.size()), is_category(wanted.size());
+    record_.begin(end);
     for (const char* p = begin; p < end && records > 0;) {
       p = record_.read(p, end);
       if (p == nullptr) break;

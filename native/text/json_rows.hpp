@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -235,6 +234,7 @@ class Parser {
   Stop cell(table::Rows& rows, std::size_t at, const char* limit, Outcome& out) {
     using table::Kind;
     const Item& item = line_.items[at];
+    if (keys_[item.key].dropped) return Stop::end;  // by the name of an object and its own
     table::Column& column = column_of(rows, item.key);
     const auto find_out = [&](Kind kind) {
       if (column.kind != Kind::unknown) return;
@@ -250,6 +250,7 @@ class Parser {
       case Type::list:
         return list(rows, column, at);
       case Type::number: {
+        if (rows.is_missing(item.value)) return rows.add_missing(column), Stop::end;
         find_out(Kind::number);
         if (column.kind == Kind::number) return rows.add_number(column, item.value), Stop::end;
         const std::string_view token = token_of(item);
@@ -291,14 +292,7 @@ class Parser {
         rows.add_member(column, text);
         continue;
       }
-      within_.assign(column.space);
-      if (!within_.empty()) within_ += '^';
-      within_ += column.name;
-      char digits[24];
-      const auto [end, status] = std::to_chars(digits, digits + sizeof digits, place);
-      const std::string_view name(digits, static_cast<std::size_t>(end - digits));
-      const double value = item.type == Type::number ? item.value : item.type == Type::yes;
-      rows.add(within_, name, column.number, hashing::name_hash(name, hashing::name_hash(within_, 0)), value);
+      rows.add_numbered(column, place, item.type == Type::number ? item.value : item.type == Type::yes);
     }
     return Stop::end;
   }
@@ -308,7 +302,7 @@ class Parser {
   Line line_;
   std::uint32_t noted_ = 0;  // keys whose roles are known
   std::size_t found_before_ = 0;
-  std::string scratch_, tag_, within_;
+  std::string scratch_, tag_;
 };
 
 }  // namespace skn::json

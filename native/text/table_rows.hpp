@@ -6,53 +6,21 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "text/cells.hpp"
 #include "text/hashing.hpp"
 #include "text/names.hpp"
+#include "text/table_column.hpp"
 
 namespace skn::table {
-
-enum class Kind : std::uint8_t { unknown, number, boolean, category, text, date };
-
-struct TextHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-};
-template <class T>
-using ByText = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
-
-struct Feature {
-  std::string ending;  // what follows the column's name in the feature's
-  double value;
-};
-
-struct Known {
-  std::vector<Feature> features;
-  bool misfit = false;  // not of the column's kind, and taken as missing
-};
-
-struct Column {
-  std::string space, name;  // of the features: of `space|name`, or of `name` alone
-  std::string key;          // of the table
-  Kind kind = Kind::unknown;
-  std::uint8_t longest = 1;   // words of a text that are one feature
-  std::uint8_t number = 0;    // among those with interactions
-  std::uint64_t seed = 0;     // of the namespace
-  std::uint64_t plain = 0;    // the hash of the name
-  std::uint64_t missing = 0;  // of `name=`
-  ByText<Known> texts;        // cells that were asked for
-  ByText<Known> numbers;      // the same for numbers, where these are not the value
-};
 
 struct Options {
   std::uint64_t mask = 0;
@@ -82,7 +50,11 @@ class Rows {
     for (const std::string& text : options_.missing) {
       longest_missing_ = std::max(longest_missing_, text.size());
       const bool looks_like_number = !text.empty() && text.find_first_not_of("0123456789+-.,eE") == text.npos;
-      missing_numbers_ |= looks_like_number;
+      const std::string ended = text + '\n';
+      double value;
+      if (looks_like_number &&
+          cells::plain_number({ended.data(), text.size()}, ended.data() + ended.size(), value))
+        missing_numbers_.push_back(value);
     }
   }
 
@@ -90,16 +62,7 @@ class Rows {
   void set_decimal_comma() { options_.decimal_comma = true; }
 
   std::size_t add_column(std::string_view key, std::uint8_t number = 0) {
-    Column column;
-    const std::size_t bar = key.find('|');
-    column.key = key;
-    column.space = bar == key.npos ? std::string_view() : key.substr(0, bar);
-    column.name = bar == key.npos ? key : key.substr(bar + 1);
-    column.number = number;
-    column.seed = hashing::name_hash(column.space, 0);
-    column.plain = hashing::name_hash(column.name, column.seed);
-    column.missing = hashing::name_hash(column.name + "=", column.seed);
-    columns.push_back(std::move(column));
+    columns.emplace_back(key, number);
     return columns.size() - 1;
   }
 
@@ -219,15 +182,27 @@ class Rows {
 
   void add_missing(const Column& column) {
     if (options_.names == nullptr) return add(column.space, {}, column.number, column.missing, 1.0);
-    add(column.space, column.name + "=", column.number, column.missing, 1.0);
+    add(column.space, column.named, column.number, column.missing, 1.0);
   }
 
   // `name=text`
   void add_member(const Column& column, std::string_view text) {
-    name_.assign(column.name);
-    name_ += '=';
+    const std::uint64_t hash = member_hash(column, text);
+    add(column.space, name_, column.number, hash, 1.0);
+  }
+
+  std::uint64_t member_hash(const Column& column, std::string_view text) {
+    name_.assign(column.named);
     name_ += text;
-    add(column.space, name_, column.number, hashing::name_hash(name_, column.seed), 1.0);
+    return hashing::name_hash(name_, column.seed);
+  }
+
+  // An item of a list of numbers, by its place.
+  void add_numbered(const Column& column, std::size_t place, double value) {
+    char digits[24];
+    const auto [end, status] = std::to_chars(digits, digits + sizeof digits, place);
+    const std::string_view name(digits, static_cast<std::size_t>(end - digits));
+    add(column.within, name, column.number, hashing::name_hash(name, column.within_seed), value);
   }
 
   // What is known of a cell; false: nothing.
@@ -247,15 +222,23 @@ class Rows {
   bool is_missing(std::string_view text) const {
     text = cells::stripped(text);
     if (text.empty()) return true;
+    if (!missing_numbers_.empty() && text.back() == '0') {
+      if (const std::size_t digits = cells::whole_digits(text); digits > 0) text = text.substr(0, digits);
+      if (text == "-0") text = "0";
+    }
     if (text.size() > longest_missing_) return false;
     for (const std::string& known : options_.missing)
       if (text == known) return true;
     return false;
   }
 
+  // Whether a number stands for no value.
+  bool is_missing(double value) const {
+    return std::find(missing_numbers_.begin(), missing_numbers_.end(), value) != missing_numbers_.end();
+  }
+
   // A number that is written in a text, behind which any byte up to `end` can be read.
   bool number_of(std::string_view text, const char* end, double& value) const {
-    if (missing_numbers_ && is_missing(text)) return false;
     if (options_.decimal_comma) return cells::comma_number(text, value);
     return cells::plain_number(text, end, value);
   }
@@ -263,17 +246,21 @@ class Rows {
   // The features of a text; false: unknown.
   bool add_cell(Column& column, std::string_view text, const char* end) {
     if (column.kind == Kind::number) {
-      if (double value; number_of(text, end, value)) return add_number(column, value), true;
+      if (double value; number_of(text, end, value) && !is_missing(value))
+        return add_number(column, value), true;
     }
     if (is_missing(text)) return add_missing(column), true;
     if (column.kind == Kind::boolean) {
       if (bool value; cells::plain_truth(text, value)) return add_number(column, value), true;
     }
     if (column.kind == Kind::category) {
+      if (!cells::may_have_other_form(text)) return add_member(column, text), true;
       if (std::string_view name; cells::category(text, category_, name))
         return add_member(column, name), true;
     }
-    if (column.kind == Kind::text && is_ascii(text)) return add_words(column, text), true;
+    if (column.kind == Kind::text && is_ascii(text)) {
+      if (std::string_view form; cells::category(text, category_, form)) return add_words(column, form), true;
+    }
     if (column.kind == Kind::date && add_date(column, cells::stripped(text))) return true;
     return add_known(column, false, text);
   }
@@ -380,7 +367,7 @@ class Rows {
 
   Options options_;
   std::size_t longest_missing_ = 0;
-  bool missing_numbers_ = false;
+  std::vector<double> missing_numbers_;
   std::size_t remembered_ = 0;
   std::int64_t row_misfits_ = 0;
   std::string name_, category_, lower_, gram_;

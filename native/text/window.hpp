@@ -30,6 +30,10 @@ class Window {
   std::uint64_t any_of() const {
     return mask([](Part part) { return (equal(part, ones) | ...); });
   }
+  template <class... Bytes>
+  std::uint64_t any_of(Bytes... ones) const {
+    return mask([=](Part part) { return (equal(part, ones) | ...); });
+  }
 
  private:
 #if defined(__AVX2__)

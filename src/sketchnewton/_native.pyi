@@ -120,6 +120,23 @@ class TableColumns:
         offsets: npt.NDArray[np.int64],
         data: npt.NDArray[np.uint8],
     ) -> list[int]: ...
+    def add_number_lists(
+        self,
+        rows: TableRows,
+        column: int,
+        ends: npt.NDArray[np.int64],
+        items: npt.NDArray[np.float64],
+    ) -> None: ...
+    def add_word_lists(
+        self,
+        rows: TableRows,
+        column: int,
+        ends: npt.NDArray[np.int64],
+        codes: npt.NDArray[np.int64],
+        offsets: npt.NDArray[np.int64],
+        data: npt.NDArray[np.uint8],
+    ) -> None: ...
+    def set_states(self, states: npt.NDArray[np.uint8]) -> None: ...
     def leave_out(self, code: int) -> None: ...
     def add_rows(
         self,

@@ -95,6 +95,7 @@ void check_records(std::string_view text, char delimiter, char quote) {
   const Plain expected = plain_records(text, delimiter, quote);
   const Block block(text);
   csv::Record record(delimiter, quote);
+  record.begin(block.end());
   const char* p = block.begin();
   for (std::size_t i = 0; i < expected.records.size(); ++i) {
     require(p < block.end(), "as many records", text);

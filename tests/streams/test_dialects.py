@@ -113,3 +113,9 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     rows.write_text("1 | a\n")
     assert main(["train", str(rows), "--delimiter", ";"]) == 2
     assert "--delimiter does not apply to" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_named(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("label,city\n1,Zürich\n".encode(encoding))
+    assert drain(tmp_path / "t.csv")[1].startswith(f"{tmp_path}/t.csv:1:1: expected UTF-8, got UTF-16: iconv")

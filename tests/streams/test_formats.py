@@ -277,12 +277,25 @@ def test_bad_rows_of_tables(kind: str, tmp_path: Path) -> None:
     assert (reader.skipped, reader.misfits, reader.first_misfit) == (0, 1, error)
 
 
-def test_nested_columns_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cell", "column"), [([[1, 2]], "x"), ([{"a": 1}], "x"), ({"a": {"b": 1}}, "x|a")])
+def test_columns_nested_twice_are_refused(cell: object, column: str, tmp_path: Path) -> None:
     path = tmp_path / "nested.parquet"
-    pa.parquet.write_table(pa.table({"label": [1.0], "x": [[1, 2]]}), path)
+    pa.parquet.write_table(pa.table({"label": [1.0], "x": [cell]}), path)
     _, error = drain(path)
-    assert error.startswith(f"{path}: expected numbers, texts or dates in column 'x', got list<")
-    assert error.endswith("leave it out (--drop x)")
+    kinds = "expected numbers, texts or dates in column"
+    assert error.startswith(f"{path}: {kinds} '{column}', or lists or an object of these, got ")
+    assert error.endswith(f"leave it out (--drop {column})")
+
+
+def test_long_lists(tmp_path: Path) -> None:
+    """As long as a line of JSON may be, and not all rows at once."""
+    long = pa.array([np.full(1 << 18, 0.5)] * 12)
+    pa.parquet.write_table(pa.table({"label": [1.0] * 12, "x": long}), tmp_path / "long.parquet")
+    assert [len(batch.data) for batch in open_stream(tmp_path / "long.parquet")] == [8 << 18, 4 << 18]
+    pa.parquet.write_table(pa.table({"x": [[0.5] * ((1 << 18) + 1)]}), tmp_path / "longer.parquet")
+    assert drain(tmp_path / "longer.parquet")[1].endswith(
+        "a list of 262145 items: expected at most 262144 in a cell"
+    )
 
 
 # --- JSON lines

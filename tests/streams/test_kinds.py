@@ -150,3 +150,13 @@ def test_values_of_other_types_are_served(served: dict[str, object]) -> None:
 def test_what_no_model_file_may_say(damaged: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"damaged|invalid"):
         Columns.from_dict(damaged)
+
+
+def test_texts_and_booleans_know_the_one_form_of_a_cell() -> None:
+    """As tables of numbers, dates and times have it, and texts of them."""
+    assert features_of("text", b"1.0") == features_of("text", b"1") == [(b"=1", 1.0)]
+    assert features_of("text", b"2024-01-31 12:30:00.000") == features_of("text", b"2024-01-31T12:30")
+    assert features_of("boolean", b"-0.0") == features_of("boolean", b"0") == [(b"", 0.0)]
+    assert category(b"01:02:03.000040") == category(b"01:02:03.00004") == b"01:02:03.00004"
+    assert category(b"01:02:03.000") == b"01:02:03"
+    assert category(b"01:02:3x.000") == b"01:02:3x.000"

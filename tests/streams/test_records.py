@@ -318,6 +318,7 @@ def test_one_record_has_one_label() -> None:
 # --- what is refused
 
 
+VALUES = "expected a number, a text, true or false, a date, a list or a dict"
 TEXTS_ARE_CLASSES = " (labels that are texts are classes: target=Signs(names=[…]) or Classes(names=[…]))"
 
 
@@ -331,7 +332,7 @@ TEXTS_ARE_CLASSES = " (labels that are texts are classes: target=Signs(names=[�
         ([{"a": 1}, {"user": {"b": np.float32("inf")}}], "record 2: expected a finite number for 'b', got 'inf'"),
         ([{"a": 1, "label": "abc"}], "record 1: expected a number for 'label', got 'abc'" + TEXTS_ARE_CLASSES),
         ([{"a": 1, "_weight": -1}], "record 1: expected a non-negative number for '_weight', got '-1'"),
-        ([{"a": 1}, {"a": 1 + 2j}], "record 2: expected a number for 'a', got '(1+2j)'"),
+        ([{"a": 1}, {"a": 1 + 2j}], "record 2: " + VALUES + " for 'a', got '(1+2j)'"),
         ([{"a": 10**5000}], "record 1: expected a finite number for 'a', got 'an integer of thous…'"),
         ([{"a": {"b": {"c": 1}}}], "record 1: expected at most one level of objects for 'a', got '{…}'"),
         ([{(1, 2): 3}], "record 1: expected a text or a whole number as a name, got '(1, 2)'"),

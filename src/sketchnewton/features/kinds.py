@@ -45,6 +45,7 @@ _PADDED = re.compile(rb"\s*[-+]?0[0-9]")
 _MOMENT = re.compile(
     rb"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?\s*(Z|[-+]\d\d(?::?\d\d)?)?", re.ASCII
 )
+_TIME = re.compile(rb"\d\d:\d\d:\d\d\.\d+", re.ASCII)
 _DASH, _ZERO = b"-0"
 _WORD = re.compile(r"\w+")
 _YEAR = 365.2425 * 86400.0
@@ -62,12 +63,21 @@ class Misfit(ValueError):
 
 def missing_texts(others: Iterable[str] = ()) -> frozenset[bytes]:
     """The cells that mean a missing value: the usual ones and `others`."""
-    return frozenset(text.strip().encode("utf-8", "surrogateescape") for text in (*MISSING, *others))
+    texts = [encoded(text.strip()) for text in (*MISSING, *others)]
+    return frozenset((*texts, *map(category, texts)))
+
+
+def missing_numbers(others: Iterable[str]) -> frozenset[float]:
+    """The numbers that mean one, such as -999: in formats that know numbers from texts, too."""
+    texts = [encoded(text) for text in others]
+    numbers = [float(text) for text in texts if looks_like_number(text)]
+    return frozenset(number for number in numbers if math.isfinite(number))
 
 
 def is_missing(text: bytes, missing: Collection[bytes]) -> bool:
-    """Whether a cell has no value."""
-    return text in missing or text.strip() in missing
+    """Whether a cell has no value; -999.0 is -999, as a table of floats has it."""
+    plain = text.strip()
+    return plain in missing or (plain[-2:] in (b".0", b"00") and category(plain) in missing)
 
 
 def features_of(kind: str, text: bytes) -> Cell:
@@ -116,11 +126,10 @@ def _number(text: bytes) -> tuple[bytes, float]:
 def truth(text: bytes) -> float:
     """1 or 0 for what means true or false; ``Misfit`` for all else."""
     value = _BOOLEANS.get(text.strip().lower())
-    if value is None:
-        found = _WHOLE.fullmatch(text.strip())  # 1.0, as a table of floats has it
-        value = None if found is None else _BOOLEANS.get(found[1])
-    if value is None:
-        raise Misfit(EXPECTED[BOOLEAN])
+    if value is None:  # 1.0, as a table of floats has it
+        value = parse_number(text) if looks_like_number(text) else math.nan
+        if value not in (0.0, 1.0):
+            raise Misfit(EXPECTED[BOOLEAN])
     return value
 
 
@@ -137,8 +146,11 @@ def category(text: bytes) -> bytes:
             return lower
     elif length >= 16 and text[4] == _DASH and (found := _MOMENT.fullmatch(text)):
         return _moment_text(found) or text
-    if length > 2 and text[-1] == _ZERO and (found := _WHOLE.fullmatch(text)):
-        return b"0" if found[1] == b"-0" else found[1]
+    if length > 2 and text[-1] == _ZERO:
+        if found := _WHOLE.fullmatch(text):
+            return b"0" if found[1] == b"-0" else found[1]
+        if length >= 10 and _TIME.fullmatch(text):
+            return text.rstrip(b"0").rstrip(b".")
     return text
 
 
@@ -241,7 +253,8 @@ def _date_parts(text: bytes) -> Cell:
 
 
 def _words(text: bytes, longest: int) -> Cell:
-    words = _WORD.findall(text.decode("utf-8", "surrogateescape").lower())
+    # Of what formats write in different ways, 1.0 and 1, the words are those of the one form.
+    words = _WORD.findall(category(text).decode("utf-8", "surrogateescape").lower())
     grams = list(words)
     for n in range(2, longest + 1):
         grams += [" ".join(words[at : at + n]) for at in range(len(words) - n + 1)]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 TEXT_BYTES = 32 << 20
 """Of the texts that are looked at together."""
+MAX_ITEMS = 1 << 18
+"""Of a list in a cell."""
 ENTRIES = 1 << 22
 """Of the lists that are read together, if rows are alike."""
 
@@ -166,10 +168,13 @@ class Message:
         return table + offset if offset else 0
 
 
-def cuts(path: str, texts: list[pa.Array], rows: int) -> list[tuple[int, int]]:
-    """Where to cut rows with these columns of texts, so that no part has too much of them."""
+def cuts(path: str, columns: list[pa.Array], rows: int) -> list[tuple[int, int]]:
+    """Where to cut rows with these columns of texts and lists, so that no part has too much of them."""
     total = np.zeros(rows, np.int64)
-    for column in texts:
+    for column in columns:
+        if "list<" in str(column.type):
+            total += _list_bytes(path, column)
+            continue
         lengths = text_lengths(column)
         if len(lengths) and int(lengths.max()) > MAX_LINE_BYTES:
             longest = int(lengths.max())
@@ -187,6 +192,18 @@ def cuts(path: str, texts: list[pa.Array], rows: int) -> list[tuple[int, int]]:
         parts.append((start, end))
         start = end
     return parts
+
+
+def _list_bytes(path: str, column: pa.Array) -> npt.NDArray[np.int64]:
+    """The bytes of each list's items as features."""
+    lengths: npt.NDArray[np.int64] = (
+        column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    )
+    if len(lengths) and int(lengths.max()) > MAX_ITEMS:
+        raise ParseError(
+            path, None, None, f"a list of {int(lengths.max())} items: expected at most {MAX_ITEMS} in a cell"
+        )
+    return 16 * lengths
 
 
 def text_lengths(column: pa.Array) -> npt.NDArray[np.int64]:

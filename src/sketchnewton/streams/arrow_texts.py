@@ -59,6 +59,7 @@ def text_cells(column: pa.Array, *, encode: bool = True) -> Texts:
         codes,
         np.frombuffer(offsets, np.int64)[some] if len(texts) else np.zeros(1, np.int64),
         np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8),
+        arrow.types.is_floating(values.type),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from sketchnewton.features.kinds import (
     features_of,
     is_missing,
     label_number,
+    missing_numbers,
     missing_texts,
     parse_number,
 )
@@ -33,7 +34,7 @@ from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.made_rows import finished, label_code, table_rows
 from sketchnewton.streams.reader import ReadOptions
 
-__all__ = ["Cells", "ColumnRows", "Fault", "Faults", "Numbers", "Report", "Texts", "column_batches"]
+__all__ = ["Cells", "ColumnRows", "Fault", "Faults", "Lists", "Numbers", "Report", "Texts", "column_batches"]
 
 
 @dataclass
@@ -45,11 +46,15 @@ class Numbers:
 
 @dataclass
 class Texts:
-    """A column of texts: each row's number among those in ``data``, −1 where there is none. All are in use."""
+    """A column of texts: each row's number among those in ``data``, −1 where there is none. All are in use.
+
+    ``numbers``: they were numbers, and infinity is no category of theirs.
+    """
 
     codes: Integers
     offsets: Integers
     data: npt.NDArray[np.uint8]
+    numbers: bool = False
 
     def __getitem__(self, code: int) -> bytes:
         return self.data[self.offsets[code] : self.offsets[code + 1]].tobytes()
@@ -68,6 +73,15 @@ class Texts:
         return rows
 
 
+@dataclass
+class Lists:
+    """A column of lists: where each row's end among the items; and which rows have none, not even an empty one."""
+
+    ends: Integers
+    items: Numbers | Texts
+    none: npt.NDArray[np.bool_]
+
+
 class Fault(NamedTuple):
     """What is wrong with a cell: its row and column, what was expected, and what is there."""
 
@@ -79,13 +93,14 @@ class Fault(NamedTuple):
 
 @dataclass(slots=True)
 class Cells:
-    """Rows of a table before they are features."""
+    """Rows of a table before they are features. Those in ``absent`` do not have a column, as objects may not."""
 
-    features: Mapping[str, Numbers | Texts]
+    features: Mapping[str, Numbers | Texts | Lists]
     label: tuple[str, Numbers | Texts] | None
     weight: tuple[str, Numbers | Texts] | None
     tags: list[bytes] | None
     rows: int
+    absent: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
 
 class Faults(NamedTuple):
@@ -94,6 +109,10 @@ class Faults(NamedTuple):
     cells: list[Fault]
     rows: list[Fault]
 
+
+_MISSING, _ABSENT = 1, 2  # states of cells
+_INFINITE = (b"inf", b"-inf")
+_FINITE = "expected a finite number"
 
 Report = Callable[[Faults], Iterable[int]]
 """Told what is wrong with some rows; gives those to leave out."""
@@ -109,6 +128,7 @@ class ColumnRows:
         self.options = options
         self.kinds = options.known_kinds()
         self.missing = missing_texts(options.columns.missing)
+        self.missing_numbers = sorted(missing_numbers(options.columns.missing))
         self._in_memory = in_memory
         self._rows = table_rows(options)
         self._columns: dict[str, int] = {}
@@ -130,7 +150,16 @@ class ColumnRows:
         columns = _native.TableColumns(self._rows)
         faults = Faults([], [])
         for name, given in cells.features.items():
-            faults.cells.extend(self._enter(columns, name, given))
+            states = np.zeros(cells.rows, np.uint8)
+            if isinstance(given, Lists):
+                faults.rows.extend(self._enter_lists(columns, name, given))
+                states[given.none] = _MISSING
+            else:
+                faults.cells.extend(self._enter(columns, name, given))
+            if name in cells.absent:
+                states[cells.absent[name]] = _ABSENT
+            if states.any():
+                columns.set_states(states)
         labels, bad_labels = self.labels(cells)
         weights, bad_weights = self.weights(cells)
         faults.rows.extend(bad_labels + bad_weights)
@@ -144,10 +173,7 @@ class ColumnRows:
     def _enter(self, columns: _native.TableColumns, name: str, cells: Numbers | Texts) -> list[Fault]:
         """A column of the next rows; what is wrong with it, which is missing then."""
         kind = self.kinds.get(name)
-        column = self._columns.get(name)
-        if column is None:
-            number = self.options.features.column_numbers.get(name, 0)
-            column = self._columns[name] = self._rows.add_column(encoded(name), number)
+        column = self._column(name)
         if kind is not None:
             self._rows.set_kind(column, kind)
         if isinstance(cells, Numbers):
@@ -162,7 +188,29 @@ class ColumnRows:
             except Misfit as misfit:
                 wrong[code] = str(misfit)
                 columns.leave_out(code)
+        for code in (
+            [at for at, text in enumerate(cells.distinct) if text in _INFINITE] if cells.numbers else ()
+        ):
+            wrong[code] = _FINITE
+            columns.leave_out(code)
         return _text_faults(name, cells, wrong)
+
+    def _column(self, name: str) -> int:
+        if name not in self._columns:
+            number = self.options.features.column_numbers.get(name, 0)
+            self._columns[name] = self._rows.add_column(encoded(name), number)
+        return self._columns[name]
+
+    def _enter_lists(self, columns: _native.TableColumns, name: str, lists: Lists) -> list[Fault]:
+        """A column of lists: bags of words, or numbered features. What is wrong with it, which is no item."""
+        column, items = self._column(name), lists.items
+        if isinstance(items, Texts):
+            columns.add_word_lists(self._rows, column, lists.ends, items.codes, items.offsets, items.data)
+            return []
+        faults = _infinite(name, items.values)
+        columns.add_number_lists(self._rows, column, lists.ends, items.values)
+        rows = np.searchsorted(lists.ends, [fault.row for fault in faults], side="right").tolist()
+        return [fault._replace(row=row) for fault, row in zip(faults, rows, strict=True)]
 
     def labels(self, cells: Cells) -> tuple[Floats, list[Fault]]:
         """The labels as numbers, NaN where there is none, and what is wrong with some."""
@@ -224,7 +272,7 @@ def _numbers(column: str, numbers: Floats, kind: str | None) -> tuple[Floats, li
 
 def _infinite(column: str, numbers: Floats) -> list[Fault]:
     rows = np.flatnonzero(np.isinf(numbers)).tolist()
-    return [Fault(row, column, "expected a finite number", b"%g" % numbers[row]) for row in rows]
+    return [Fault(row, column, _FINITE, b"%g" % numbers[row]) for row in rows]
 
 
 def _text_faults(column: str, texts: Texts, wrong: Mapping[int, str]) -> list[Fault]:

@@ -22,6 +22,7 @@ from sketchnewton.features.kinds import (
     features_of,
     is_missing,
     label_number,
+    missing_numbers,
     missing_texts,
     number_text,
     parse_number,
@@ -39,6 +40,7 @@ Pairs = list[tuple[str, Any]]
 
 
 _LARGEST = sys.float_info.max
+_VALUES = "expected a number, a text, true or false, a date, a list or a dict"
 
 
 class BadValue(Exception):
@@ -90,6 +92,7 @@ class ObjectRows:
 
     def __post_init__(self) -> None:
         self.column_numbers = self.features.column_numbers
+        self.missing_numbers = missing_numbers(self.columns.missing)
 
     @classmethod
     def of(cls, options: ReadOptions) -> ObjectRows:
@@ -146,7 +149,7 @@ class ObjectRows:
                 if not weight >= 0.0:
                     raise BadValue("expected a non-negative number", key, value)
             elif key == tag_key:
-                tag = b"" if value is None else str(value).encode("utf-8", "surrogatepass")
+                tag = b"" if _is_none(value) else encoded(str(value))
             elif key not in columns.drop:
                 self._feature(key, value)
         if columns.weight not in (None, *seen, *columns.optional) and not self.only_labels:
@@ -189,9 +192,9 @@ class ObjectRows:
     def _text(self, key: str, value: object) -> bytes | None:
         """A value as a text, None if it is missing."""
         if isinstance(value, str):
-            text = value.encode("utf-8", "surrogatepass")
+            text = encoded(value)
             return None if is_missing(text, self.missing) else text
-        if value is None or (isinstance(value, float) and math.isnan(value)):
+        if _is_none(value):
             return None
         if not isinstance(value, bool):
             _number(self._shown(key), value)
@@ -202,7 +205,9 @@ class ObjectRows:
     def _feature(self, key: str, value: object) -> None:
         # Numbers and texts first, by their very type: they are nearly all there is, and bool is none of them.
         if type(value) is float or type(value) is int:
-            if self.kinds.get(key) != NUMBER or not -_LARGEST <= value <= _LARGEST:  # NaN, infinity
+            if value in self.missing_numbers:
+                self._append(self._missing(key))
+            elif self.kinds.get(key) != NUMBER or not -_LARGEST <= value <= _LARGEST:  # NaN, infinity
                 self._scalar(key, value)
             elif value:
                 slot = self.numbers.get(key)
@@ -225,6 +230,8 @@ class ObjectRows:
             if isinstance(inner, list) and inner and isinstance(inner[0], tuple):
                 raise BadValue("expected at most one level of objects", space, "{…}")
             column = f"{space}|{name}"
+            if column in self.columns.drop:
+                continue
             if column not in self.nested:
                 self.nested[column] = encoded(space), encoded(name), name
             self._feature(column, inner)
@@ -235,10 +242,10 @@ class ObjectRows:
         for place, item in enumerate(values):
             if isinstance(item, list):
                 raise BadValue("expected a list of numbers or texts", self._shown(key), "[…]")
-            if item is None:
+            if _is_none(item):
                 continue
             if isinstance(item, str):
-                ending = item.encode("utf-8", "surrogatepass")
+                ending = encoded(item)
                 self._append([(self._slot(key, space, name + b"=" + ending), 1.0)])
             else:
                 within = space + b"^" + name if space else name
@@ -372,9 +379,14 @@ def value_text(value: Any) -> bytes:
     return number_text(value)
 
 
+def _is_none(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
 def _number(key: str, value: object) -> float:
     if not isinstance(value, int | float):
-        raise BadValue("expected a number", key, value)
+        plain = value is None or isinstance(value, str | list)
+        raise BadValue("expected a number" if plain else _VALUES, key, value)
     try:
         number = float(value)
     except OverflowError:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
 from sketchnewton.features.columns import LABELS, NUMBER
-from sketchnewton.features.kinds import split_column
+from sketchnewton.features.kinds import missing_numbers, split_column
 from sketchnewton.streams.object_rows import BadValue, ObjectRows
 from sketchnewton.streams.reader import ReadOptions
 
@@ -35,7 +35,8 @@ class PlainRecords:
         self._options = options
         self.kinds = options.known_kinds()
         # Exact names are counted in their order, and interactions are of whole rows.
-        self._usable = not (options.names is not None or options.features.expands or columns.weight)
+        odd = options.names is not None or options.features.expands or bool(missing_numbers(columns.missing))
+        self._usable = not (odd or columns.weight)
         self._labels = frozenset(LABELS if columns.label is None else (columns.label,)).difference(
             columns.drop
         )

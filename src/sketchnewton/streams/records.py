@@ -285,18 +285,29 @@ def _key(key: object) -> str:
 
 
 def _plain(value: object) -> Any:
-    """The value as a decoder of JSON gives it: an object as pairs, NumPy's numbers and arrays as Python's."""
+    """The value as a decoder of JSON gives it: an object as pairs, NumPy's numbers and arrays as Python's.
+
+    Bytes are a text, as in Arrow's columns of them; they need not be UTF-8.
+    """
     if isinstance(value, Mapping):
         return [(_key(key), _plain(inner)) for key, inner in value.items()]
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range):
         return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic) and not isinstance(value, np.datetime64):
+        return _plain(value.tolist())
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, Decimal):
+        return float(value)
+    if type(value).__name__ in {"NaTType", "NAType"}:  # pandas', which need not be there
+        return None
     if isinstance(value, np.datetime64):
         return None if np.isnat(value) else str(value)
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if hasattr(value, "isoformat"):  # of a date or a time, which may be pandas' NaT
-        return None if str(value) == "NaT" else value.isoformat()
-    return float(value) if isinstance(value, Decimal) else value
+    return value.isoformat() if hasattr(value, "isoformat") else value  # of a date or a time
 
 
 # --- tables

@@ -15,12 +15,14 @@ from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER
 from sketchnewton.features.names import Names
 from sketchnewton.streams.advice import advice
 from sketchnewton.streams.arrow_limits import CheckedMessages, check_parquet, cuts
+from sketchnewton.streams.arrow_nested import flat_piece, flat_schema, is_list, list_cells, structs_of
 from sketchnewton.streams.arrow_texts import TEXTS, import_arrow, is_text, text_cells
 from sketchnewton.streams.column_rows import (
     Cells,
     ColumnRows,
     Fault,
     Faults,
+    Lists,
     Numbers,
     Report,
     Texts,
@@ -134,10 +136,12 @@ class Frame:
         self._maker = ColumnRows(options, in_memory=path is None)
         self._policy = policy
         self._row = 0  # before the next batch
-        self._schema = schema
         self._schema_kinds: dict[str, str] = {}
         try:
-            self._roles = self._maker.roles(schema.names)
+            structs = structs_of(schema).items()
+            self._structs = {name: of for name, of in structs if name not in options.columns.drop}
+            self._schema = flat_schema(schema, self._structs)
+            self._roles = self._maker.roles(self._schema.names)
             self._sparse = set(self._roles.features) == set(SPARSE) and all(
                 str(schema.field(name).type).startswith(("list<", "large_list<")) for name in SPARSE
             )
@@ -155,12 +159,14 @@ class Frame:
     def _read_schema(self) -> None:
         """The kinds of columns; which of them are to be remembered is known when there are values."""
         for name in self._roles.features:
-            kind = self._kind(self._schema.field(name).type)
+            found = self._schema.field(name).type
+            if is_list(found) and self._kind(found.value_type) != "":
+                continue
+            kind = self._kind(found)
             if kind == "":
-                found = self._schema.field(name).type
                 raise ValueError(
-                    f"expected numbers, texts or dates in column '{name}', got {found}: "
-                    f"leave it out (--drop {name})"
+                    f"expected numbers, texts or dates in column '{name}', or lists or an object of these, "
+                    f"got {found}: leave it out (--drop {name})"
                 )
             if kind is not None:
                 self._schema_kinds[name] = kind
@@ -181,33 +187,52 @@ class Frame:
 
     def batches(self, pieces: Iterable[pa.RecordBatch]) -> Iterator[Batch]:
         """The rows of record batches, some thousands at a time."""
-        for piece in pieces:
+        for whole in pieces:
+            piece = flat_piece(whole, self._structs) if self._structs else whole
             for start in range(0, piece.num_rows, ROWS):
                 some = piece.slice(start, ROWS)
-                for begin, end in cuts(self._path or "table", self._text_columns(some), some.num_rows):
+                for begin, end in cuts(self._path or "table", self._long_columns(some), some.num_rows):
                     part = some.slice(begin, end - begin)
                     make = partial(self._sparse_rows if self._sparse else self._rows, part)
                     yield from column_batches(make, part.num_rows, self._policy, self._located)
                     self._row += part.num_rows
 
-    def _text_columns(self, piece: pa.RecordBatch) -> list[pa.Array]:
+    def _long_columns(self, piece: pa.RecordBatch) -> list[pa.Array]:
         roles = self._roles
         names = [name for name in (roles.label, roles.tag, *roles.features) if name in piece.schema.names]
-        return [piece.column(name) for name in names if is_text(piece.column(name).type)]
+        columns = [piece.column(name) for name in names]
+        return [
+            column
+            for column in columns
+            if is_text(column.type) or (is_list(column.type) and not self._sparse)
+        ]
 
     def _rows(self, piece: pa.RecordBatch, report: Report) -> Batch:
         kinds = self._maker.kinds
-        features: dict[str, Numbers | Texts] = {}
+        features: dict[str, Numbers | Texts | Lists] = {}
         for name in self._roles.features:
+            if is_list(self._schema.field(name).type):
+                features[name] = list_cells(piece.column(name))
+                continue
+            if name in self._structs:  # nothing but whether it is there
+                features[name] = Numbers(np.full(piece.num_rows, np.nan))
+                continue
             schema_kind = self._schema_kinds.get(name)
             kind = kinds.get(name) or schema_kind
             cells = self._cells(piece, name, numbers=kind in (NUMBER, BOOLEAN), encode=False)
+            if self._maker.missing_numbers and schema_kind == NUMBER and isinstance(cells, Numbers):
+                gone = np.isin(cells.values, self._maker.missing_numbers)
+                cells = Numbers(np.where(gone, np.nan, cells.values))
             if name not in kinds and schema_kind is not None and self._maker.has_values(cells):
                 kinds[name] = schema_kind
             features[name] = cells
-        return self._maker.batch(self._around(piece, features), report)
+        table = self._around(piece, features)
+        for name, members in self._structs.items():
+            known = piece.column(name).is_valid().to_numpy(zero_copy_only=False)
+            table.absent.update({name: known, **dict.fromkeys(members, ~known)})
+        return self._maker.batch(table, report)
 
-    def _around(self, piece: pa.RecordBatch, features: dict[str, Numbers | Texts]) -> Cells:
+    def _around(self, piece: pa.RecordBatch, features: dict[str, Numbers | Texts | Lists]) -> Cells:
         """The features with labels, weights and tags."""
         roles = self._roles
         label = roles.label and (
