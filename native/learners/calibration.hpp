@@ -74,8 +74,9 @@ class Calibration {
  private:
   static constexpr double kHeaviest = 100.0;  // row that teaches
   static constexpr double kLeast = 1e-300;
-  static constexpr double kDoubt = 30.0;    // rows at a node before its correction counts half
-  static constexpr double kFarthest = 4.0;  // a correction divides no probability by more
+  static constexpr double kSurest = 0x1p-50;  // a quarter of it can still be taken from 1
+  static constexpr double kDoubt = 30.0;      // rows at a node before its correction counts half
+  static constexpr double kFarthest = 4.0;    // a correction divides no probability by more
 
   struct Said {
     double raw, tempered;  // probabilities of +1
@@ -97,8 +98,10 @@ class Calibration {
     return {p, sigmoid(temper[Temper::kBeta] * b + temper[Temper::kGamma] * g), b, g};
   }
 
+  // Never 0 or 1, whatever the weights: what came has had some probability.
   static double mixed(const double* its, const Said& said) {
-    return its[Temper::kRaw] * said.raw + its[Temper::kTempered] * said.tempered;
+    const double p = its[Temper::kRaw] * said.raw + its[Temper::kTempered] * said.tempered;
+    return std::clamp(p, kSurest, 1.0 - kSurest);
   }
 
   static Place place(double p) {

@@ -170,6 +170,43 @@ def test_merged_probabilities_come_true() -> None:
     assert calibration_error(chances, y[6000:] > 0) < 0.04
 
 
+def test_merging_adds_up_what_rows_have_taught() -> None:
+    """Eight shards have seen eight times as many rows as one: curvatures and corrections say so."""
+    X, y = stream(9000, 2)
+    parts = [NewtonBank(loss="logistic") for _ in range(8)]
+    for i, bank in enumerate(parts):
+        bank.learn(X[1000 * i : 1000 * (i + 1)], y[1000 * i : 1000 * (i + 1)])
+    serial = NewtonBank(loss="logistic")
+    serial.learn(X[:8000], y[:8000])
+    effective, curvature = (
+        lambda bank: bank._state["corrections"][:17, 0].sum() / bank._state["calibration"][:, -1].sum(),
+        lambda bank: bank._state["calibration"][:, 4],
+    )
+    merged_bank = copy.deepcopy(parts[0]).merge(*parts[1:])
+    assert effective(merged_bank) == pytest.approx(effective(serial), rel=0.01)
+    np.testing.assert_allclose(curvature(merged_bank), sum(map(curvature, parts)), rtol=0.1)
+    again = copy.deepcopy(merged_bank)
+    later = [copy.deepcopy(merged_bank) for _ in range(2)]
+    for i, bank in enumerate(later):
+        bank.learn(X[8000 + 500 * i : 8500 + 500 * i], y[8000 + 500 * i : 8500 + 500 * i])
+    both = later[0].merge(later[1], base=again)
+    assert effective(again) < effective(both) < 1.3 * effective(again)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_heavy_rows_leave_probabilities_within_0_and_1(loss: str) -> None:
+    """A surprise after rows of huge weight: probabilities that had been certain would be NaN for ever."""
+    for seed in range(20):
+        random = np.random.default_rng(seed + 20)
+        X = random.standard_normal((200, 2))
+        y = np.where(X[:, 0] + 0.1 * (seed % 3) * random.standard_normal(200) > 0, 1.0, -1.0)
+        bank = NewtonBank(loss=loss)
+        bank.learn(X, y, np.full(200, 10.0 ** (2 * (seed % 7))))
+        chances = bank.probabilities(bank.predict(X))
+        assert ((chances > 0) & (chances < 1)).all()
+        assert copy.deepcopy(bank).probabilities(bank.predict(X)).tolist() == chances.tolist()
+
+
 def test_merging_counts_the_base_once() -> None:
     base, one, two = (np.array(fresh(1)) for _ in range(3))
     base[0, -2:], one[0, -2:], two[0, -2:] = 10, 14, 13
@@ -181,7 +218,8 @@ def test_merging_counts_the_base_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "value"), [(0, 0.0), (1, -1.0), (1, 21.0), (2, -1.0), (5, 0.0), (6, 0.9), (7, -1.0), (8, -1.0)]
+    ("at", "value"),
+    [(0, 0.0), (1, -1.0), (1, 21.0), (2, -1.0), (5, 0.0), (6, 0.9), (7, -1.0), (8, -1.0), (8, 1e300)],
 )
 def test_impossible_numbers_do_not_fit(at: int, value: float) -> None:
     numbers = np.array(fresh(1))

@@ -22,6 +22,8 @@ BETA, GAMMA, BB, BG, GG, RAW, TEMPERED, ROWS, CLOCK, WIDTH = range(10)
 _START = (1.0, 1.0, 1.0, 0.0, 1.0, 0.5, 0.5, 0.0, 0.0)
 MEMORY = 50.0  # rows for each class, after which Laplace's rule counts no more of them
 _LEAST_BETA, _MOST = 0.05, 20.0
+_DECAY = 19  # row t leaves a share of 1 − 1/(t + 19) of the curvatures before it
+_LARGEST_CLOCK, _LARGEST_NODE, _LEAST_WEIGHT = 1e60, 1e90, 1e-61  # beyond what weights that are taken lead to
 
 
 def fresh(sides: int) -> View:
@@ -43,10 +45,10 @@ def _side_fits(side: list[float]) -> bool:
         _LEAST_BETA <= side[BETA] <= _MOST
         and 0 <= side[GAMMA] <= _MOST
         and min(side[BB], side[GG]) >= 0
-        and min(side[RAW], side[TEMPERED]) > 0
+        and min(side[RAW], side[TEMPERED]) >= _LEAST_WEIGHT
         and abs(side[RAW] + side[TEMPERED] - 1) < 1e-6
         and 0 <= side[ROWS] <= LARGEST_COUNT
-        and side[CLOCK] >= 0
+        and 0 <= side[CLOCK] <= _LARGEST_CLOCK
     )
 
 
@@ -63,28 +65,30 @@ def fits_bank(state: State) -> bool:
     *nodes, mixed = rows
     return (
         fits(state.view("calibration"))
-        and all(abs(total) <= (1 + 1e-6) * weight for weight, total in nodes)
-        and min(mixed) > 0
+        and all(abs(total) <= (1 + 1e-6) * weight <= _LARGEST_NODE for weight, total in nodes)
+        and min(mixed) >= _LEAST_WEIGHT
         and abs(sum(mixed) - 1) < 1e-6
     )
 
 
 def merged_banks(states: Sequence[State], base: State | None) -> Arrays:
-    """Of all rows together, as `merged`; what nodes count is in units of the rows so far."""
+    """Of all rows together, as `merged`; what nodes count is in units of the rows so far, and adds up."""
     sides = [state["calibration"] for state in states]
     whole = merged(sides, None if base is None else base["calibration"])
     clocks = np.array([side[:, CLOCK].sum() for side in sides])
     if not clocks.any():
         return {"calibration": whole, "corrections": np.array(states[0]["corrections"])}
     each = np.array([state["corrections"] for state in states])
-    each[:, :NODES] /= np.where(clocks > 0, clocks, 1.0)[:, None, None]
     corrections = np.tensordot(clocks / clocks.sum(), each, 1)
-    corrections[:NODES] *= whole[:, CLOCK].sum()
+    begun = np.zeros((NODES, 2)) if base is None else base["corrections"][:NODES]
+    units = np.where(clocks > 0, clocks, 1.0)[:, None, None]
+    corrections[:NODES] = begun + whole[:, CLOCK].sum() * ((each[:, :NODES] - begun) / units).sum(axis=0)
+    corrections[:NODES, 0] = np.maximum(corrections[:NODES, 0], np.abs(corrections[:NODES, 1]))
     return {"calibration": whole, "corrections": corrections}
 
 
 def merged(all_sides: Sequence[Floats], base: Floats | None) -> Floats:
-    """Of all rows together: counts add up, with what all began with once; the rest is the mean over rows."""
+    """Of all rows together: counts and curvatures add up, with what all began with once; the rest is a mean."""
     each = np.asarray(all_sides)
     clocks = each[:, :, CLOCK]
     total = clocks.sum(axis=0)
@@ -94,6 +98,13 @@ def merged(all_sides: Sequence[Floats], base: Floats | None) -> Floats:
     if base is not None:
         counts = np.maximum(counts - (len(each) - 1) * base[:, [ROWS, CLOCK]], 0.0)
     whole[:, [ROWS, CLOCK]] = counts
+    begun = np.array(fresh(each.shape[1])) if base is None else base
+    kept = (begun[:, ROWS] + _DECAY) / (each[:, :, ROWS] + _DECAY)
+    curvatures = [BB, BG, GG]
+    own = each[:, :, curvatures] - kept[:, :, None] * begun[:, curvatures]
+    left = (begun[:, ROWS] + _DECAY) / (whole[:, ROWS] + _DECAY)
+    whole[:, curvatures] = left[:, None] * begun[:, curvatures] + own.sum(axis=0)
+    whole[:, [BB, GG]] = np.maximum(whole[:, [BB, GG]], 0.0)  # of rounding
     whole[:, BETA] = np.clip(whole[:, BETA], _LEAST_BETA, _MOST)  # a mean of bounds may round beyond them
     whole[:, GAMMA] = np.clip(whole[:, GAMMA], 0.0, _MOST)
     return np.asarray(whole)

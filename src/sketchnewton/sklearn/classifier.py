@@ -32,7 +32,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
 
     class_weight: Any
     classes_: Array
-    _calibration: ClassCalibration | None
+    _calibration: ClassCalibration | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn `X` in `max_iter` passes, forgetting what was learned before unless `warm_start`.
