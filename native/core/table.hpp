@@ -26,7 +26,7 @@ struct Table {
   std::int64_t stride;
   std::int64_t* active;   // features learned from, in the order of their indices or of first appearance
   std::int64_t features;  // there is room for
-  std::int32_t* places;   // one for each feature, 0 if it has none; nullptr if the table is not packed
+  std::int32_t* places = nullptr;  // one for each feature, 0 if it has none; none if the table is not packed
 
   static constexpr std::int64_t kWeight = 0, kScale = 1, kSketch = 2;
 
