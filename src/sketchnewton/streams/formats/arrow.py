@@ -142,6 +142,7 @@ class Frame:
             self._structs = {name: of for name, of in structs if name not in options.columns.drop}
             self._schema = flat_schema(schema, self._structs)
             self._roles = self._maker.roles(self._schema.names)
+            self._check_roles()
             self._sparse = set(self._roles.features) == set(SPARSE) and all(
                 str(schema.field(name).type).startswith(("list<", "large_list<")) for name in SPARSE
             )
@@ -155,6 +156,19 @@ class Frame:
         """The columns that are looked at."""
         roles = self._roles
         return [name for name in (roles.label, roles.weight, roles.tag, *roles.features) if name is not None]
+
+    def _check_roles(self) -> None:
+        """Refuse objects and lists as labels, weights and tags."""
+        for name in (self._roles.label, self._roles.weight, self._roles.tag):
+            if name is None:
+                continue
+            found = self._schema.field(name).type
+            if self._structs.get(name):
+                raise ValueError(
+                    f"column '{name}' is an object: name a member, such as {self._structs[name][0]}"
+                )
+            if name in self._structs or self._arrow.types.is_nested(found):
+                raise ValueError(f"expected numbers or texts in column '{name}', got {found}")
 
     def _read_schema(self) -> None:
         """The kinds of columns; which of them are to be remembered is known when there are values."""
