@@ -77,6 +77,23 @@ def test_parquet_with_a_text_in_many_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("nested", ["object", "list"])
+def test_parquet_with_a_nested_text_in_many_rows(tmp_path: Path, nested: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 1200, pa.int32()), pa.array(["a" * (1 << 19)]))
+    starts = pa.array(range(1201), pa.int32())
+    objects = pa.StructArray.from_arrays([texts], ["a"])
+    cells = objects if nested == "object" else pa.ListArray.from_arrays(starts, texts)
+    path = tmp_path / "a.parquet"
+    table = pa.table({"label": [1.0] * 1200, "u": cells})
+    pa.parquet.write_table(table, path, compression="zstd", store_schema=False)
+    assert path.stat().st_size < 100_000
+    assert read(path) == ("rows", "1200")
+
+
+@pytest.mark.slow
 def test_parquet_with_a_long_list(tmp_path: Path) -> None:
     import pyarrow as pa
 

@@ -54,7 +54,7 @@ def parquet_parser(options: ReadOptions) -> Parse:
                 table = arrow.parquet.ParquetFile(file)
                 rows = check_parquet(source.name, table.metadata)
                 # A text that comes in many rows is there once.
-                texts = [field.name for field in table.schema_arrow if str(field.type) in TEXTS]
+                texts = _texts(table)
                 table = arrow.parquet.ParquetFile(file, metadata=table.metadata, read_dictionary=texts)
                 frame = Frame(source.name, table.schema_arrow, options, policy)
                 wanted = frame.wanted if options.only_labels else None
@@ -64,6 +64,20 @@ def parquet_parser(options: ReadOptions) -> Parse:
                 raise _damaged(source, "Parquet", error) from None
 
     return parse
+
+
+def _texts(table: Any) -> list[str]:
+    """The columns of texts, and the texts inside structs and lists by their paths: ``u.a``, ``v.list.element``."""
+    fields = {field.name: str(field.type) in TEXTS for field in table.schema_arrow}
+    leaves = [table.schema.column(k) for k in range(len(table.schema))]
+    inside = [
+        leaf.path
+        for leaf in leaves
+        if leaf.path not in fields
+        and leaf.physical_type == "BYTE_ARRAY"
+        and leaf.logical_type.type != "DECIMAL"
+    ]
+    return [*(name for name, text in fields.items() if text), *inside]
 
 
 def arrow_parser(options: ReadOptions) -> Parse:
