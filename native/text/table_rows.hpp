@@ -47,19 +47,16 @@ class Rows {
   std::vector<std::size_t> found;  // columns whose kind was found here, in order
 
   explicit Rows(Options options) : options_(std::move(options)) {
-    for (const std::string& text : options_.missing) {
+    for (const std::string& text : options_.missing)
       longest_missing_ = std::max(longest_missing_, text.size());
-      const bool looks_like_number = !text.empty() && text.find_first_not_of("0123456789+-.,eE") == text.npos;
-      const std::string ended = text + '\n';
-      double value;
-      if (looks_like_number &&
-          cells::plain_number({ended.data(), text.size()}, ended.data() + ended.size(), value))
-        missing_numbers_.push_back(value);
-    }
+    note_missing_numbers();
   }
 
   const Options& options() const { return options_; }
-  void set_decimal_comma() { options_.decimal_comma = true; }
+  void set_decimal_comma() {
+    options_.decimal_comma = true;
+    note_missing_numbers();
+  }
 
   std::size_t add_column(std::string_view key, std::uint8_t number = 0) {
     columns.emplace_back(key, number);
@@ -246,8 +243,8 @@ class Rows {
   // The features of a text; false: unknown.
   bool add_cell(Column& column, std::string_view text, const char* end) {
     if (column.kind == Kind::number) {
-      if (double value; number_of(text, end, value) && !is_missing(value))
-        return add_number(column, value), true;
+      if (double value; number_of(text, end, value))
+        return is_missing(value) ? add_missing(column) : add_number(column, value), true;
     }
     if (is_missing(text)) return add_missing(column), true;
     if (column.kind == Kind::boolean) {
@@ -291,6 +288,17 @@ class Rows {
   struct Named {
     std::size_t space, name;  // how many bytes
   };
+
+  // The spellings of missing that are numbers, as cells would be read now.
+  void note_missing_numbers() {
+    missing_numbers_.clear();
+    for (const std::string& text : options_.missing) {
+      if (text.empty() || text.find_first_not_of("0123456789+-.,eE") != text.npos) continue;
+      const std::string ended = text + '\n';
+      if (double value; number_of({ended.data(), text.size()}, ended.data() + ended.size(), value))
+        missing_numbers_.push_back(value);
+    }
+  }
 
   static bool is_ascii(std::string_view text) {
     unsigned char all = 0;

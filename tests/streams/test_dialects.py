@@ -62,6 +62,27 @@ def test_decimal_commas(tmp_path: Path) -> None:
     assert error.startswith(f"{path}:6:3: expected a number in column 'price', got 'oops'")
 
 
+@pytest.mark.parametrize("spelling", ["-9,99", "-9.99", "-9,990"])
+@pytest.mark.parametrize("cell", ["-9,99", "-9.99", "-9,990", " -9,99 ", "-,999e1"])
+def test_missing_numbers_with_decimal_commas(spelling: str, cell: str, tmp_path: Path) -> None:
+    """However the number is spelled."""
+    path = tmp_path / "rows.csv"
+    path.write_text(f"label;price;size\n1;2,5;3\n0;{cell};4\n")
+    rows, error = drain(path, columns=Columns(missing=(spelling,)))
+    assert error == ""
+    assert rows[1][4] == hashed("price=", values={"size": 4.0})
+
+
+@pytest.mark.parametrize("cell", ["-999", "-999.0", "-999.00", "-9.99e2", " -999"])
+def test_missing_numbers(cell: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"label,price,size\n1,2.5,3\n0,{cell},4\n1,-99,4\n")
+    rows, error = drain(path, columns=Columns(missing=("-999",)))
+    assert error == ""
+    assert rows[1][4] == hashed("price=", values={"size": 4.0})
+    assert rows[2][4] == hashed(values={"price": -99.0, "size": 4.0})
+
+
 def test_labels_with_decimal_commas_are_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, model = tmp_path / "rows.csv", str(tmp_path / "m.skn")
     path.write_text("label;x\n" + "".join(f"{k % 7},5;{k % 7}\n" for k in range(100)))
