@@ -52,3 +52,24 @@ def test_no_role_for_an_object_or_a_list(
         list(open_stream(str(path), columns=Columns(**roles)))
     assert str(error.value).startswith(f"{path}: {message}")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_members_are_labels_of_classes(ending: str, tmp_path: Path) -> None:
+    """Texts are looked for before anything is learned, in a pass over the labels alone."""
+    import pyarrow.ipc
+    import pyarrow.parquet
+
+    from sketchnewton import load
+    from sketchnewton.cli.main import main
+
+    cells = [{"y": ("yes", "no", "maybe")[i % 3], "t": 1.0 * i} for i in range(30)]
+    table = pa.table({"u": cells, "x": [0.1 * i for i in range(30)], "w": [{"a": 1.0}] * 30})
+    path, model = tmp_path / f"rows.{ending}", tmp_path / "m.skn"
+    if ending == "parquet":
+        pyarrow.parquet.write_table(table, path)
+    else:
+        with pyarrow.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+    assert main(["train", str(path), "--label", "u|y", "--model", str(model), "--quiet"]) == 0
+    assert load(model).classes == ["maybe", "no", "yes"]

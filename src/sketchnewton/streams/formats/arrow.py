@@ -167,8 +167,10 @@ class Frame:
 
     @property
     def wanted(self) -> list[str]:
-        """The columns that are looked at."""
+        """The columns that are looked at; none if members of objects are among them: then all are read."""
         roles = self._roles
+        if self._structs:
+            return []
         return [name for name in (roles.label, roles.weight, roles.tag, *roles.features) if name is not None]
 
     def _check_roles(self) -> None:
