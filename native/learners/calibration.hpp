@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <utility>
@@ -77,6 +78,7 @@ class Calibration {
   static constexpr double kSurest = 0x1p-50;  // a quarter of it can still be taken from 1
   static constexpr double kDoubt = 30.0;      // rows at a node before its correction counts half
   static constexpr double kFarthest = 4.0;    // a correction divides no probability by more
+  static constexpr double kSteps = State::kNodes - 1;
 
   struct Said {
     double raw, tempered;  // probabilities of +1
@@ -105,20 +107,27 @@ class Calibration {
   }
 
   static Place place(double p) {
-    const double at = p * static_cast<double>(State::kNodes - 1);
+    const double at = p * kSteps;
     const auto node = std::clamp<std::int64_t>(static_cast<std::int64_t>(at), 0, State::kNodes - 2);
     return {node, at - static_cast<double>(node)};
   }
 
   // Rows count by their place in the stream, so that half of the weight is that of the last 30%: the unit is
-  // `clock`. ½ is not passed, as the sign of the score is the answer.
+  // `clock`. ½ is not passed, as the sign of the score is the answer; nor does a larger probability become
+  // the smaller one: a node moves to half way between the highest up to it and the lowest from it on.
   double corrected(double p, double clock) const {
-    const auto [node, share] = place(p);
-    const auto by = [&](std::int64_t i) {
+    std::array<double, State::kNodes> to;
+    for (std::int64_t i = 0; i < State::kNodes; ++i) {
       const double weight = nodes_[2 * i] + kDoubt * clock;
-      return weight > 0 ? nodes_[2 * i + 1] / weight : 0.0;
-    };
-    const double moved = p + (1.0 - share) * by(node) + share * by(node + 1);
+      to[i] = static_cast<double>(i) / kSteps + (weight > 0 ? nodes_[2 * i + 1] / weight : 0.0);
+    }
+    const auto [node, share] = place(p);
+    double highest = to[0], lowest = to[State::kNodes - 1];
+    for (std::int64_t i = 1; i <= node; ++i) highest = std::max(highest, to[i]);
+    for (std::int64_t i = State::kNodes - 2; i > node; --i) lowest = std::min(lowest, to[i]);
+    const double here = 0.5 * (highest + std::min(to[node], lowest)),
+                 next = 0.5 * (std::max(highest, to[node + 1]) + lowest);
+    const double moved = (1.0 - share) * here + share * next;
     const double least = std::min(p, 1.0 - p) / kFarthest;
     return p > 0.5 ? std::clamp(moved, 0.5, 1.0 - least) : std::clamp(moved, least, 0.5);
   }

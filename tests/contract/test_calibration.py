@@ -115,6 +115,18 @@ def test_the_sign_of_a_score_is_the_more_probable_class(loss: str) -> None:
     assert bank.row_probabilities([0.3]) == bank.probabilities(np.array([0.3]))[0].tolist()
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_larger_scores_have_larger_probabilities(loss: str) -> None:
+    """Also where the rows with larger scores are the ones that err."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        x = random.uniform(-1, 1, 500)
+        bank = NewtonBank(loss=loss)
+        bank.learn(x[:, None], np.where((np.abs(x) > 0.6) & (random.random(500) < 0.9), -1, 1) * np.sign(x))
+        scores = np.linspace(-6, 6, 1201) if loss == "logistic" else np.linspace(-1, 1, 1201)
+        assert np.diff(bank.probabilities(scores)[:, 1]).min() >= -1e-15
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_calibration_costs_little_on_any_stream(seed: int) -> None:
     """At most ln 2 + ln(T + 1) for each side and for corrections."""

@@ -56,7 +56,9 @@ class Corrections:
 
     def of(self, p: float, clock: float) -> float:
         weight = self.weight + 30 * clock
-        moved = p + np.interp(p, self.nodes, self.above / np.where(weight > 0, weight, 1.0))
+        to = self.nodes + self.above / np.where(weight > 0, weight, 1.0)
+        to = np.array([(to[: i + 1].max() + to[i:].min()) / 2 for i in range(17)])
+        moved = np.interp(p, self.nodes, to)
         least = min(p, 1 - p) / 4
         return float(np.clip(moved, 0.5, 1 - least) if p > 0.5 else np.clip(moved, least, 0.5))
 

@@ -213,12 +213,14 @@ class Graph:
         weight = corrections[:-1, 0] + calibration.DOUBT * sides[:, calibration.CLOCK].sum()
         by = np.where(weight > 0, corrections[:-1, 1] / np.where(weight > 0, weight, 1.0), 0.0)
         p = self.node("Gather", both, self.constant(np.array([1])), axis=1)
+        to = nodes + by
+        to = 0.5 * (np.maximum.accumulate(to) + np.minimum.accumulate(to[::-1])[::-1])
         far = self.node("Abs", self.node("Sub", p, self.constant(nodes)))
         steps = self.constant(1.0 - calibration.NODES)
         near = self.node(
             "Max", self.node("Add", self.node("Mul", far, steps), self.constant(1.0)), self.constant(0.0)
         )
-        moved = self.node("Add", p, self.total(self.node("Mul", near, self.constant(by))))
+        moved = self.total(self.node("Mul", near, self.constant(to)))
         one, half = self.constant(1.0), self.constant(0.5)
         other = self.node("Sub", one, p)
         least = self.node("Mul", self.node("Min", p, other), self.constant(1.0 / calibration.FARTHEST))
