@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 # Before NumPy is imported, here and in the programs that tests start: `make test` has a process on every core
@@ -23,3 +24,11 @@ for _number in (signal.SIGHUP, signal.SIGQUIT):
 settings.register_profile("any machine", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("any machine")
+
+
+@pytest.fixture(autouse=True)
+def _chance() -> None:
+    """Estimators without a `random_state` take NumPy's: the same in every run, for the same reason."""
+    import numpy as np  # after the settings above
+
+    np.random.seed(0)  # noqa: NPY002 - it is this generator that scikit-learn takes

@@ -59,7 +59,6 @@ def test_sgd_classifier_refuses_balanced_weights_in_the_same_checks() -> None:
 @pytest.mark.parametrize("name", [*ESTIMATORS, *MORE_SETTINGS])
 def test_scikit_learn_accepts_it(name: str) -> None:
     passed = 0
-    np.random.seed(0)  # noqa: NPY002 - what scikit-learn's checks leave to chance
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # many checks provoke them
         for estimator, check in estimator_checks_generator({**ESTIMATORS, **MORE_SETTINGS}[name]):
