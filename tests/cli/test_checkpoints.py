@@ -81,9 +81,10 @@ def test_killed_at_any_moment(options: list[str], tmp_path: Path) -> None:
     for trial in range(KILLS):
         model, predictions = tmp_path / f"{trial}.skn", tmp_path / f"{trial}.txt"
         command = [*SKN, "train", str(data), "--model", str(model), *options, str(predictions)]
-        if killed_after(moments.uniform(0.0, duration), command) == 0:
-            pass  # it had ended before
-        elif model.exists() or Path(f"{model}.run").exists():
+        mark = Path(f"{model}.run")
+        if killed_after(moments.uniform(0.0, duration), command) == 0 or (model.exists() and not mark.exists()):
+            pass  # it had ended before, all but for its exit
+        elif mark.exists():
             again = skn("train", data, "--model", model, "--resume", model, "--predictions", predictions)
             assert again.returncode == 0, again.stderr
         else:  # nothing was there yet
