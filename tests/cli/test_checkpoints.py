@@ -82,7 +82,9 @@ def test_killed_at_any_moment(options: list[str], tmp_path: Path) -> None:
         model, predictions = tmp_path / f"{trial}.skn", tmp_path / f"{trial}.txt"
         command = [*SKN, "train", str(data), "--model", str(model), *options, str(predictions)]
         mark = Path(f"{model}.run")
-        if killed_after(moments.uniform(0.0, duration), command) == 0 or (model.exists() and not mark.exists()):
+        if killed_after(moments.uniform(0.0, duration), command) == 0 or (
+            model.exists() and not mark.exists()
+        ):
             pass  # it had ended before, all but for its exit
         elif mark.exists():
             again = skn("train", data, "--model", model, "--resume", model, "--predictions", predictions)
@@ -92,6 +94,18 @@ def test_killed_at_any_moment(options: list[str], tmp_path: Path) -> None:
         assert model.read_bytes() == whole.read_bytes()
         assert predictions.read_bytes() == wanted.read_bytes()
         assert not list(tmp_path.glob("*.run"))
+
+
+def test_dying_between_the_last_save_and_the_end(data: Path, tmp_path: Path) -> None:
+    whole, model, mark = (tmp_path / name for name in ("whole.skn", "m.skn", "m.skn.run"))
+    assert train(data, whole, "--passes", 2) == 0
+    train_and_die(9, data, model, "--checkpoint-every", 250, "--passes", 2)
+    with mock.patch("sketchnewton.cli.train.checkpoint.forget", side_effect=Killed), pytest.raises(Killed):
+        train(data, model, "--resume", model)
+    assert mark.exists()
+    assert train(data, model, "--resume", model) == 0
+    assert model.read_bytes() == whole.read_bytes()
+    assert not mark.exists()
 
 
 @pytest.mark.parametrize("before", [True, False])

@@ -35,6 +35,8 @@ class Saving:
             from sketchnewton.cli.train.checkpoint import Checkpoints  # only where asked for
 
             run = training.interrupted  # killed again, it is where it is now
+            if run is not None and run.get("over", False):
+                return  # and its mark stays true until it goes
             at = 0 if run is None else min(run["pass"], training.pass_count - 1)
             self.checkpoints = Checkpoints(
                 training.args.model, training.model, self._note(at), fresh=training.fresh
