@@ -244,7 +244,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
             devices.setdefault(gradient.device, []).append((position, gradient))
         for found in devices.values():
             sums = [g.sum(dtype=torch.promote_types(g.dtype, torch.float32)) for _, g in found]
-            if bool(torch.stack([total.isfinite() for total in sums]).all()):
+            if bool(torch.stack(sums).isfinite().all()):
                 continue
             for position, gradient in found:
                 if not bool(gradient.isfinite().all()):

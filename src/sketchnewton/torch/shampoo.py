@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from sketchnewton.core.parameters import checked
@@ -124,12 +123,15 @@ class SketchyShampoo(Optimizer):
         if batch.step < group["warmup"]:
             return means if adam is None else adam
         total = total_weight(group["betas"][1], 1 + batch.step // group["update_every"])
-        directions = [torch.empty_like(mean) for mean in means]
-        into = [_blocks(direction, group) for direction in directions]
-        for places, M in _stacked(batch, means):
-            steps = _precondition(_Side(places, "left"), _Side(places, "right"), M, group["ridge"], total)
-            for (which, i), step in zip(places.blocks, steps, strict=True):
-                into[which][i].copy_(step)
+        stacks = _stacked(batch, means)
+        sides = [_Side(places, name) for places, _ in stacks for name in ("left", "right")]
+        # Sketches of zeros alone take the mean gradient for what they should have seen.
+        unknown = [M.norm(dim=(-2, -1)).square() for _, M in stacks for _ in ("left", "right")]
+        roots = _roots(sides, torch.cat(unknown), group["ridge"], total)
+        steps: dict[tuple[int, int], torch.Tensor] = {}
+        for (places, M), left, right in zip(stacks, roots[::2], roots[1::2], strict=True):
+            steps.update(zip(places.blocks, _precondition(left, right, M).unbind(), strict=True))
+        directions = [_joined(steps, which, mean, group) for which, mean in enumerate(means)]
         return grafted(directions, means, adam, group["graft"])
 
     def _check_options(self, group: Group) -> None:
@@ -147,7 +149,7 @@ class _Places(NamedTuple):
     blocks: list[tuple[int, int]]  # the parameter's place in the batch, and the block's in the parameter
 
 
-def _stacked(batch: Batch, tensors: list[torch.Tensor]) -> Iterable[tuple[_Places, torch.Tensor]]:
+def _stacked(batch: Batch, tensors: list[torch.Tensor]) -> list[tuple[_Places, torch.Tensor]]:
     """The blocks of all tensors, those of one shape as one tensor."""
     found: dict[tuple[int, ...], tuple[_Places, list[torch.Tensor]]] = {}
     for which, (tensor, state) in enumerate(zip(tensors, batch.states, strict=True)):
@@ -156,7 +158,25 @@ def _stacked(batch: Batch, tensors: list[torch.Tensor]) -> Iterable[tuple[_Place
             places.states.append(state)
             places.blocks.append((which, i))
             blocks.append(block)
-    return [(places, torch.stack(blocks)) for places, blocks in found.values()]
+    return [(places, _together(blocks)) for places, blocks in found.values()]
+
+
+def _together(tensors: list[torch.Tensor]) -> torch.Tensor:
+    """One tensor of all, for reading: a lone one, as most are, is not copied."""
+    return tensors[0].unsqueeze(0) if len(tensors) == 1 else torch.stack(tensors)
+
+
+def _joined(
+    steps: dict[tuple[int, int], torch.Tensor], which: int, like: torch.Tensor, group: Group
+) -> torch.Tensor:
+    """The parameter's blocks as one tensor, in its shape."""
+    whole = torch.empty_like(like)
+    blocks = _blocks(whole, group)
+    if len(blocks) == 1:
+        return steps[which, 0].view(like.shape)
+    for i, block in enumerate(blocks):
+        block.copy_(steps[which, i])
+    return whole
 
 
 class _Side:
@@ -167,7 +187,7 @@ class _Side:
             [state[f"{side}_{name}{i}"] for state, (_, i) in zip(*places, strict=True)]
             for name in ("basis", "values", "ridge")
         ]
-        self.U, self.values, self.ridge = (torch.stack(parts) for parts in self._kept)
+        self.U, self.values, self.ridge = (_together(parts) for parts in self._kept)
 
     def keep(self, U: torch.Tensor, values: torch.Tensor, ridge: torch.Tensor) -> None:
         for parts, new in zip(self._kept, (U, values, ridge), strict=True):
@@ -209,25 +229,36 @@ def _orthonormal(vectors: torch.Tensor) -> torch.Tensor:
     return vectors @ ((W * roots.unsqueeze(-2)) @ W.mT)
 
 
-def _precondition(left: _Side, right: _Side, X: torch.Tensor, ridge: float, total: float) -> torch.Tensor:
-    """L^-¼ X R^-¼ for L and R with damping: each a multiple of the identity plus a matrix of low rank."""
-    unknown = X.square().sum((-2, -1))  # sketches of zeros alone take X for what they should have seen
-    l_out, l_in = _root(left, ridge, total, unknown)
-    r_out, r_in = _root(right, ridge, total, unknown)
-    half = torch.baddbmm(X, left.U, l_in.unsqueeze(-1) * (left.U.mT @ X))
-    whole = torch.baddbmm(half, (half @ right.U) * r_in.unsqueeze(-2), right.U.mT)
-    return whole * (l_out * r_out)[:, None, None]
+class _Root(NamedTuple):
+    """outside · (I + U diag(inside) Uᵀ), for each block."""
+
+    U: torch.Tensor
+    inside: torch.Tensor
+    outside: torch.Tensor
 
 
-def _root(
-    side: _Side, ridge: float, total: float, unknown: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """(U diag(values) Uᵀ + (ridge + damping) I)^-¼ = outside · (I + U diag(inside) Uᵀ)."""
-    values, own = side.values / total, side.ridge / total
+def _roots(sides: list[_Side], unknown: torch.Tensor, ridge: float, total: float) -> list[_Root]:
+    """(U diag(values) Uᵀ + (ridge + damping) I)^-¼ of each side.
+
+    All of them at once: they have so few numbers that each operation costs no more than its call.
+    """
+    most = max(side.values.shape[-1] for side in sides)
+    padded = [torch.nn.functional.pad(side.values, (0, most - side.values.shape[-1])) for side in sides]
+    values, own = torch.cat(padded) / total, torch.cat([side.ridge for side in sides]) / total
     largest = values.amax(-1) + own
     largest = torch.where(largest > 0, largest, unknown)
     base = (own + ridge * largest).clamp(min=torch.finfo(values.dtype).tiny)
-    return base**-0.25, (1 + values / base.unsqueeze(-1)) ** -0.25 - 1
+    counts = [len(side.values) for side in sides]
+    inside = ((1 + values / base.unsqueeze(-1)) ** -0.25 - 1).split(counts)
+    parts = zip(sides, inside, (base**-0.25).split(counts), strict=True)
+    return [_Root(side.U, within[:, : side.values.shape[-1]], outside) for side, within, outside in parts]
+
+
+def _precondition(left: _Root, right: _Root, X: torch.Tensor) -> torch.Tensor:
+    """L^-¼ X R^-¼, by matrices of low rank alone."""
+    half = torch.baddbmm(X, left.U, left.inside.unsqueeze(-1) * (left.U.mT @ X))
+    whole = torch.baddbmm(half, (half @ right.U) * right.inside.unsqueeze(-2), right.U.mT)
+    return whole.mul_((left.outside * right.outside)[:, None, None])
 
 
 def _error_bound(state: State, side: str, i: int, group: Group) -> float:
