@@ -7,7 +7,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "core/small_matrix.hpp"
@@ -36,6 +38,7 @@ class FrequentFeatures : private FrequentCounts {
       : s_(s),
         q_(std::max<std::int64_t>(s.m - 1, 1)),
         ldm_(padded4(s.every)),
+        slots_end_(bits_of(std::max<std::int64_t>(s.slot_room, 1))),
         shape_{q_, s.every, Table<T>::padded(Table<T>::kSketch + columns(s.m))},
         epochs_(shape_, s.epochs) {
     gains_.push_back(0);
@@ -100,7 +103,9 @@ class FrequentFeatures : private FrequentCounts {
 
   // The row that was gathered, times `scale`, becomes gradient number `k`.
   void record(std::int64_t k, double scale) {
-    const auto value = [&](std::int64_t i) { return static_cast<T>(scale * static_cast<double>(x_[i])); };
+    const auto value = [scale, x = x_.data()](std::int64_t i) {
+      return static_cast<T>(scale * static_cast<double>(x[i]));
+    };
     const T kind = static_cast<T>(first_kind_ + k), all = static_cast<T>(first_kind_ + s_.every);
     join(first(kAsleep), last(kFreeEarly));
     if (epochs_.now() == epochs_.group_start()) join(first(kFreeLate), last(kFreeLate));
@@ -159,6 +164,7 @@ class FrequentFeatures : private FrequentCounts {
   // Features with slots move on at once, all of the group when it is full.
   void end_epoch(const Table<T>& table, const T* map) {
     epochs_.push(map);
+    bound();
     const std::int64_t gain = epochs_.gain(epochs_.now() - 1 - epochs_.group_start(), 0);
     for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) {
       T* row = table.row(s_.recent[i]);
@@ -250,21 +256,21 @@ class FrequentFeatures : private FrequentCounts {
   };
 
   T* sketch(std::int64_t i) const { return table_.row(index_[i]) + Table<T>::kSketch; }
-  // Numbers of a table become places in memory here alone, and none that there is not.
-  static std::int64_t place(T number, std::int64_t least, std::int64_t end) {
-    return number >= static_cast<T>(least) && number < static_cast<T>(end) ? static_cast<std::int64_t>(number)
-                                                                           : least;
+  // Numbers of a table become places in memory here alone, and none that there is not. Those from 0 on are in
+  // the order of their bits, with all others behind them, NaN too: comparing those takes no branch, and none
+  // of the units that conversions wait for.
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  static Bits bits(T number) { return std::bit_cast<Bits>(number); }
+  static Bits bits_of(std::int64_t number) { return bits(static_cast<T>(number)); }
+  static std::int64_t place(Bits number, Bits least, Bits end) {
+    return static_cast<std::int64_t>(std::bit_cast<T>(number - least < end - least ? number : least));
   }
-  T* slot(const T* columns) const { return s_.slots + place(columns[kValue], 0, s_.slot_room) * ldm_; }
-  std::int64_t kind(const T* columns) const { return place(columns[kKind], 0, kinds_); }
+  T* slot(const T* columns) const { return s_.slots + place(bits(columns[kValue]), 0, slots_end_) * ldm_; }
+  std::int64_t kind(const T* columns) const { return place(bits(columns[kKind]), 0, kinds_end_); }
   std::int64_t gradient(const T* columns) const { return kind(columns) - first_kind_; }
   // Of a feature that is awake, and of one that is not.
-  std::int64_t since(const T* columns) const {
-    return place(columns[kEpoch], epochs_.group_start(), epochs_.now() + 1);
-  }
-  std::int64_t asleep_since(const T* columns) const {
-    return place(columns[kEpoch], 0, epochs_.group_start());
-  }
+  std::int64_t since(const T* columns) const { return place(bits(columns[kEpoch]), start_bits_, now_end_); }
+  std::int64_t asleep_since(const T* columns) const { return place(bits(columns[kEpoch]), 0, start_bits_); }
 
   std::int64_t first(int of) const { return place_[of]; }
   std::int64_t last(int of) const { return place_[of + 1]; }
@@ -272,6 +278,11 @@ class FrequentFeatures : private FrequentCounts {
   // The state is an array that others may have learned with or restored: what was looked up may be of old.
   void follow() {
     if (epochs_.now() != now_ || epochs_.group_start() != start_) look_up();
+  }
+
+  void bound() {  // the epochs that features may stand at
+    start_bits_ = bits_of(epochs_.group_start());
+    now_end_ = bits_of(epochs_.now() + 1);
   }
 
   // Tables for sort(): what waits by kind, and the class by what waits and by how the feature's epoch
@@ -285,7 +296,8 @@ class FrequentFeatures : private FrequentCounts {
     waits_[0] = 0;
     std::fill(waits_.begin() + first_kind_, waits_.end(), 2);
     waits_.back() = s_.slot_room > 0 ? 3 : 0;
-    kinds_ = static_cast<std::int64_t>(waits_.size());
+    kinds_end_ = bits_of(static_cast<std::int64_t>(waits_.size()));
+    bound();
     const std::uint8_t standing[4][4] = {{kAsleep, kFreeEarly, kBehind, kFreeLate},
                                          {kAsleep, kBehind, kBehind, kBehind},
                                          {kAsleep, kSingleEarly, kSingleLate, kSingleLate},
@@ -304,16 +316,18 @@ class FrequentFeatures : private FrequentCounts {
     }
     std::uint8_t* const classes = classes_.data();
     const std::uint8_t* const waits = waits_.data();
-    const T now = static_cast<T>(epochs_.now()), start = static_cast<T>(epochs_.group_start());
+    // Read once: the loop writes bytes, and those might be anything.
+    const Bits now = bits_of(epochs_.now()), start = start_bits_, kinds_end = kinds_end_;
     const T* const columns = table_.rows + Table<T>::kSketch;
     const std::int64_t stride = table_.stride;
     std::int64_t next[kClasses] = {}, sum = 0;
     for (std::int64_t begin = 0; begin < n; begin += kByte) {
       std::uint64_t counts = 0;
       for (std::int64_t i = begin; i < std::min(begin + kByte, n); ++i) {
-        const T *const row = columns + index[i] * stride, epoch = row[kEpoch];
+        const T* const row = columns + index[i] * stride;
+        const Bits epoch = bits(row[kEpoch]);
         const int stands = (epoch >= start) + (epoch > start) + (epoch == now);
-        classes[i] = class_[4 * waits[kind(row)] + stands];
+        classes[i] = class_[4 * waits[place(bits(row[kKind]), 0, kinds_end)] + stands];
         counts += std::uint64_t(1) << classes[i];
       }
       for (int c = 0; c < kClasses; ++c) next[c] += static_cast<std::int64_t>(counts >> 8 * c & kByte);
@@ -420,12 +434,14 @@ class FrequentFeatures : private FrequentCounts {
 
   FeatureState<T> s_;
   std::int64_t q_, ldm_;
+  Bits slots_end_;
   EpochShape shape_;
   EpochMaps<T> epochs_;
   std::vector<std::int64_t> gains_;   // by kind
   std::int64_t now_ = 0, start_ = 0;  // when the following were looked up
   std::int64_t first_kind_ = 1;       // of gradient 0 of this epoch
-  std::int64_t kinds_ = 1;            // that there are now
+  Bits kinds_end_ = bits_of(1);       // of those that there are now
+  Bits start_bits_ = 0, now_end_ = bits_of(1);
   std::vector<std::uint8_t> waits_;
   std::uint8_t class_[16];  // times eight
   // Of the row that was gathered, sorted by class:
