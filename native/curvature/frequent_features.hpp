@@ -55,8 +55,9 @@ class FrequentFeatures : private FrequentCounts {
   bool full() const { return epochs_.full(); }
 
   // Σ x_i row_i, as if all features were up to date. Brings them to the start of the open group of epochs, or
-  // up to now where gradients of earlier epochs wait, and notes which have gradients of this epoch.
-  void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t n, double* out) {
+  // up to now where gradients of earlier epochs wait, and notes which have gradients of this epoch. Says, as
+  // the table does, whether all have been learned from.
+  bool gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t n, double* out) {
     table_ = table;
     follow();
     sort(index, x, n);
@@ -64,7 +65,7 @@ class FrequentFeatures : private FrequentCounts {
     for (std::int64_t i = first(kAsleep); i < last(kAsleep); ++i) wake(table.row(index_[i]));
     for (std::int64_t i = first(kBehind); i < last(kBehind); ++i) catch_up(table.row(index_[i]));
     epochs_.run(moves_);
-    combine<false>(sum_, out);
+    return combine<false>(sum_, out);
   }
 
   // The same once more, with sums in wider numbers.
@@ -389,26 +390,26 @@ class FrequentFeatures : private FrequentCounts {
 
   // Features that stand at the start of the group move on together.
   template <bool kExactly, class Sum>
-  void combine(std::vector<Sum>& early, Sum* out) const {
+  bool combine(std::vector<Sum>& early, Sum* out) const {
     const std::int64_t middle = epochs_.now() == epochs_.group_start() ? 0 : last(kSlotEarly);
-    gather_part<kExactly>(middle, last(kBehind), out);
-    if (middle == 0) return;
+    bool known = gather_part<kExactly>(middle, last(kBehind), out);
+    if (middle == 0) return known;
     early.resize(static_cast<std::size_t>(table_.stride));
-    gather_part<kExactly>(0, middle, early.data());
+    known &= gather_part<kExactly>(0, middle, early.data());
     out[Table<T>::kWeight] += early[Table<T>::kWeight];
     const T* map = epochs_.since_group_start();
     for (std::int64_t k = 0; k < q_; ++k, map += shape_.width) {
       const Sum zk = early[EpochShape::kHead + k];
       for (std::int64_t c = 0; c < shape_.width; ++c) out[c] += zk * static_cast<Sum>(map[c]);
     }
+    return known;
   }
 
   template <bool kExactly, class Sum>
-  void gather_part(std::int64_t begin, std::int64_t end, Sum* out) const {
-    if constexpr (kExactly)
-      table_.gather_exactly(index_.data() + begin, x_.data() + begin, end - begin, out);
-    else
-      table_.gather(index_.data() + begin, x_.data() + begin, end - begin, out);
+  bool gather_part(std::int64_t begin, std::int64_t end, Sum* out) const {
+    if constexpr (!kExactly) return table_.gather(index_.data() + begin, x_.data() + begin, end - begin, out);
+    table_.gather_exactly(index_.data() + begin, x_.data() + begin, end - begin, out);
+    return true;  // nobody asks
   }
 
   template <class Sum>
