@@ -185,7 +185,7 @@ class FrequentFeatures : private FrequentCounts {
   // of K.
   void sweep(const Table<T>& table, std::int64_t active, const Small& K) {
     const std::int64_t k = s_.counts[kRank];
-    std::vector<double> z(K.ld, 0.0);
+    std::vector<double> z(kAtOnce * K.ld, 0.0);
     for (std::int64_t start = 0; start < active; start += kAtOnce) {
       const std::int64_t stop = std::min(start + kAtOnce, active);
       table.prefetch(table.active + stop, std::min(kAtOnce, active - stop));
@@ -199,9 +199,11 @@ class FrequentFeatures : private FrequentCounts {
       epochs_.run(moves_);
       for (std::int64_t i = start; i < stop; ++i) {
         const T* v = table.row(table.active[i]) + EpochShape::kHead;
-        for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<double>(v[j]);
-        for (std::int64_t j = 0; j < k; ++j) axpy(z[j], z.data(), K.row(j), padded4(j + 1));
+        for (std::int64_t j = 0; j < k; ++j) z[(i - start) * K.ld + j] = static_cast<double>(v[j]);
       }
+      for (std::int64_t j = 0; j < k; ++j)
+        for (std::int64_t c = 0; c <= j; c += 4)
+          add_products(z.data() + j, z.data() + c, stop - start, K, j, c);
     }
     restart();
     s_.counts[kMet] = 0;
@@ -352,6 +354,14 @@ class FrequentFeatures : private FrequentCounts {
       }
       for (int c = 0; c < kClasses; ++c) next[c] += static_cast<std::int64_t>(counts >> 8 * c & kByte);
     }
+  }
+
+  // Four entries of row j of K, in a register for as many features as there are at once.
+  static void add_products(const double* z, const double* others, std::int64_t count, const Small& K,
+                           std::int64_t j, std::int64_t c) {
+    Four sum = four(K.row(j) + c);
+    for (std::int64_t i = 0; i < count; ++i) sum += z[i * K.ld] * four(others + i * K.ld);
+    four(K.row(j) + c) = sum;
   }
 
   void join(std::int64_t begin, std::int64_t end) {  // the group
