@@ -43,6 +43,8 @@ void with_constant(std::int64_t ld, Call f) {
   switch (ld) {
     case 12:
       return f(std::integral_constant<int, 12>{});
+    case 16:
+      return f(std::integral_constant<int, 16>{});
     case 20:
       return f(std::integral_constant<int, 20>{});
     default:

@@ -71,8 +71,8 @@ class Frequent : private FrequentCounts {
         g_(ldm_),
         map_(shape_.whole()) {}
 
-  void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t n, double* out) {
-    features_.gather(table, index, x, n, out);
+  bool gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t n, double* out) {
+    return features_.gather(table, index, x, n, out);
   }
 
   void settle(T* row) { features_.settle(row); }

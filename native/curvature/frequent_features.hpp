@@ -7,7 +7,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "core/small_matrix.hpp"
@@ -36,6 +38,7 @@ class FrequentFeatures : private FrequentCounts {
       : s_(s),
         q_(std::max<std::int64_t>(s.m - 1, 1)),
         ldm_(padded4(s.every)),
+        slots_end_(bits_of(std::max<std::int64_t>(s.slot_room, 1))),
         shape_{q_, s.every, Table<T>::padded(Table<T>::kSketch + columns(s.m))},
         epochs_(shape_, s.epochs) {
     gains_.push_back(0);
@@ -52,8 +55,9 @@ class FrequentFeatures : private FrequentCounts {
   bool full() const { return epochs_.full(); }
 
   // Σ x_i row_i, as if all features were up to date. Brings them to the start of the open group of epochs, or
-  // up to now where gradients of earlier epochs wait, and notes which have gradients of this epoch.
-  void gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t n, double* out) {
+  // up to now where gradients of earlier epochs wait, and notes which have gradients of this epoch. Says, as
+  // the table does, whether all have been learned from.
+  bool gather(const Table<T>& table, const std::int64_t* index, const T* x, std::int64_t n, double* out) {
     table_ = table;
     follow();
     sort(index, x, n);
@@ -61,7 +65,7 @@ class FrequentFeatures : private FrequentCounts {
     for (std::int64_t i = first(kAsleep); i < last(kAsleep); ++i) wake(table.row(index_[i]));
     for (std::int64_t i = first(kBehind); i < last(kBehind); ++i) catch_up(table.row(index_[i]));
     epochs_.run(moves_);
-    combine<false>(sum_, out);
+    return combine<false>(sum_, out);
   }
 
   // The same once more, with sums in wider numbers.
@@ -100,7 +104,9 @@ class FrequentFeatures : private FrequentCounts {
 
   // The row that was gathered, times `scale`, becomes gradient number `k`.
   void record(std::int64_t k, double scale) {
-    const auto value = [&](std::int64_t i) { return static_cast<T>(scale * static_cast<double>(x_[i])); };
+    const auto value = [scale, x = x_.data()](std::int64_t i) {
+      return static_cast<T>(scale * static_cast<double>(x[i]));
+    };
     const T kind = static_cast<T>(first_kind_ + k), all = static_cast<T>(first_kind_ + s_.every);
     join(first(kAsleep), last(kFreeEarly));
     if (epochs_.now() == epochs_.group_start()) join(first(kFreeLate), last(kFreeLate));
@@ -159,6 +165,7 @@ class FrequentFeatures : private FrequentCounts {
   // Features with slots move on at once, all of the group when it is full.
   void end_epoch(const Table<T>& table, const T* map) {
     epochs_.push(map);
+    bound();
     const std::int64_t gain = epochs_.gain(epochs_.now() - 1 - epochs_.group_start(), 0);
     for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) {
       T* row = table.row(s_.recent[i]);
@@ -178,7 +185,7 @@ class FrequentFeatures : private FrequentCounts {
   // of K.
   void sweep(const Table<T>& table, std::int64_t active, const Small& K) {
     const std::int64_t k = s_.counts[kRank];
-    std::vector<double> z(K.ld, 0.0);
+    std::vector<double> z(kAtOnce * K.ld, 0.0);
     for (std::int64_t start = 0; start < active; start += kAtOnce) {
       const std::int64_t stop = std::min(start + kAtOnce, active);
       table.prefetch(table.active + stop, std::min(kAtOnce, active - stop));
@@ -192,9 +199,11 @@ class FrequentFeatures : private FrequentCounts {
       epochs_.run(moves_);
       for (std::int64_t i = start; i < stop; ++i) {
         const T* v = table.row(table.active[i]) + EpochShape::kHead;
-        for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<double>(v[j]);
-        for (std::int64_t j = 0; j < k; ++j) axpy(z[j], z.data(), K.row(j), padded4(j + 1));
+        for (std::int64_t j = 0; j < k; ++j) z[(i - start) * K.ld + j] = static_cast<double>(v[j]);
       }
+      for (std::int64_t j = 0; j < k; ++j)
+        for (std::int64_t c = 0; c <= j; c += 4)
+          add_products(z.data() + j, z.data() + c, stop - start, K, j, c);
     }
     restart();
     s_.counts[kMet] = 0;
@@ -250,21 +259,21 @@ class FrequentFeatures : private FrequentCounts {
   };
 
   T* sketch(std::int64_t i) const { return table_.row(index_[i]) + Table<T>::kSketch; }
-  // Numbers of a table become places in memory here alone, and none that there is not.
-  static std::int64_t place(T number, std::int64_t least, std::int64_t end) {
-    return number >= static_cast<T>(least) && number < static_cast<T>(end) ? static_cast<std::int64_t>(number)
-                                                                           : least;
+  // Numbers of a table become places in memory here alone, and none that there is not. Those from 0 on are in
+  // the order of their bits, with all others behind them, NaN too: comparing those takes no branch, and none
+  // of the units that conversions wait for.
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  static Bits bits(T number) { return std::bit_cast<Bits>(number); }
+  static Bits bits_of(std::int64_t number) { return bits(static_cast<T>(number)); }
+  static std::int64_t place(Bits number, Bits least, Bits end) {
+    return static_cast<std::int64_t>(std::bit_cast<T>(number - least < end - least ? number : least));
   }
-  T* slot(const T* columns) const { return s_.slots + place(columns[kValue], 0, s_.slot_room) * ldm_; }
-  std::int64_t kind(const T* columns) const { return place(columns[kKind], 0, kinds_); }
+  T* slot(const T* columns) const { return s_.slots + place(bits(columns[kValue]), 0, slots_end_) * ldm_; }
+  std::int64_t kind(const T* columns) const { return place(bits(columns[kKind]), 0, kinds_end_); }
   std::int64_t gradient(const T* columns) const { return kind(columns) - first_kind_; }
   // Of a feature that is awake, and of one that is not.
-  std::int64_t since(const T* columns) const {
-    return place(columns[kEpoch], epochs_.group_start(), epochs_.now() + 1);
-  }
-  std::int64_t asleep_since(const T* columns) const {
-    return place(columns[kEpoch], 0, epochs_.group_start());
-  }
+  std::int64_t since(const T* columns) const { return place(bits(columns[kEpoch]), start_bits_, now_end_); }
+  std::int64_t asleep_since(const T* columns) const { return place(bits(columns[kEpoch]), 0, start_bits_); }
 
   std::int64_t first(int of) const { return place_[of]; }
   std::int64_t last(int of) const { return place_[of + 1]; }
@@ -272,6 +281,11 @@ class FrequentFeatures : private FrequentCounts {
   // The state is an array that others may have learned with or restored: what was looked up may be of old.
   void follow() {
     if (epochs_.now() != now_ || epochs_.group_start() != start_) look_up();
+  }
+
+  void bound() {  // the epochs that features may stand at
+    start_bits_ = bits_of(epochs_.group_start());
+    now_end_ = bits_of(epochs_.now() + 1);
   }
 
   // Tables for sort(): what waits by kind, and the class by what waits and by how the feature's epoch
@@ -285,7 +299,8 @@ class FrequentFeatures : private FrequentCounts {
     waits_[0] = 0;
     std::fill(waits_.begin() + first_kind_, waits_.end(), 2);
     waits_.back() = s_.slot_room > 0 ? 3 : 0;
-    kinds_ = static_cast<std::int64_t>(waits_.size());
+    kinds_end_ = bits_of(static_cast<std::int64_t>(waits_.size()));
+    bound();
     const std::uint8_t standing[4][4] = {{kAsleep, kFreeEarly, kBehind, kFreeLate},
                                          {kAsleep, kBehind, kBehind, kBehind},
                                          {kAsleep, kSingleEarly, kSingleLate, kSingleLate},
@@ -304,16 +319,18 @@ class FrequentFeatures : private FrequentCounts {
     }
     std::uint8_t* const classes = classes_.data();
     const std::uint8_t* const waits = waits_.data();
-    const T now = static_cast<T>(epochs_.now()), start = static_cast<T>(epochs_.group_start());
+    // Read once: the loop writes bytes, and those might be anything.
+    const Bits now = bits_of(epochs_.now()), start = start_bits_, kinds_end = kinds_end_;
     const T* const columns = table_.rows + Table<T>::kSketch;
     const std::int64_t stride = table_.stride;
     std::int64_t next[kClasses] = {}, sum = 0;
     for (std::int64_t begin = 0; begin < n; begin += kByte) {
       std::uint64_t counts = 0;
       for (std::int64_t i = begin; i < std::min(begin + kByte, n); ++i) {
-        const T *const row = columns + index[i] * stride, epoch = row[kEpoch];
+        const T* const row = columns + index[i] * stride;
+        const Bits epoch = bits(row[kEpoch]);
         const int stands = (epoch >= start) + (epoch > start) + (epoch == now);
-        classes[i] = class_[4 * waits[kind(row)] + stands];
+        classes[i] = class_[4 * waits[place(bits(row[kKind]), 0, kinds_end)] + stands];
         counts += std::uint64_t(1) << classes[i];
       }
       for (int c = 0; c < kClasses; ++c) next[c] += static_cast<std::int64_t>(counts >> 8 * c & kByte);
@@ -337,6 +354,14 @@ class FrequentFeatures : private FrequentCounts {
       }
       for (int c = 0; c < kClasses; ++c) next[c] += static_cast<std::int64_t>(counts >> 8 * c & kByte);
     }
+  }
+
+  // Four entries of row j of K, in a register for as many features as there are at once.
+  static void add_products(const double* z, const double* others, std::int64_t count, const Small& K,
+                           std::int64_t j, std::int64_t c) {
+    Four sum = four(K.row(j) + c);
+    for (std::int64_t i = 0; i < count; ++i) sum += z[i * K.ld] * four(others + i * K.ld);
+    four(K.row(j) + c) = sum;
   }
 
   void join(std::int64_t begin, std::int64_t end) {  // the group
@@ -375,26 +400,26 @@ class FrequentFeatures : private FrequentCounts {
 
   // Features that stand at the start of the group move on together.
   template <bool kExactly, class Sum>
-  void combine(std::vector<Sum>& early, Sum* out) const {
+  bool combine(std::vector<Sum>& early, Sum* out) const {
     const std::int64_t middle = epochs_.now() == epochs_.group_start() ? 0 : last(kSlotEarly);
-    gather_part<kExactly>(middle, last(kBehind), out);
-    if (middle == 0) return;
+    bool known = gather_part<kExactly>(middle, last(kBehind), out);
+    if (middle == 0) return known;
     early.resize(static_cast<std::size_t>(table_.stride));
-    gather_part<kExactly>(0, middle, early.data());
+    known &= gather_part<kExactly>(0, middle, early.data());
     out[Table<T>::kWeight] += early[Table<T>::kWeight];
     const T* map = epochs_.since_group_start();
     for (std::int64_t k = 0; k < q_; ++k, map += shape_.width) {
       const Sum zk = early[EpochShape::kHead + k];
       for (std::int64_t c = 0; c < shape_.width; ++c) out[c] += zk * static_cast<Sum>(map[c]);
     }
+    return known;
   }
 
   template <bool kExactly, class Sum>
-  void gather_part(std::int64_t begin, std::int64_t end, Sum* out) const {
-    if constexpr (kExactly)
-      table_.gather_exactly(index_.data() + begin, x_.data() + begin, end - begin, out);
-    else
-      table_.gather(index_.data() + begin, x_.data() + begin, end - begin, out);
+  bool gather_part(std::int64_t begin, std::int64_t end, Sum* out) const {
+    if constexpr (!kExactly) return table_.gather(index_.data() + begin, x_.data() + begin, end - begin, out);
+    table_.gather_exactly(index_.data() + begin, x_.data() + begin, end - begin, out);
+    return true;  // nobody asks
   }
 
   template <class Sum>
@@ -420,12 +445,14 @@ class FrequentFeatures : private FrequentCounts {
 
   FeatureState<T> s_;
   std::int64_t q_, ldm_;
+  Bits slots_end_;
   EpochShape shape_;
   EpochMaps<T> epochs_;
   std::vector<std::int64_t> gains_;   // by kind
   std::int64_t now_ = 0, start_ = 0;  // when the following were looked up
   std::int64_t first_kind_ = 1;       // of gradient 0 of this epoch
-  std::int64_t kinds_ = 1;            // that there are now
+  Bits kinds_end_ = bits_of(1);       // of those that there are now
+  Bits start_bits_ = 0, now_end_ = bits_of(1);
   std::vector<std::uint8_t> waits_;
   std::uint8_t class_[16];  // times eight
   // Of the row that was gathered, sorted by class:

@@ -176,13 +176,15 @@ class LeadingEigen {
     const double *d = d_.data(), *e = e_.data();
     const Vector x = at(&x_[j]), one = all(1.0);
     Vector p0 = one, p1 = d[0] - x, q0{}, q1 = -one, r0{}, r1{};  // det, its derivative, half of its second
-    Mask below = p1 < 0;
+    Mask negative = p1 < 0, below = negative;
     for (std::int64_t i = 1; i < n_; ++i) {
       const Vector shifted = d[i] - x;
       const double square = e[i - 1] * e[i - 1];
       const Vector r2 = shifted * r1 - q1 - square * r0, q2 = shifted * q1 - p1 - square * q0,
                    p2 = shifted * p1 - square * p0;
-      below += (p2 < 0) ^ (p1 < 0);
+      const Mask sign = p2 < 0;
+      below += sign ^ negative;
+      negative = sign;
       r0 = r1, q0 = q1, p0 = p1, r1 = r2, q1 = q2, p1 = p2;
       if (i % 4 != 0) continue;
       const Vector larger = size(p1) > size(p0) ? size(p1) : size(p0);
@@ -193,12 +195,14 @@ class LeadingEigen {
     const double n = static_cast<double>(n_);
     const Vector g = -q1 / p1, h = g * g - 2.0 * r1 / p1;
     Vector root = (n - 1.0) * (n * h - g * g);
-    for (std::int64_t c = 0; c < kLanes; ++c) {
-      root[c] = std::sqrt(std::max(root[c], 0.0));
-      beyond_[j + c] = n + static_cast<double>(below[c]);  // true is −1
-      const bool up = beyond_[j + c] >= static_cast<double>(j + c + 1);
-      root[c] = up ? root[c] : -root[c];
-    }
+    double* const beyond = &beyond_[j];
+    double roots[kLanes];
+    at(roots) = root < 0 ? Vector{} : root;
+    for (std::int64_t c = 0; c < kLanes; ++c) roots[c] = std::sqrt(roots[c]);
+    for (std::int64_t c = 0; c < kLanes; ++c) beyond[c] = n + static_cast<double>(below[c]);  // true is −1
+    Vector place;
+    for (std::int64_t c = 0; c < kLanes; ++c) place[c] = static_cast<double>(j + c + 1);
+    root = at(beyond) >= place ? at(roots) : -at(roots);
     const Vector step = n / (g + root);
     at(&step_[j]) = step;
     const Vector first = g * step - 1.0, second = size(h * step * step - 1.0);
@@ -263,22 +267,24 @@ class LeadingEigen {
     const std::int64_t n = n_;
     const double *d = d_.data(), *e = e_.data();
     double *up = up_.data(), *down = down_.data(), *pivots = gamma_.data();
-    Vector pivot = d[0] - lambda;
-    for (std::int64_t i = 0;; ++i) {
-      at(pivots + kLanes * i) = pivot;
-      if (i + 1 == n) break;
-      const Vector ratio = e[i] / guarded(pivot);
+    // Both ways at once: each pivot waits for a division of the one before it.
+    Vector pivot = d[0] - lambda, back = d[n - 1] - lambda;
+    at(pivots) = pivot;
+    for (std::int64_t i = 0; i + 1 < n; ++i) {
+      const std::int64_t k = n - 2 - i;
+      const Vector ratio = e[i] / guarded(pivot), other = e[k] / guarded(back);
       at(up + kLanes * i) = ratio;
+      at(down + kLanes * (k + 1)) = other;
       pivot = (d[i + 1] - lambda) - e[i] * ratio;
+      back = (d[k] - lambda) - e[k] * other;
+      at(pivots + kLanes * (i + 1)) = pivot;
     }
-    Vector gamma = at(pivots + kLanes * (n - 1)), twist = all(static_cast<double>(n - 1));
-    pivot = d[n - 1] - lambda;
+    Vector gamma = pivot, twist = all(static_cast<double>(n - 1));
     for (std::int64_t i = n - 2; i >= 0; --i) {
-      const Vector ratio = e[i] / guarded(pivot), here = at(pivots + kLanes * i) - e[i] * ratio;
-      at(down + kLanes * (i + 1)) = ratio;
-      pivot = (d[i] - lambda) - e[i] * ratio;
-      twist = size(here) < size(gamma) ? all(static_cast<double>(i)) : twist;
-      gamma = size(here) < size(gamma) ? here : gamma;
+      const Vector here = at(pivots + kLanes * i) - e[i] * at(down + kLanes * (i + 1));
+      const Mask less = size(here) < size(gamma);
+      twist = less ? all(static_cast<double>(i)) : twist;
+      gamma = less ? here : gamma;
     }
     Vector z = twist == 0 ? all(1.0) : Vector{}, norm = z;
     at(out) = z;

@@ -9,9 +9,8 @@
 // once for all of them. Weights are computed anew when the block ends or a 128th of the memory is new, and a
 // quarter as often while the expert has little weight.
 //
-// Where labels are classes, the score wᵀx is brought to log odds by a logistic regression of its own: least
-// squares tell classes apart well, but how sure they are of it has to be learned, and changes while they
-// learn: it remembers about half of the rows so far.
+// Where labels are classes, the score wᵀx is brought to log odds by a logistic regression of its own
+// (score_odds.hpp).
 //
 // Place 0 is the constant, other places have features. The columns of A are packed, those of all experts for
 // one place together, so that a place more leaves the others where they are.
@@ -21,22 +20,21 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include "core/rows.hpp"
 #include "core/small_matrix.hpp"
-#include "learners/bank_loss.hpp"
+#include "learners/score_odds.hpp"
 
 namespace skn {
 
 struct BankFullState {
   static constexpr std::int64_t kMemories = 3;
   enum { kUnit, kSize, kScale };  // of a place: a power of two near its first value, its mean size
-  static constexpr std::int64_t kLongest = 32;               // rows in a block
-  enum { kSlope, kShift, kPss, kPsc, kPcc, kStale, kOdds };  // log odds, their covariance; rows since solving
-  enum { kTarget, kWeight, kLabel };                         // of a row in the block
+  static constexpr std::int64_t kLongest = 32;   // rows in a block
+  enum { kStale = ScoreOdds::kNumbers, kOdds };  // rows since solving, after the numbers of log odds
+  enum { kTarget, kWeight, kLabel };             // of a row in the block
 
   std::int64_t* places;     // in use; −1: there are too many features
   std::int64_t* non_zeros;  // of all rows so far
@@ -70,10 +68,7 @@ class BankFull {
 
   bool alive() const { return places() >= 0; }
   double score(std::int64_t g) const { return score_[static_cast<std::size_t>(g)]; }
-  double odds(std::int64_t g) const {
-    const double* its = s_.odds + g * State::kOdds;
-    return its[State::kSlope] * held(g) + its[State::kShift];
-  }
+  double odds(std::int64_t g) const { return ScoreOdds::of(s_.odds + g * State::kOdds, held(g)); }
 
   // The scores of a row.
   void look(const Row& row) {
@@ -127,7 +122,8 @@ class BankFull {
     const std::size_t first = s_.intercept ? 1 : 0;
     for (std::size_t i = 0; i + first < found_.size(); ++i)
       s_.units[found_[i + first].first * State::kScale + State::kSize] = static_cast<double>(sizes[i]);
-    for (std::int64_t g = 0; g < kMemories && classes; ++g) calibrate(g, y, h, static_cast<double>(rows));
+    for (std::int64_t g = 0; g < kMemories && classes; ++g)
+      ScoreOdds::learn(s_.odds + g * State::kOdds, held(g), y, h, static_cast<double>(rows));
     wait(y, h);
     if (*s_.waiting < std::min({1 + rows / kOften, std::max(kShort, places() / 4), State::kLongest}))
       return true;
@@ -155,8 +151,6 @@ class BankFull {
   static constexpr double kLeast = 1e-100;                                             // size of values
   static constexpr double kHuge = 1e150;                                               // of weights
   static constexpr double kLost = 1e-13;  // share of a pivot that is rounding
-  static constexpr double kFirstSlope = 2.0, kLeastCurvature = 1e-4;
-  static constexpr double kUnsure = 20;  // rows in which the first guess of how sure scores are counts
 
   std::int64_t places() const { return *s_.places; }
   double held(std::int64_t g) const { return std::clamp(score(g), -1.0, 1.0); }
@@ -234,10 +228,8 @@ class BankFull {
     *s_.waiting = 0;
     for (std::int64_t g = 0; g < kMemories; ++g) {
       double* its = s_.odds + g * State::kOdds;
-      std::fill_n(its, State::kOdds, 0.0);
-      its[State::kSlope] = kFirstSlope;
-      its[State::kPss] = 1.0;
-      its[State::kPcc] = s_.intercept ? 1.0 : 0.0;
+      ScoreOdds::start(its, s_.intercept);
+      its[State::kStale] = 0.0;
     }
   }
 
@@ -361,29 +353,6 @@ class BankFull {
     }
     if (!std::all_of(b, b + n, [](double w) { return std::abs(w) < kHuge; })) return;  // nothing was learned
     for (std::int64_t i = 0; i < n; ++i) s_.weights[i * kMemories + g] = b[i];
-  }
-
-  // A step of logistic regression, along a path that does not overshoot.
-  void calibrate(std::int64_t g, double y, double h, double rows) {
-    double* its = s_.odds + g * State::kOdds;
-    const double s = held(g), now = odds(g);
-    const double us = its[State::kPss] * s + its[State::kPsc], uc = its[State::kPsc] * s + its[State::kPcc];
-    const double q = s * us + uc;
-    if (!(q > 0)) return;
-    const double way = BankLoss::travel_odds(now, y, h * q / BankLoss::kLogisticPace);
-    its[State::kSlope] += way / q * us;
-    its[State::kShift] += way / q * uc;
-    const double p = sigmoid(now), c = h * std::max(p * (1.0 - p), kLeastCurvature);
-    // P − c uuᵀ/(1 + cq) as a sum, which rounding leaves positive whatever the weight of the row.
-    const double gone = 1.0 / (1.0 + c * q);
-    const double det = its[State::kPss] * its[State::kPcc] - its[State::kPsc] * its[State::kPsc];
-    const double rest = c * std::max(0.0, det);
-    its[State::kPss] = gone * (its[State::kPss] + rest);
-    its[State::kPsc] = gone * (its[State::kPsc] - rest * s);
-    its[State::kPcc] = gone * (its[State::kPcc] + rest * s * s);
-    const double most = std::max({its[State::kPss], its[State::kPcc], std::numeric_limits<double>::min()});
-    const double grow = std::max(1.0, std::min(1.0 + 2.0 * h / (rows + kUnsure), 1.0 / most));
-    for (int entry : {State::kPss, State::kPsc, State::kPcc}) its[entry] *= grow;
   }
 
   BankFullState s_;

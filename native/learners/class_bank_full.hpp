@@ -10,20 +10,19 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
 #include "core/rows.hpp"
 #include "core/small_matrix.hpp"
-#include "learners/bank_loss.hpp"
+#include "learners/score_odds.hpp"
 
 namespace skn {
 
 struct ClassFullState {
   static constexpr std::int64_t kMemories = 3;
   enum { kUnit, kSize, kScale };  // of a place: a power of two near its first value, its mean size
-  enum { kSlope, kShift, kPss, kPsc, kPcc, kOdds };  // log odds, and their covariance
+  static constexpr std::int64_t kOdds = ScoreOdds::kNumbers;
 
   std::int64_t* places;     // in use; −1: there are too many features
   std::int64_t* non_zeros;  // of all rows so far
@@ -60,8 +59,7 @@ class ClassFull {
   bool alive() const { return places() >= 0; }
   // The log odds of class k.
   double odds(std::int64_t g, std::int64_t k) const {
-    const double* its = s_.odds + (g * K_ + k) * State::kOdds;
-    return its[State::kSlope] * held(g, k) + its[State::kShift];
+    return ScoreOdds::of(s_.odds + (g * K_ + k) * State::kOdds, held(g, k));
   }
 
   // The scores of a row.
@@ -108,7 +106,8 @@ class ClassFull {
       s_.units[found_[i + first].first * State::kScale + State::kSize] = static_cast<double>(sizes[i]);
     for (std::int64_t g = 0; g < kMemories; ++g)
       for (std::int64_t k = 0; k < K_; ++k)
-        calibrate(g, k, k == label ? 1.0 : -1.0, h, static_cast<double>(rows));
+        ScoreOdds::learn(s_.odds + (g * K_ + k) * State::kOdds, held(g, k), k == label ? 1.0 : -1.0, h,
+                         static_cast<double>(rows));
     add(label, h);
     if (++*s_.waiting < std::min(1 + rows / kOften, std::max(kBlock, places() / 4))) return true;
     *s_.waiting = 0;
@@ -125,8 +124,6 @@ class ClassFull {
   static constexpr double kHuge = 1e150;    // of weights
   static constexpr double kLongest = 1e4;   // weight of a row, for what is forgotten
   static constexpr double kLost = 1e-13;    // share of a pivot that is rounding
-  static constexpr double kFirstSlope = 2.0, kLeastCurvature = 1e-4;
-  static constexpr double kUnsure = 20;  // rows in which the first guess of how sure scores are counts
 
   std::int64_t places() const { return *s_.places; }
   double held(std::int64_t g, std::int64_t k) const {
@@ -196,13 +193,8 @@ class ClassFull {
   void start() {
     *s_.waiting = 0;
     std::fill_n(s_.lift, kMemories, 1.0);
-    for (std::int64_t i = 0; i < kMemories * K_; ++i) {
-      double* its = s_.odds + i * State::kOdds;
-      std::fill_n(its, State::kOdds, 0.0);
-      its[State::kSlope] = kFirstSlope;
-      its[State::kPss] = 1.0;
-      its[State::kPcc] = s_.intercept ? 1.0 : 0.0;
-    }
+    for (std::int64_t i = 0; i < kMemories * K_; ++i)
+      ScoreOdds::start(s_.odds + i * State::kOdds, s_.intercept);
   }
 
   // The moments take in the row that was found.
@@ -299,29 +291,6 @@ class ClassFull {
 
   void divide(double* row, double pivot) const {
     for (std::int64_t k = 0; k < K_; ++k) row[k] = pivot > 0 ? row[k] / pivot : 0.0;
-  }
-
-  // A step of logistic regression, along a path that does not overshoot.
-  void calibrate(std::int64_t g, std::int64_t k, double y, double h, double rows) {
-    double* its = s_.odds + (g * K_ + k) * State::kOdds;
-    const double s = held(g, k), now = odds(g, k);
-    const double us = its[State::kPss] * s + its[State::kPsc], uc = its[State::kPsc] * s + its[State::kPcc];
-    const double q = s * us + uc;
-    if (!(q > 0)) return;
-    const double way = BankLoss::travel_odds(now, y, h * q / BankLoss::kLogisticPace);
-    its[State::kSlope] += way / q * us;
-    its[State::kShift] += way / q * uc;
-    const double p = sigmoid(now), c = h * std::max(p * (1.0 - p), kLeastCurvature);
-    // P − c uuᵀ/(1 + cq) as a sum, which rounding leaves positive whatever the weight of the row.
-    const double gone = 1.0 / (1.0 + c * q);
-    const double det = its[State::kPss] * its[State::kPcc] - its[State::kPsc] * its[State::kPsc];
-    const double rest = c * std::max(0.0, det);
-    its[State::kPss] = gone * (its[State::kPss] + rest);
-    its[State::kPsc] = gone * (its[State::kPsc] - rest * s);
-    its[State::kPcc] = gone * (its[State::kPcc] + rest * s * s);
-    const double most = std::max({its[State::kPss], its[State::kPcc], std::numeric_limits<double>::min()});
-    const double grow = std::max(1.0, std::min(1.0 + 2.0 * h / (rows + kUnsure), 1.0 / most));
-    for (int entry : {State::kPss, State::kPsc, State::kPcc}) its[entry] *= grow;
   }
 
   ClassFullState s_;

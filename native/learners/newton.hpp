@@ -34,7 +34,7 @@ namespace skn {
 // and, if it asks for a row's features and writes the weights itself (kOwnWeights):
 //   at          called before `begin`
 // and, if the sketch puts work off (kLazy):
-//   gather      Σ x_i row_i, of features brought up to date
+//   gather      Σ x_i row_i, of features brought up to date; have all of them been learned from?
 //   settle      does all of the work for one feature
 //   extra       columns that belong to a feature but are kept elsewhere
 
@@ -290,7 +290,7 @@ class Newton : private NewtonRows<T> {
 
   void gather(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
     if constexpr (Sketch::kLazy)
-      sketch_.gather(table, index, x_.data(), n, q_.data());
+      known_ = sketch_.gather(table, index, x_.data(), n, q_.data());
     else
       known_ = table.gather(index, x_.data(), n, q_.data());
   }
