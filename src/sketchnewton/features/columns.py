@@ -154,7 +154,7 @@ def absent_columns(names: Collection[str]) -> str:
     """What to say of columns that a model knows and a table does not have.
 
     >>> absent_columns(["age"])
-    "1 column that the model knows is missing from the table: age"
+    '1 column that the model knows is missing from the table: age'
     """
     count = (
         "1 column that the model knows is"
