@@ -6,8 +6,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 
+import sketchnewton
 from sketchnewton import Model, NewtonBank
 from sketchnewton.cli.main import main
 from sketchnewton.streams import Columns, open_stream
@@ -179,3 +183,86 @@ def test_a_dropped_column_has_no_role_in_any_row(tmp_path: Path) -> None:
     model.learn([{"y": 1.0, "a": 2.0}, {"y": -1.0, "a": 3.0}])
     with pytest.raises(ValueError, match="has no label"):
         model.learn([{"label": 5.0, "a": 2.0}])
+
+
+MODEL_TABLE = "label,age,city\n1,30,Rome\n-1,20,Oslo\n"
+NONE_THERE = "none of the columns that the model knows is there: it knows age, city; there are Age, town"
+
+
+def trained(folder: Path) -> str:
+    (folder / "known.csv").write_text(MODEL_TABLE)
+    model = str(folder / "m.skn")
+    assert main(["train", str(folder / "known.csv"), "--model", model, "--quiet"]) == 0
+    return model
+
+
+@pytest.mark.parametrize("command", ["predict", "test"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "arrow"])
+def test_a_table_with_none_of_the_columns_is_refused(
+    kind: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data, out = trained(tmp_path), tmp_path / f"other.{kind}", tmp_path / "out.txt"
+    table = pa.table({"label": [1.0], "Age": [3.0], "town": ["Rome"]})
+    if kind == "parquet":
+        pyarrow.parquet.write_table(table, data)
+    elif kind == "arrow":
+        pyarrow.feather.write_feather(table, data)
+    else:
+        text = "label,Age,town\n1,3,Rome\n"
+        data.write_text(text if kind == "csv" else text.replace(",", "\t"))
+    asked = ["--output", str(out)] if command == "predict" else []
+    assert main([command, model, str(data), *asked]) == 1
+    line = complaint(capsys)
+    assert line.startswith(f"skn: {data}")
+    assert line.endswith(NONE_THERE)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("command", ["predict", "test"])
+def test_columns_that_are_missing_are_named(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data = trained(tmp_path), tmp_path / "other.csv"
+    data.write_text("label,age,town\n1,3,Rome\n")
+    assert main([command, model, str(data)]) == 0
+    warning = f"skn: warning: {data}: 1 column that the model knows is missing from the table: city"
+    assert complaint(capsys) == warning
+    assert main([command, model, str(data), "--quiet"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    data.write_text("age,city\n3,Paris\n")  # a new category, and no label
+    assert main(["predict", model, str(data)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_objects_may_lack_any_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, data = trained(tmp_path), tmp_path / "other.jsonl"
+    data.write_text('{"age": 3}\n{}\n{"colour": "red"}\n')
+    assert main(["predict", model, str(data)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def test_a_converted_table_has_the_features_of_its_columns(tmp_path: Path) -> None:
+    model, data = trained(tmp_path), tmp_path / "known.csv"
+    expected = skn("predict", model, data).stdout
+    for form in ("parquet", "svm"):
+        assert main(["convert", str(data), str(tmp_path / f"sparse.{form}"), "--quiet"]) == 0
+        found = skn("predict", model, tmp_path / f"sparse.{form}")
+        assert (found.stdout, found.stderr) == (expected, b"")
+
+
+def test_learning_may_go_on_with_other_columns(tmp_path: Path) -> None:
+    model, data = trained(tmp_path), tmp_path / "other.csv"
+    data.write_text("label,Age,town\n1,3,Rome\n")
+    assert main(["train", str(data), "--resume", model, "--model", model, "--quiet"]) == 0
+    assert dict(load_columns(model).kinds) == {
+        "age": "number",
+        "city": "category",
+        "Age": "number",
+        "town": "category",
+    }
+
+
+def load_columns(model: str) -> Columns:
+    loaded = sketchnewton.load(model)
+    assert isinstance(loaded, Model)
+    return loaded.columns

@@ -278,6 +278,27 @@ def test_test_scores_without_learning() -> None:
     assert "error" not in told
 
 
+def test_a_frame_must_have_columns_that_are_known() -> None:
+    model = Model()
+    model.learn([{"y": 1, "age": 30, "city": "Rome"}, {"y": -1, "age": 20, "city": "Oslo"}] * 5)
+    other = {"Age": [3.0], "town": ["Rome"]}
+    for frame in (pd.DataFrame(other), pl.DataFrame(other), pa.table(other)):
+        for ask in (model.predict, model.decision_function, lambda rows: model.test(rows, labels=[1.0])):
+            with pytest.raises(ValueError, match="it knows age, city; there are Age, town"):
+                ask(frame)
+    whole = model.predict(pd.DataFrame({"city": ["Rome"], "age": [3.0]}))  # in any order, without a warning
+    with pytest.warns(
+        UserWarning, match="1 column that the model knows is missing from the table: city"
+    ) as told:
+        assert model.predict(pd.DataFrame({"age": [3.0]})) != whole
+    assert told[0].filename == __file__
+    assert model.predict({"age": 3.0}).shape == model.predict([{"Age": 3}]).shape == (1,)
+    model.learn(pd.DataFrame({"y": [1.0], **other}))
+    exact = Model(exact_names=True)
+    exact.learn(pd.DataFrame({"y": [1.0], "age": [2.0]}))
+    exact.learn(pd.DataFrame({"y": [1.0], **other}))  # is tried first, and is no prediction
+
+
 def test_bad_records_leave_the_model_as_it_was() -> None:
     model = Model()
     model.learn(table(20, 9))

@@ -122,7 +122,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "label 'spam' as +1, 'ham' as -1" in capsys.readouterr().err
     assert main(["predict", model, str(data), *options]) == 0
     assert capsys.readouterr().out.split() == ["spam", "ham", "spam", "ham"]
-    data.write_text("1;amount\nspam;1.5\n")  # with a header, and another delimiter
+    data.write_text("1;2;amount\nspam;1.5;7\n")  # with a header, and another delimiter
     assert main(["predict", model, str(data)]) == 0
     assert main(["train", str(data), "--delimiter", "ab"]) == 2
     assert "must be one ASCII character, or tab" in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sketchnewton.core.spelling import closest
@@ -17,6 +17,7 @@ WEIGHT, TAG = "_weight", "_tag"
 MOST_WORDS = 16
 """Of neighbours in a text that are one feature."""
 _SHOWN = 6  # columns of each kind
+_LISTED = 8  # columns in a message
 _KIND_FIELDS = ("categorical", "numeric", "boolean", "text", "dates")
 _ALL_KINDS = {*KINDS, *(f"{TEXT}:{longest}" for longest in range(2, MOST_WORDS + 1))}
 
@@ -142,6 +143,25 @@ def meant(name: str, names: Iterable[str]) -> str:
     """` (did you mean …?)` for the closest of `names` to one that is not among them, or nothing."""
     found = closest(name, names)
     return "" if found is None else f" (did you mean '{found}'?)"
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """The first names of columns, in few words."""
+    return ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "") if names else "no others"
+
+
+def absent_columns(names: Collection[str]) -> str:
+    """What to say of columns that a model knows and a table does not have.
+
+    >>> absent_columns(["age"])
+    '1 column that the model knows is missing from the table: age'
+    """
+    count = (
+        "1 column that the model knows is"
+        if len(names) == 1
+        else f"{len(names):,} columns that the model knows are"
+    )
+    return f"{count} missing from the table: {shown_names(list(names))}"
 
 
 def described_kinds(kinds: Mapping[str, str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sketchnewton.features.columns import Columns, meant
+from sketchnewton.features.columns import Columns, meant, shown_names
 
 __all__ = ["Roles"]
 
@@ -26,13 +26,14 @@ class Roles(NamedTuple):
 
         ``joined`` must be features: those with interactions.
         """
-        known = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         doubles = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
         if doubles:
             raise ValueError(f"column names must differ, but '{min(doubles)}' comes twice")
         for name in columns.named:
             if name not in names and name not in columns.optional:
-                raise ValueError(f"no column is named '{name}'{meant(name, names)}; there are {known}")
+                raise ValueError(
+                    f"no column is named '{name}'{meant(name, names)}; there are {shown_names(names)}"
+                )
         roles = columns.label_among(names), columns.weight_among(names), columns.tag_among(names)
         taken = {*roles, *columns.drop}
         found = cls(*roles, tuple(name for name in names if name not in taken))

@@ -234,8 +234,9 @@ class Model(RecordReader, Persistent):
     ) -> tuple[ProgressiveScore, Answers]:
         """What `test` measures: the score, and predictions with what was right."""
         names = self._names_for_reading()
+        target = self.target.copy()
         return self.tested(
-            self._labelled(records, labels, weights, self.target.copy(), names, remember=False)
+            self._labelled(records, labels, weights, target, names, remember=False, judged=True)
         )
 
     def merge(self, *others: Model, base: Model | None = None) -> Self:

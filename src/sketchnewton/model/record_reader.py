@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from array import array
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import ArrayLike, np
-from sketchnewton.features.columns import Columns
+from sketchnewton.features.columns import Columns, absent_columns
 from sketchnewton.features.names import Names, shown_feature
 from sketchnewton.features.options import Features
 from sketchnewton.model.fitting import LARGEST_VALUE, fit
@@ -52,9 +55,8 @@ class RecordReader:
         # What mattered to training only need not be there.
         columns = self.columns._replace(optional=self.columns.named)
         names = self._names_for_reading()
-        return fit(
-            self._read(records, columns=columns, names=names, labelled=False), None, _raise, self._feature
-        )
+        read = self._read(records, columns=columns, names=names, labelled=False, judged=True)
+        return fit(read, None, _raise, self._feature)
 
     def _plain_rows(self, records: object) -> tuple[Batch, list[object]] | None:
         """Rows of a dict or a list of dicts, with the values of their labels, if nothing in them is unusual."""
@@ -117,32 +119,25 @@ class RecordReader:
         names: Names | None = None,
         *,
         remember: bool = True,
+        judged: bool = False,
     ) -> Iterator[Batch]:
         """The records with targets for labels; a row that cannot be learned raises ValueError."""
         given = listed(labels)
         columns = None if remember else self.columns
+        read = partial(self._read, records, weights=weights, columns=columns, names=names, judged=judged)
         if target.names is None and target.label_codes is not None and given is not None:
             coded_texts = self._coded_texts(given, target)
-            return fit(
-                self._read(records, coded_texts, weights, columns, names),
-                target.of_codes,
-                _raise,
-                self._feature,
-            )
+            return fit(read(labels=coded_texts), target.of_codes, _raise, self._feature)
         if target.names is None:
             if isinstance(given, list) and any(isinstance(label, str | bytes) for label in given):
                 raise ValueError("labels are text: give the model classes, such as target=Signs(names=[…])")
-            return fit(self._read(records, given, weights, columns, names), target, _raise, self._feature)
+            return fit(read(labels=given), target, _raise, self._feature)
         if given is None:
-            return fit(
-                self._read(records, None, weights, columns, names), target.as_read, _raise, self._feature
-            )
+            return fit(read(), target.as_read, _raise, self._feature)
         coded = target.code(given)
         for row in coded.unfit:
             _raise(row + 1, target.complaint(given[row]))
-        return fit(
-            self._read(records, coded.labels, weights, columns, names), target.of_codes, _raise, self._feature
-        )
+        return fit(read(labels=coded.labels), target.of_codes, _raise, self._feature)
 
     @staticmethod
     def _coded_texts(labels: Any, target: Target) -> list[float]:
@@ -176,10 +171,16 @@ class RecordReader:
         names: Names | None = None,
         *,
         labelled: bool = True,
+        judged: bool = False,
     ) -> Iterator[Batch]:
-        """The records as batches. What their columns turn out to be is remembered, unless others are given."""
+        """The records as batches. What their columns turn out to be is remembered, unless others are given.
+
+        If they are to be `judged` by what was learned, a table must have columns that are known; a warning names
+        those that it does not have.
+        """
         from sketchnewton.streams.records import read_records
 
+        absent: dict[str, None] | None = {} if judged else None
         kinds: dict[str, str] = {}
         self._kinds = kinds
         yield from read_records(
@@ -192,7 +193,10 @@ class RecordReader:
             weights=weights,
             label_codes=self.target.label_codes,
             ignore_labels=not labelled,
+            absent=absent,
         )
+        if absent:
+            warnings.warn(absent_columns(absent), stacklevel=_frames_inside())
         if kinds and columns is None:
             self.columns = self.columns.with_kinds(kinds)
 
@@ -214,6 +218,14 @@ def listed(labels: Any) -> Any:
     if hasattr(labels, "tolist"):
         return labels.tolist()
     return list(labels) if isinstance(labels, Iterable) else [labels]
+
+
+def _frames_inside() -> int:
+    """How far up the caller of this package is: a warning is his."""
+    level, frame = 0, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "sketchnewton":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _raise(row: int, why: str) -> None:

@@ -6,7 +6,7 @@ Compiled code makes the rows, by the same rules as those of CSV and JSON; what i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -29,7 +29,6 @@ from sketchnewton.features.kinds import (
     missing_texts,
     parse_number,
 )
-from sketchnewton.features.roles import Roles
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.made_rows import finished, label_code, table_rows
 from sketchnewton.streams.reader import ReadOptions
@@ -132,12 +131,6 @@ class ColumnRows:
         self._in_memory = in_memory
         self._rows = table_rows(options)
         self._columns: dict[str, int] = {}
-
-    def roles(self, names: Sequence[str]) -> Roles:
-        """Which of a table's columns is what; ``ValueError`` names the first that is not there."""
-        options = self.options
-        joined = () if options.ignore_labels else options.features.column_numbers
-        return Roles.of(names, options.columns, joined, options.only_labels)
 
     def has_values(self, cells: Numbers | Texts) -> bool:
         """Whether some cell is not missing."""

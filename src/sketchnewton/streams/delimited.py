@@ -143,9 +143,8 @@ class Delimited:
             raise ParseError(self._path, line, 1, f"{message} (--no-header if there are none)")
         self._header = names
         try:
-            options = self._options
-            joined = () if options.ignore_labels else options.features.column_numbers
-            self._roles = Roles.of(names, options.columns, joined, options.only_labels)
+            self._roles = self._options.roles(names)
+            self._options.check_known(self._roles.features)
         except ValueError as error:
             raise ParseError(self._path, line, 1, str(error)) from None
 

@@ -38,6 +38,7 @@ def open_stream(
     header: bool = True,
     threads: int = 1,
     prepare: Callable[[Batch], object] | None = None,
+    absent: dict[str, None] | None = None,
 ) -> BatchReader:
     """Read files, one after the other, as one stream of batches.
 
@@ -53,6 +54,9 @@ def open_stream(
     ``batch_bytes``, ``max_line_bytes`` and ``prefetch`` are as for ``read_svmlight``. With ``threads`` > 1 so many
     parse svmlight and VW text at the same time, unless ``names`` are collected; the batches are the same. Each of
     these threads calls ``prepare``, if there is one, and keeps what it returns as the batch's ``prepared``.
+
+    ``absent`` is for predictions: it learns which of the columns whose kinds ``columns`` knows a CSV, Parquet or
+    Arrow table does not have, and a table that has none of them is refused. Keys of JSON objects may be absent.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -78,6 +82,7 @@ def open_stream(
         header=header,
         threads=threads,
         prepare=prepare,
+        absent=absent,
     )
     opener = _Opener(format, options)
     return BatchReader(

@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from typing import NamedTuple
 
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.features.columns import Columns
+from sketchnewton.features.columns import Columns, shown_names
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
+from sketchnewton.features.roles import Roles
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.source import Cancelled, Source, open_source
 
@@ -37,10 +38,19 @@ class ReadOptions(NamedTuple):
     label_codes: Mapping[bytes, float] | None = None
     """What becomes of the labels of tables, by their names as categories; None if labels are numbers."""
     ignore_labels: bool = False
+    """Whether labels of tables are not looked at, whatever they are."""
     delimiter: str | None = None
     """Of CSV and TSV; None: what the first line has, or a tab."""
     header: bool = True
     """Whether the first record of CSV and TSV has the names of columns; else these are 1, 2, …"""
+    only_labels: bool = False
+    """Whether nothing else of tables is looked at."""
+    threads: int = 1
+    """How many parse lines of text at the same time."""
+    prepare: Callable[[Batch], object] | None = None
+    """What becomes the batch's ``prepared``, made by the thread that parses; not without such threads."""
+    absent: dict[str, None] | None = None
+    """Found out on the way: those of the columns with known kinds that a table does not have. None: not asked."""
 
     def known_kinds(self) -> dict[str, str]:
         """The very ``kinds``, with those that need not be found out."""
@@ -51,13 +61,24 @@ class ReadOptions(NamedTuple):
         )
         return self.kinds
 
-    """Whether labels of tables are not looked at, whatever they are."""
-    only_labels: bool = False
-    """Whether nothing else of tables is looked at."""
-    threads: int = 1
-    """How many parse lines of text at the same time."""
-    prepare: Callable[[Batch], object] | None = None
-    """What becomes the batch's ``prepared``, made by the thread that parses; not without such threads."""
+    def roles(self, names: Sequence[str]) -> Roles:
+        """Which of a table's columns is what; ``ValueError`` names the first that is not there."""
+        joined = () if self.ignore_labels else self.features.column_numbers
+        return Roles.of(names, self.columns, joined, self.only_labels)
+
+    def check_known(self, features: Sequence[str]) -> None:
+        """Note the known columns that are not among a table's; ``ValueError`` if none is there."""
+        if self.absent is None or self.only_labels:
+            return
+        others = (self.columns.label, self.columns.weight, self.columns.tag, *self.columns.drop)
+        known = [name for name, _ in self.columns.kinds if name not in others]
+        there = set(features).intersection(known)
+        if known and not there:
+            raise ValueError(
+                f"none of the columns that the model knows is there: it knows {shown_names(known)}; "
+                f"there are {shown_names(features)}"
+            )
+        self.absent.update(dict.fromkeys(name for name in known if name not in there))
 
 
 class BatchReader(Iterator[Batch]):

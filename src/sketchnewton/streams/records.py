@@ -55,6 +55,7 @@ def read_records(
     weights: ArrayLike | None = None,
     label_codes: Mapping[bytes, float] | None = None,
     ignore_labels: bool = False,
+    absent: dict[str, None] | None = None,
 ) -> Iterator[Batch]:
     """Turn ``records`` in memory into the batches that ``open_stream`` makes of files.
 
@@ -69,8 +70,8 @@ def read_records(
 
     ``labels`` and ``weights``, one per record, take the place of those that the records have. Labels that are not
     numbers are left to the caller: then the batches' own are NaN. ``kinds`` learns the kinds of a table's columns,
-    for ``Columns.with_kinds``; ``label_codes`` and ``ignore_labels`` are those of ``open_stream``. What is wrong
-    with a record is a ``ParseError`` that gives its number and the key, after the batches before it:
+    for ``Columns.with_kinds``; ``label_codes``, ``ignore_labels`` and ``absent`` are those of ``open_stream``.
+    What is wrong with a record is a ``ParseError`` that gives its number and the key, after the batches before it:
     ``record 3: expected a finite number for 'price', got 'inf'``.
 
     ``columns`` says what is what in a table, ``features`` how names become indices; ``names`` collects them.
@@ -82,6 +83,7 @@ def read_records(
         {} if kinds is None else kinds,
         label_codes=label_codes,
         ignore_labels=ignore_labels,
+        absent=absent,
     )
     if names is not None:
         names.join(options.features.joins)
@@ -167,6 +169,7 @@ def _path_batches(paths: list[str | os.PathLike[str]], options: ReadOptions) -> 
         names=options.names,
         label_codes=options.label_codes,
         ignore_labels=options.ignore_labels,
+        absent=options.absent,
     )
     return _read(reader, options)
 

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         check_writable(args.picture)
     model = open_model(args.model)
     model.learner.threads = max(1, args.threads - 1)
-    data = DataSource(args.data, args, model)
+    data = DataSource(args.data, args, model, testing=True)
     data.check()
     console = Console(args.quiet)
     with GracefulStop() as stop:

@@ -15,6 +15,7 @@ from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import COLUMN_OPTIONS, DIALECT_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
 from sketchnewton.core.formats import WITHOUT_COLUMNS
+from sketchnewton.features.columns import absent_columns
 from sketchnewton.features.kinds import encoded, looks_like_number
 from sketchnewton.features.names import shown_feature
 from sketchnewton.model import Model, Target
@@ -32,9 +33,12 @@ class DataSource:
     """What a command reads, and how: the paths, their format, columns and features.
 
     What `model` knows of records holds unless the options say otherwise. With `readable` the names of features are
-    recorded; `predicting` goes without columns that the model knows but the data does not have. After reading,
-    `skipped` counts the rows that could not be read and `unlearnable` those that no learner takes, which
-    `--on-error skip` left out; `first_error` says why it left out the first.
+    recorded; `predicting` goes without labels, weights and other columns that only mattered to training.
+    `predicting` or `testing` takes note of columns of features that the model knows and a table does not have;
+    a table without any of them is refused.
+
+    After reading, `skipped` counts the rows that could not be read and `unlearnable` those that no learner takes,
+    which `--on-error skip` left out; `first_error` says why it left out the first.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class DataSource:
         *,
         readable: bool = False,
         predicting: bool = False,
+        testing: bool = False,
     ) -> None:
         self.typed = paths
         self.format: str | None = getattr(args, "format", None)
@@ -84,6 +89,7 @@ class DataSource:
         self.first_misfit: str | None = None
         self.label_codes = None if model is None else model.target.label_codes
         self.ignore_labels = predicting
+        self.absent: dict[str, None] | None = {} if predicting or testing else None  # columns
         self.prepare: Callable[[Batch], object] | None = None
         """What threads that parse make of a batch, as its `prepared`."""
         self._paths: list[str] | None = None
@@ -187,6 +193,7 @@ class DataSource:
             header=self.header,
             threads=self.parsers,
             prepare=self.prepare,
+            absent=self.absent,
         )
 
     def open_labels(self, codes: Mapping[bytes, float] | None, batch_bytes: int) -> BatchReader:
@@ -255,7 +262,9 @@ class DataSource:
         return self.columns.with_kinds(self.kinds) if self.kinds else self.columns
 
     def report_skipped(self, console: Console) -> None:
-        """Say what was left out."""
+        """Say what was left out, and what was not there."""
+        if self.absent:
+            console.line(f"skn: warning: {self.name}: {absent_columns(self.absent)}")
         if count := self.skipped + self.unlearnable:
             console.line(f"skn: warning: {counted(count, 'row')} skipped; the first: {self.first_error}")
         if self.misfits:

@@ -155,12 +155,13 @@ class Frame:
             structs = structs_of(schema).items()
             self._structs = {name: of for name, of in structs if name not in options.columns.drop}
             self._schema = flat_schema(schema, self._structs)
-            self._roles = self._maker.roles(self._schema.names)
+            self._roles = options.roles(self._schema.names)
             self._check_roles()
             self._sparse = set(self._roles.features) == set(SPARSE) and all(
                 str(schema.field(name).type).startswith(("list<", "large_list<")) for name in SPARSE
             )
             if not self._sparse:
+                options.check_known(self._roles.features)
                 self._read_schema()
         except ValueError as error:
             raise self._wrong(str(error)) from None
