@@ -109,6 +109,7 @@ class Bank {
   // A row as experts see it: its features and the constant are multiplied by these.
   struct Seen {
     double features = 1, constant = 1;
+    double least = 0;       // its ‖x‖² in a step: what it lacks counts as a feature that no other row has
     std::vector<double> c;  // U times it
   };
 
@@ -288,6 +289,9 @@ class Bank {
         labels_.classes() && s_.bank_counts[State::kLearned] > 0 && seen_xx_ > State::kNoLength;
     seen_[kEven].features = seen_[kRestless].features = evens ? std::sqrt(length / seen_xx_) : 1.0;
     seen_[kRestless].constant = std::max(1.0, kHeavy * std::sqrt(std::max(length - 1.0, 0.0)));
+    // Else a row without known features, such as an empty text, would move the constant all the way to its
+    // label, and with it every prediction.
+    seen_[kRestless].least = evens && seen_xx_ <= one() ? length : 0.0;
     const auto rows = static_cast<double>(s_.bank_counts[State::kLearned] + 1);
     seen_[kRare].features = seen_[kRare].constant = 1.0 / std::sqrt(std::sqrt(rows));
     view_sketch();
@@ -357,7 +361,7 @@ class Bank {
         const double* c = seen.c.data();
         const double xx =
             seen.features * seen.features * (xx_ - one()) + seen.constant * seen.constant * one();
-        q = std::max(0.0, xx - dot(c, c, ldm_)) / a;
+        q = std::max(0.0, std::max(xx, seen.least) - dot(c, c, ldm_)) / a;
         for (std::int64_t j = 0; j < ldm_; ++j) {
           const double g = 1.0 / (a + f * s_.lambda[j]);
           q += c[j] * c[j] * g;

@@ -117,7 +117,7 @@ class ClassBank {
 
   // A row as experts see it: its features and the constant are multiplied by these.
   struct Seen {
-    double features = 1, constant = 1;
+    double features = 1, constant = 1, least = 0;
     std::vector<double> c;  // U times it
   };
 
@@ -302,9 +302,10 @@ class ClassBank {
   void view() {
     const bool begun = s_.bank_counts[State::kLearned] > 0;
     const double length = begun ? typical() : 1.0;
-    seen_[kEven].features = seen_[kRestless].features =
-        begun && seen_xx_ > State::kNoLength ? std::sqrt(length / seen_xx_) : 1.0;
+    const bool evens = begun && seen_xx_ > State::kNoLength;
+    seen_[kEven].features = seen_[kRestless].features = evens ? std::sqrt(length / seen_xx_) : 1.0;
     seen_[kRestless].constant = std::max(1.0, kHeavy * std::sqrt(std::max(length - 1.0, 0.0)));
+    seen_[kRestless].least = evens && seen_xx_ <= one() ? length : 0.0;
     const auto rows = static_cast<double>(s_.bank_counts[State::kLearned] + 1);
     seen_[kRare].features = seen_[kRare].constant = 1.0 / std::sqrt(std::sqrt(rows));
     view_sketch();
@@ -360,7 +361,7 @@ class ClassBank {
       const double f = expert.steady + expert.root * root, a = first + 0.5 * f * s_.scalars[State::kRidge];
       const double* c = seen.c.data();
       const double xx = seen.features * seen.features * (xx_ - one()) + seen.constant * seen.constant * one();
-      double q = std::max(0.0, xx - dot(c, c, ldm_)) / a;
+      double q = std::max(0.0, std::max(xx, seen.least) - dot(c, c, ldm_)) / a;
       for (std::int64_t j = 0; j < ldm_; ++j) {
         const double g = 1.0 / (a + f * s_.lambda[j]);
         q += c[j] * c[j] * g;

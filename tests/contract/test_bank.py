@@ -103,6 +103,14 @@ def test_importance_and_no_intercept_equal_dense() -> None:
     compare(X, y, {"float64": 1e-6, "float32": 1e-3}, m=7, importance=h, intercept=False)
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+def test_rows_without_features_equal_dense(loss: str) -> None:
+    X, y = sparse_stream(1500)
+    X[np.random.default_rng(4).random(len(y)) < 0.1] = 0.0
+    for intercept in (True, False):
+        compare(X, y, {"float64": 1e-6, "float32": 2e-3}, m=7, loss=loss, intercept=intercept)
+
+
 def test_dense_rows_that_the_sketch_spans() -> None:
     """m > d and nearly collinear features: U must stay orthonormal, in float32 too."""
     rng = np.random.default_rng(0)
@@ -258,6 +266,21 @@ def test_the_restless_expert_follows_a_file_sorted_by_class() -> None:
     wrong = (learner.learn(csr_array(X[order]), y[order]) >= 0) != (y[order] > 0)
     assert wrong.sum() <= 20
     assert learner.leading_expert == "restless"
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+def test_an_empty_text_does_not_decide_for_all_others(loss: str) -> None:
+    """It moved the restless expert's constant all the way to its label, and every prediction with it."""
+    flipped = []
+    for seed in range(20):
+        X, y = text_like(1000, seed)
+        y = np.where((y > 0) & (np.random.default_rng(seed).random(len(y)) < 0.1), 1.0, -1.0)  # one in twenty
+        learner = NewtonBank(loss=loss)
+        learner.learn(csr_array(X[:800]), y[:800])
+        before = learner.predict_experts(csr_array(X[800:])) > 0
+        learner.learn(csr_array((1, X.shape[1])), [1.0])
+        flipped.append((before != (learner.predict_experts(csr_array(X[800:])) > 0)).mean(0))
+    assert np.max(flipped) < 0.1
 
 
 def test_the_constant_expert_knows_labels() -> None:

@@ -282,8 +282,11 @@ def bank(
         most = 16 * ((T + 1) / np.maximum(N_new, 1)) ** 0.25 if labels.signs else np.inf
         xs = np.clip(np.where(present, x / np.where(s > 0, s, 1.0), 0.0), -most, most)
         known = xs[(N > 0) | (np.arange(d) >= d - intercept)]
-        typical = R / T if T > 0 else None
+        typical = R / T if T > 0 else None  # before this row
         views = seen(xs, known @ known, typical, T, classes=labels.signs, intercept=intercept)
+        # That a row has no known features counts as a feature, which no other row has.
+        nothing = labels.signs and intercept and known @ known <= 1
+        lacking = (typical or 0.0) - float(views["restless"] @ views["restless"]) if nothing else 0.0
         seen_by = [views[schedule] for schedule, _ in experts]
         scores = np.array([w @ row for w, row in zip(W, seen_by, strict=True)]) + labels.offset
         p = (np.clip(scores, low, high) - middle) / half if half > 0 else np.zeros(K)
@@ -333,7 +336,9 @@ def bank(
                 else:
                     f = 1 / 8 if schedule == "constant" else 2 / np.sqrt(max(clock, 1.0))
                     steepest, length = newton(row, R / T + f * rho / 2, U, f * lam), multiplier
-                q = row @ steepest
+                q = row @ steepest + (
+                    max(0.0, lacking) / (R / T + f * rho / 2) if schedule == "restless" else 0.0
+                )
                 score, rule, unit = (scores[k], "logistic", 1.0) if odds[k] else (p[k], loss, half)
                 way = travel(rule, parameter, score, Y, h * length * q, miss)
                 stopped = loss != "squared" and (clip < np.inf or poisson)

@@ -142,7 +142,10 @@ def class_bank(
         s = M1_new / np.maximum(N_new, 1) * (N_new / (T + 1)) ** 0.25
         xs = np.where(present, x / np.where(s > 0, s, 1.0), 0.0)
         known = xs[(N > 0) | (np.arange(d) >= d - intercept)]
-        views = seen(xs, known @ known, R / T if T > 0 else None, T, classes=True, intercept=intercept)
+        typical = R / T if T > 0 else None  # before this row
+        views = seen(xs, known @ known, typical, T, classes=True, intercept=intercept)
+        nothing = intercept and known @ known <= 1
+        lacking = (typical or 0.0) - float(views["restless"] @ views["restless"]) if nothing else 0.0
         seen_by = [views[schedule] for schedule, _ in EXPERTS]
         p = [softmax(weights @ row) for weights, row in zip(W, seen_by, strict=True)]
         p += full.probabilities(x)
@@ -176,7 +179,9 @@ def class_bank(
                 else:
                     f = 1 / 8 if schedule == "constant" else 2 / np.sqrt(max(clock, 1.0))
                     steepest, length = newton(row, R / T + f * rho / 2, U, f * lam), multiplier
-                q = row @ steepest
+                q = row @ steepest + (
+                    max(0.0, lacking) / (R / T + f * rho / 2) if schedule == "restless" else 0.0
+                )
                 for k in range(K):
                     if k != label and p[e][k] < 1e-4 / K:
                         continue
