@@ -2,7 +2,7 @@
 // fastest.
 //
 // The same sources are compiled twice. No sum is reordered and nothing is fused in either, so both give the
-// same bits: a model that was saved on one machine goes on alike on any other.
+// same bits: a model that was saved on one machine continues alike on any other.
 #include <Python.h>
 #include <dlfcn.h>
 

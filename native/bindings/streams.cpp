@@ -65,7 +65,7 @@ nb::object widened(const Numbers<From>& values) {
   return Memory::view(std::move(out), size);
 }
 
-// None, or where the error is and where to go on: (column, message, token, next).
+// None, or where the error is and where to continue: (column, message, token, next).
 template <class Outcome>
 nb::object located(const Outcome& result, bool has_token) {
   nb::object token = nb::none();
@@ -342,7 +342,7 @@ void bind_streams(nb::module_& m) {
   m.def("parse_svmlight", &parse_svmlight, nb::arg("text"), nb::arg("max_line_bytes"),
         "Parse whole lines: (indptr, indices, data, labels, columns, lines, error).\n\n"
         "error is None or (column, message, token, next) for the line after the first `lines`; the rows are\n"
-        "those before it, and the text goes on at `next`. token is None where there is none to show.");
+        "those before it, and the text continues at `next`. token is None where there is none to show.");
 }
 
 }  // namespace skn

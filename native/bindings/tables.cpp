@@ -1,4 +1,4 @@
-// Parsers of tables as Python objects: they stop where something is to be asked, and go on from there.
+// Parsers of tables as Python objects: they stop where something is to be asked, and continue from there.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

@@ -98,7 +98,7 @@ struct HuberLoss : ResidualFacts {
 };
 
 struct PoissonLoss : LossFacts {
-  // The exponential goes on as its tangent from here, so that a wild prediction has a finite derivative.
+  // From here on the exponential continues as its tangent, so that a wild prediction has a finite derivative.
   static constexpr double straight_from = 300.0;
 
   static double value(double p, double y, double) {

@@ -1,4 +1,4 @@
-// Frequent Directions and its kin in sparse time (SON Algorithms 6–10, RFD Algorithms 3 and 6).
+// Frequent Directions and its variants in sparse time (SON Algorithms 6–10, RFD Algorithms 3 and 6).
 //
 // The sketch is S = [diag(D) V; G]: V has up to m − 1 orthonormal rows from the last shrink, G the gradients
 // since then, of m rounds at most (at about unit length: only their directions matter). All small computation

@@ -136,7 +136,7 @@ class FrequentFeatures : private FrequentCounts {
       }
   }
 
-  // All that was put off, for one feature. A gradient of this epoch goes on waiting.
+  // All that was put off, for one feature. A gradient of this epoch keeps waiting.
   void settle(T* row) {
     follow();
     T* columns = row + Table<T>::kSketch;

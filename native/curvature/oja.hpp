@@ -202,7 +202,7 @@ class Oja {
     columns[k] = 1.0 / norm;
   }
 
-  // A round without a gradient is a round: t and Λ, and blocks, go on, lest rounding decide when they do.
+  // A round without a gradient is a round: t and Λ, and blocks, continue, lest rounding decide when they do.
   void pass(const Table<T>& table) {
     if (s_.block > 1) {
       gather_block(0.0, nullptr, table, nullptr, 0);

@@ -59,7 +59,7 @@ struct Aggregate {
     return {all, weight > 0 ? std::clamp(played(above, below, weight), least, most) : all};
   }
 
-  // Shares after a row of weight h, of which a fraction `share` is dealt out anew. up and down are those of
+  // Shares after a row of weight h, of which a fraction `share` is redistributed. up and down are those of
   // mix().
   void charge(const double* p, double y, double h, double share, double* v, std::int64_t n, const double* up,
               const double* down, HedgeRate hedge) const {

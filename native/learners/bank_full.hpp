@@ -6,7 +6,7 @@
 //
 // Rows wait in a block, of one row at first and up to a quarter of the features later. At its end all
 // memories take in the sums of the block, A ← γ^rows A + Σ h xxᵀ, so that the products of features are formed
-// once for all of them. Weights are computed anew when the block ends or a 128th of the memory is new, and a
+// once for all of them. Weights are recomputed when the block ends or a 128th of the memory is new, and a
 // quarter as often while the expert has little weight.
 //
 // Where labels are classes, the score wᵀx is brought to log odds by a logistic regression of its own

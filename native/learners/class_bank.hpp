@@ -328,7 +328,7 @@ class ClassBank {
 
   // -- learning
 
-  // Expert weights become v p(label), of which a part is dealt out anew.
+  // Expert weights become v p(label), of which a part is redistributed.
   void charge(std::int64_t label, double h, double clock) {
     const std::int64_t n = experts();
     double cost[kLanes + kMemories];

@@ -17,7 +17,7 @@ inline void softmax(double* p, std::int64_t n) {
   for (std::int64_t k = 0; k < n; ++k) p[k] /= sum;
 }
 
-// v ← v e^{−h·cost}, of which a fraction `share` is dealt out equally. The sum is one.
+// v ← v e^{−h·cost}, of which a fraction `share` is shared equally. The sum is one.
 inline void reweigh(double* cost, double h, double share, double* v, std::int64_t n) {
   const double least = *std::min_element(cost, cost + n);
   double sum = 0;

@@ -106,7 +106,7 @@ class NewtonRows {
   }
 
   // α follows the rows: first_alpha times the mean of ‖x‖², so that a step along a row of that length does
-  // not overshoot. The first row alone may be of any length, in text a hundredth of the mean. It is set anew
+  // not overshoot. The first row alone may be of any length, in text a hundredth of the mean. It is set again
   // when the mean has moved away by a factor of two, which few rows do. Returns whether it has changed.
   bool follow_rows() {
     if (!(s_.first_alpha > 0 && xx_ > 0)) return false;

@@ -110,7 +110,7 @@ class Residuals {
   static constexpr int kGuide = 2;  // the expert whose sizes teach how they depend on predictions
 
   static constexpr double kPrior = 3.0;                     // rows that the prior counts as
-  static constexpr double kMixed = 1e-3;                    // of all shares are dealt out anew with every row
+  static constexpr double kMixed = 1e-3;                    // of all shares are redistributed with every row
   static constexpr double kFastest = 0.1, kSlowest = 3e-4;  // steps of levels
   static constexpr double kForget = 1e-4;      // of predictions, and of what is known of coefficients
   static constexpr double kRidge = 10.0;       // of those

@@ -13,7 +13,7 @@ def parse_svmlight(
     memoryview,  # labels
     int,  # columns: 1 + the largest index
     int,  # lines before the error
-    tuple[int, str, bytes | None, int] | None,  # error: column, message, token, where to go on
+    tuple[int, str, bytes | None, int] | None,  # error: column, message, token, where to continue
 ]: ...
 
 class NameTable:
@@ -181,7 +181,7 @@ def parse_vw(
     memoryview,  # labels
     int,  # columns: 1 + the largest index
     int,  # lines before the error
-    tuple[int, str, bytes | None, int] | None,  # error: column, message, token, where to go on
+    tuple[int, str, bytes | None, int] | None,  # error: column, message, token, where to continue
     memoryview | None,  # weights
     memoryview | None,  # base
     list[bytes] | None,  # tags

@@ -1,4 +1,4 @@
-"""Files beside the data that somebody has edited: caches, marks and notes of runs. One line, or made anew."""
+"""Files beside the data that somebody has edited: caches, marks and notes of runs. One line, or made again."""
 
 from __future__ import annotations
 

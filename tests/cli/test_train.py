@@ -1,4 +1,4 @@
-"""`skn train` learns what the Python interface learns, tells how well, and goes on where it stopped."""
+"""`skn train` learns what the Python interface learns, tells how well, and continues where it stopped."""
 
 from __future__ import annotations
 

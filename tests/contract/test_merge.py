@@ -20,7 +20,7 @@ from tests.contract.test_invariance import dense_stream, invertible
 
 
 def can_merge(learner: Learner) -> bool:
-    """AdaGrad's kin with sketches, penalties or averaging have no rule for merging."""
+    """AdaGrad's variants with sketches, penalties or averaging have no rule for merging."""
     return isinstance(learner, SketchedNewton | OnlineGradient | FullNewton | InvariantNewton | AdaGrad)
 
 
@@ -76,7 +76,7 @@ def test_the_order_does_not_matter(kind: str) -> None:
 
 
 def test_a_merged_learner_is_a_learner(kind: str, tmp_path: Path) -> None:
-    """It goes on, is saved and loaded, and continues bit for bit; the other one has not changed."""
+    """It continues, is saved and loaded, and continues bit for bit; the other one has not changed."""
     first, second = halves(MERGEABLE[kind])
     untouched = copy.deepcopy(second)
     first.merge(second)

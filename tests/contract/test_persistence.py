@@ -175,7 +175,7 @@ def _sizes(name: str, parameters: dict[str, Any]) -> list[str]:
 
 
 def _needed(arrays: dict[str, Any]) -> list[str]:
-    """Without a prediction or pair, it is drawn anew."""
+    """Without a prediction or pair, it is drawn again."""
     return [name for name in arrays if name.rpartition(".")[2] not in ("prediction", "pair")]
 
 

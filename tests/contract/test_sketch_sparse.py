@@ -1,4 +1,4 @@
-"""Sparse rows stay sparse in Frequent Directions and its kin, and the sketch is that of the dense rows."""
+"""Sparse rows stay sparse in Frequent Directions and its variants, and the sketch is that of the dense rows."""
 
 from __future__ import annotations
 

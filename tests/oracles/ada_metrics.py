@@ -89,7 +89,7 @@ def frequent_step(d: int, sigma: float, m: int) -> Step:
 
 
 def radagrad_step(d: int, sigma: float, Pi: Matrix) -> Step:
-    """RADAGRAD (Krummenacher et al. 2016, Algorithm 2), the QR decomposition computed anew. Pi has τ rows."""
+    """RADAGRAD (Krummenacher et al. 2016, Algorithm 2), the QR decomposition recomputed. Pi has τ rows."""
     G = np.zeros((d, len(Pi)))
 
     def step(g: Vector) -> Vector:

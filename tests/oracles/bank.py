@@ -73,7 +73,7 @@ def losses(loss: str, parameter: float, p: Vector, y: float) -> Vector:
 
 @dataclass
 class Shares:
-    """The weights of the experts: exponential in their losses, of which a share is dealt out anew."""
+    """The weights of the experts: exponential in their losses, of which a share is redistributed."""
 
     v: Vector
     mixable: bool

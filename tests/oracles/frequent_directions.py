@@ -1,4 +1,4 @@
-"""Frequent Directions and its kin, as printed: RFD Algorithms 1, 2, 4, 5 and 8; Desai et al. for PFD and CFD.
+"""Frequent Directions and its variants, as printed: RFD Algorithms 1, 2, 4, 5 and 8; Desai et al. for PFD and CFD.
 
 One SVD per shrink, rows one by one, no attempt at speed.
 """

@@ -146,7 +146,7 @@ def test_a_direction_is_orthogonal_however_short_the_rest_that_opened_it(kind: s
 
 
 def test_rounds_count_not_gradients() -> None:
-    """Each row twice: the second time there may be no gradient, but the epoch goes on."""
+    """Each row twice: the second time there may be no gradient, but the epoch continues."""
     stream = STREAMS["repeated"](0, n=40)
     doubled = learner("fd", 4, dtype="float64").learn(*stream)
     np.testing.assert_allclose(doubled, exact("fd", stream, 4).predictions, rtol=0, atol=1e-9)

@@ -43,7 +43,7 @@ def test_commands(tmp_path: Path) -> None:
     install, first, rest = blocks
     # `make demo` is what installs: the rest runs where it did. That the target exists is another test's.
     assert MAKE.findall(install[0]) == ["demo", "test"]
-    here = first[0].replace('cd "$(mktemp -d)"\n', "")  # the next block goes on in the same folder
+    here = first[0].replace('cd "$(mktemp -d)"\n', "")  # the next block continues in the same folder
     assert here != first[0]
     said = run(["bash", "-eu", "-c", here], tmp_path)
     assert pattern(first[1]).fullmatch(said), said

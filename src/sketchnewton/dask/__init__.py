@@ -1,8 +1,8 @@
 """Training on Dask: shards learn where the blocks are, and are merged.
 
 `SketchedNewtonClassifier` and `SketchedNewtonRegressor` take Dask arrays (dense or sparse blocks), DataFrames and
-bags of records, on any of Dask's schedulers; `SketchedPCA` takes arrays; `FrequentDirections.from_dask` and its
-kin sketch them.
+bags of records, on any of Dask's schedulers; `SketchedPCA` takes arrays; `FrequentDirections.from_dask` and
+`from_dask` of the other sketches take arrays, too.
 
 Needs Dask: pip install 'sketchnewton[dask]'.
 

@@ -99,7 +99,7 @@ def _deflated(operator: Operator, found: Floats, values: list[float]) -> Operato
 def _lanczos(
     operator: Operator, start: Floats, tolerance: float, rng: np.random.Generator
 ) -> tuple[float, Floats]:
-    """Lanczos with full reorthogonalisation; ARPACK goes on where a few steps are not enough."""
+    """Lanczos with full reorthogonalisation; ARPACK continues where a few steps are not enough."""
     n = operator.n
     steps = min(_STEPS, n)
     basis = np.empty((steps, n))

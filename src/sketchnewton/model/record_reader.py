@@ -221,7 +221,7 @@ def listed(labels: Any) -> Any:
 
 
 def _frames_inside() -> int:
-    """How far up the caller of this package is: a warning is his."""
+    """How far up the caller of this package is: the warning points there."""
     level, frame = 0, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "sketchnewton":
         level, frame = level + 1, frame.f_back

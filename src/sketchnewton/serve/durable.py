@@ -1,6 +1,6 @@
 """A model whose changes are on the disk before anybody is told of them.
 
-If the log cannot be written, all that waits for it is refused and the model is built anew from the log: what was
+If the log cannot be written, all that waits for it is refused and the model is rebuilt from the log: what was
 not acknowledged is as if it had never been learned.
 """
 
@@ -55,7 +55,7 @@ class Durable(Predictor):
         self._repairing: asyncio.Task[None] | None = None
 
     def all_or_nothing(self) -> _AllOrNothing:
-        """Should something fail when a part has been learned, the model is built anew from the log."""
+        """Should something fail when a part has been learned, the model is rebuilt from the log."""
         return _AllOrNothing(self)
 
     def check_writable(self) -> None:
@@ -89,9 +89,9 @@ class Durable(Predictor):
         """So many writes are done, whether or not somebody still waits for them."""
         self.waiting -= count
         if error is not None and self._repairing is None:
-            self.build_anew(error)
+            self.rebuild(error)
 
-    def build_anew(self, problem: LogError) -> None:
+    def rebuild(self, problem: LogError) -> None:
         """The model is ahead of the log, for this reason: take it back."""
         self.problem = problem
         self._repairing = asyncio.get_running_loop().create_task(self._repair())
@@ -120,7 +120,7 @@ class Durable(Predictor):
             raise storage_error(error) from None
 
     async def _repair(self) -> None:
-        """Build the model anew from the log, then try whether there is room again, until there is."""
+        """Rebuild the model from the log, then try whether there is room again, until there is."""
         rebuilt = False
         while True:  # nothing is learned before it ends: `check_writable`
             try:
@@ -134,7 +134,7 @@ class Durable(Predictor):
             except LogError as error:
                 self.problem = error
             except (OSError, ValueError) as error:
-                self.problem = LogError(f"the model cannot be built anew: {error}")
+                self.problem = LogError(f"the model cannot be rebuilt: {error}")
             await asyncio.sleep(1.0)
         self.problem = self._repairing = None
 
@@ -159,7 +159,7 @@ class _AllOrNothing:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         model = self._model
         if error is not None and model.version != self._before and model.problem is None:
-            model.build_anew(LogError("a request failed halfway: the model is being built anew"))
+            model.rebuild(LogError("a request failed halfway: the model is being rebuilt"))
 
 
 def storage_error(error: LogError) -> ApiError:

@@ -2,7 +2,7 @@
 
 The model is used on the thread of the event loop: a prediction sees it between two steps of learning, and a step
 has at most `STEP` rows. What a request teaches is learned first and written second: an answer goes out when the
-log has it on the disk. If the log cannot be written, all that waits for it is refused and the model is built anew
+log has it on the disk. If the log cannot be written, all that waits for it is refused and the model is rebuilt
 from the log: what was not acknowledged is as if it had never been learned.
 """
 
@@ -176,7 +176,7 @@ class Engine(Durable):
         return data, version
 
     async def load(self, data: bytes) -> Answer:
-        """Put another model in the place of this one, for all requests that come later."""
+        """Replace this model, for all requests that come later."""
         self.check_writable()
         try:
             model = await asyncio.to_thread(model_of_bytes, data)
@@ -287,7 +287,7 @@ class Engine(Durable):
                 row = "UPDATE ids SET state = ?, time = ?, format = NULL, body = NULL WHERE id = ? AND state = 0"
                 operations.append((row, (events.EXPIRED, time.time(), id)))
                 gone.append(id)
-            if not gone or self.problem is not None:  # one was learned in part: the model is built anew
+            if not gone or self.problem is not None:  # one was learned in part: the model is rebuilt
                 return 0
             done = self.append(operations)
             self._expiring.update(gone)

@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
             self._refuse(ApiError(503, "too_many_connections", "too many connections: try again later"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it; what is being done for it goes on, since it may be in the log already."""
+        """Forget it; work on it continues, since it may be in the log already."""
         self._ended = True
         self._shared.open.discard(self)
         self._waiting.clear()
@@ -384,7 +384,7 @@ class Connection(asyncio.Protocol):
             unread, self._unread = self._unread, self._transport.get_write_buffer_size()
             self._stuck = now + self._limits.idle_seconds
             if self._unread >= unread:  # it has read nothing
-                self._transport.abort()  # what is being done for it goes on
+                self._transport.abort()  # work on it continues
             return
         if self._busy or self._waiting or now < self._deadline or self._transport is None:
             return

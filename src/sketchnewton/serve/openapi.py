@@ -166,9 +166,7 @@ def document(model: str) -> dict[str, Any]:
     paths["/v1/learn"] = {"post": learn}
     paths["/v1/feedback"] = {"post": feedback}
     paths["/v1/model/save"] = {"post": _operation("Write a snapshot now.")}
-    paths["/v1/model/load"] = {
-        "post": _operation("Put another model in the place of this one.", requestBody=binary)
-    }
+    paths["/v1/model/load"] = {"post": _operation("Replace this model.", requestBody=binary)}
     inputs = {"type": "array", "items": {"type": "object"}, "minItems": 1}
     schema = {"type": "object", "required": ["inputs"], "properties": {"inputs": inputs}}
     tensors = {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -101,7 +101,7 @@ class Reader(Door):
             self._forget(number)
 
     def _forget(self, number: int) -> None:
-        """Nobody waits any more: a stream need not go on."""
+        """Nobody waits any more: a stream may end."""
         if self._asked.pop(number, None) is not None:
             self._wire.say({"kind": "forget", "number": number})
 
@@ -153,7 +153,7 @@ class Process:
         tasks = [loop.create_task(work) for work in (connections.watch(), self._count(reader))]
         gc.freeze()
         while (message := await self._messages.get())["kind"] == "model":
-            # In a thread: predictions go on with the old one meanwhile.
+            # In a thread: the old one predicts meanwhile.
             reader.predictor.model = await asyncio.to_thread(self._model, message["length"])
             self._wire.say({"kind": "loaded", "version": reader.predictor.version})
         server.close()

@@ -1,7 +1,7 @@
 """Parsed rows in a binary file, so that later passes need not parse the text again.
 
 The file begins with a mark and a *key*, a JSON text that says what was read and how; a cache whose key is another
-is stale and is built anew. Then come blocks, one per batch, each with a checksum, and an end that says how many
+is stale and is rebuilt. Then come blocks, one per batch, each with a checksum, and an end that says how many
 rows there are. It is written under another name and takes its own when it is whole. Numbers come back as they went
 in; indices and values take fewer bytes where nothing is lost by it. Nothing here takes NumPy but arrays that are
 its own already.
@@ -117,7 +117,7 @@ class CacheWriter:
 def open_cache(path: str, key: Key, *, prefetch: bool = True) -> tuple[BatchReader, Header] | None:
     """The batches and the facts of the cache at `path`, if it is whole and has this key.
 
-    None where there is none, or one to build anew. A file that is no cache at all is a `ParseError`: nobody asked
+    None where there is none, or one to rebuild. A file that is no cache at all is a `ParseError`: nobody asked
     to overwrite it.
     """
     try:
@@ -210,7 +210,7 @@ class _Blocks:
 
 
 def _ending(path: str, file: BinaryIO, key: bytes) -> tuple[int, int, Header] | None:
-    """Where the blocks begin and end, and the facts; None for a cache to build anew."""
+    """Where the blocks begin and end, and the facts; None for a cache to rebuild."""
     mark = file.read(len(_MARK))
     if mark != _MARK:
         empty = not mark and stat.S_ISREG(os.fstat(file.fileno()).st_mode)  # as `mktemp` leaves it

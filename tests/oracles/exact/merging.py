@@ -31,7 +31,7 @@ from .sketches import FrequentDirections, Oja
 
 
 def merged(first: NewtonRun, second: NewtonRun, *, diagonal: bool = False) -> NewtonRun:
-    """The learner that stands for both; `newton(..., start=…)` goes on from it."""
+    """The learner that stands for both; `newton(..., start=…)` continues from it."""
     with mp.workdps(first.digits):
         sides = [first, second]
         size, rounds = len(first.scales), first.rounds + second.rounds

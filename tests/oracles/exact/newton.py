@@ -222,7 +222,7 @@ def newton(
     digits: int = 100,
     start: NewtonRun | None = None,
 ) -> NewtonRun:
-    """SON Algorithm 1 with any sketch; the functions below are its instances. It goes on where `start` ended."""
+    """SON Algorithm 1 with any sketch; the functions below are its instances. It continues where `start` ended."""
     X = np.asarray(X, dtype=float)
     n, d = X.shape
     loss = named(loss)

@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _other(model: Model, args: argparse.Namespace) -> Model:
-    """A model that has learned nothing, with the learner that the options describe in the place of this one's."""
+    """A model that has learned nothing, with the learner that the options describe instead of this one's."""
     from sketchnewton.cli.train.learner import build
     from sketchnewton.model import Model
 

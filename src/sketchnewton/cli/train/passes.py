@@ -133,7 +133,7 @@ class Passes:
         if self._data.identity() is None:
             raise OSError(error.errno, f"cannot write the cache: {error.strerror}", cache) from None
         self._console.line(
-            f"skn: warning: {cache}: cannot write the cache: {error.strerror}; going on without"
+            f"skn: warning: {cache}: cannot write the cache: {error.strerror}; continuing without it"
         )
         self.cache = None
 

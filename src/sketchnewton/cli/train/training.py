@@ -280,7 +280,7 @@ class Training:
             )
 
     def whence(self) -> str:
-        """What is gone on with, if anything, for a line."""
+        """What is continued, if anything, for a line."""
         if self.interrupted is not None:
             if self.interrupted.get("over"):
                 return f" ({self.args.resume} already learned all of {self.data.name}: nothing left to do)"

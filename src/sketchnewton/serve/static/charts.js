@@ -131,7 +131,7 @@ export class TimeChart {
   }
 }
 
-/** Draw all charts anew, in the colours of the scheme that holds now. */
+/** Redraw all charts, in the colours of the scheme that holds now. */
 export function restyleCharts() {
   all.forEach((chart) => chart.restyle());
 }
