@@ -234,6 +234,38 @@ def test_columns_that_are_missing_are_named(
     assert capsys.readouterr().err == ""
 
 
+def test_several_tables_lack_different_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, first, second = trained(tmp_path), tmp_path / "1.csv", tmp_path / "2.csv"
+    first.write_text("age\n3\n")
+    second.write_text("city\nRome\n")
+    assert main(["predict", model, str(first), str(second)]) == 0
+    assert "2 columns that the model knows are missing from some of the tables: city, age" in complaint(
+        capsys
+    )
+
+
+def test_a_test_file_is_checked_as_by_skn_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trained(tmp_path)
+    data, test, model = tmp_path / "known.csv", tmp_path / "test.csv", str(tmp_path / "n.skn")
+    test.write_text("label,age\n1,30\n")
+    assert main(["train", str(data), "--model", model, "--test", str(test)]) == 0
+    assert "1 column that the model knows is missing from the table: city" in capsys.readouterr().err
+    test.write_text("label,Age,town\n1,30,Rome\n")
+    assert main(["train", str(data), "--model", model, "--test", str(test)]) == 1
+    assert NONE_THERE in capsys.readouterr().err
+
+
+def test_a_first_line_of_values_is_taken_for_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, data = trained(tmp_path), tmp_path / "other.csv"
+    long = "x" * 70_000
+    data.write_text(f'30,"Ro\tme",{long}\n')
+    assert main(["predict", model, str(data)]) == 1
+    names = f"there are 30, Ro\\tme, {'x' * 59}…"
+    assert complaint(capsys).endswith(f"{names} (--no-header if the first line has no names)")
+
+
 def test_objects_may_lack_any_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, data = trained(tmp_path), tmp_path / "other.jsonl"
     data.write_text('{"age": 3}\n{}\n{"colour": "red"}\n')
@@ -250,7 +282,7 @@ def test_a_converted_table_has_the_features_of_its_columns(tmp_path: Path) -> No
         assert (found.stdout, found.stderr) == (expected, b"")
 
 
-def test_learning_may_go_on_with_other_columns(tmp_path: Path) -> None:
+def test_learning_may_continue_with_other_columns(tmp_path: Path) -> None:
     model, data = trained(tmp_path), tmp_path / "other.csv"
     data.write_text("label,Age,town\n1,3,Rome\n")
     assert main(["train", str(data), "--resume", model, "--model", model, "--quiet"]) == 0

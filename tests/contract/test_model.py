@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -292,11 +293,27 @@ def test_a_frame_must_have_columns_that_are_known() -> None:
     ) as told:
         assert model.predict(pd.DataFrame({"age": [3.0]})) != whole
     assert told[0].filename == __file__
+    with warnings.catch_warnings():  # once
+        warnings.simplefilter("error")
+        model.predict(pd.DataFrame({"age": [4.0]}))
+    with pytest.warns(UserWarning, match="missing from the table: age"):  # called by code that has no name
+        exec("model.predict(frame)", {"model": model, "frame": pd.DataFrame({"city": ["Rome"]})})
     assert model.predict({"age": 3.0}).shape == model.predict([{"Age": 3}]).shape == (1,)
     model.learn(pd.DataFrame({"y": [1.0], **other}))
     exact = Model(exact_names=True)
     exact.learn(pd.DataFrame({"y": [1.0], "age": [2.0]}))
     exact.learn(pd.DataFrame({"y": [1.0], **other}))  # is tried first, and is no prediction
+
+
+def test_a_table_may_have_lists_alone() -> None:
+    """They are learned, but have no kind that would be known."""
+    model = Model()
+    rows = [{"y": 1.0, "tags": ["a", "b"], "n": 1.0}, {"y": -1.0, "tags": ["c"], "n": 2.0}] * 5
+    model.learn(pa.Table.from_pylist(rows))
+    lists = [{"tags": row["tags"]} for row in rows]
+    with pytest.warns(UserWarning, match="missing from the table: n"):
+        found = model.decision_function(pa.Table.from_pylist(lists))
+    np.testing.assert_array_equal(found, model.decision_function(lists))
 
 
 def test_bad_records_leave_the_model_as_it_was() -> None:

@@ -151,3 +151,29 @@ def test_a_rate_is_on_the_scale_of_its_labels(tmp_path: Path) -> None:
         answer = client.post("/v1/predict", {"x": 1.0}).json
         assert answer["prediction"] == pytest.approx(math.exp(answer["score"]))
         assert 4 < answer["prediction"] < 12
+
+
+def test_tables_without_columns_of_the_model(tmp_path: Path) -> None:
+    """Some may be missing, even if warnings are errors; with none, no prediction and no content in the log."""
+    path = trained(tmp_path, "two")
+    settings = {"PYTHONWARNINGS": "error"}
+    with serving(tmp_path / "state", str(path), "--log-requests", env=settings) as server:
+        client = server.client()
+        some = client.ask("POST", "/v1/predict", b"user\nanna\n", "text/csv")
+        expected = client.post("/v1/predict", [{"user": "anna"}])
+        assert (some.status, expected.status) == (200, 200)
+        assert some.json["predictions"] == expected.json["predictions"]
+        header = b'secret,"a\nskn: POST forged 200"\n1,2\n'
+        none = client.ask("POST", "/v1/predict", header, "text/csv")
+        tensor = {"name": "secret", "shape": [1], "datatype": "FP64", "data": [1.0]}
+        same = client.post("/v2/models/model/infer", {"inputs": [tensor]})
+        for answer in (none, same):
+            assert answer.status == 400
+            assert (
+                "none of the columns that the model knows is there: it knows "
+                in answer.json["error"]["message"]
+            )
+    log = [line for line in server.lines if "POST" in line]
+    assert len(log) == 4
+    assert "secret" not in "".join(log)
+    assert not any("forged" in line for line in server.lines)

@@ -18,6 +18,7 @@ MOST_WORDS = 16
 """Of neighbours in a text that are one feature."""
 _SHOWN = 6  # columns of each kind
 _LISTED = 8  # columns in a message
+_LONGEST = 60  # name of a column there
 _KIND_FIELDS = ("categorical", "numeric", "boolean", "text", "dates")
 _ALL_KINDS = {*KINDS, *(f"{TEXT}:{longest}" for longest in range(2, MOST_WORDS + 1))}
 
@@ -138,6 +139,21 @@ class Columns(NamedTuple):
         """The column of the tag; None if there is none."""
         return _among(names, self.tag, TAG, self.drop)
 
+    def absent_from(self, features: Sequence[str], *, others: bool = False) -> list[str]:
+        """The columns of features with known kinds that are not among a table's.
+
+        `ValueError` if none is there, unless the table has `others` whose kinds are not kept: lists.
+        """
+        set_apart = {self.label, self.weight, self.tag, *self.drop}
+        known = [name for name, _ in self.kinds if name not in set_apart]
+        there = set(features).intersection(known)
+        if known and not there and not others:
+            raise ValueError(
+                f"none of the columns that the model knows is there: it knows {shown_names(known)}; "
+                f"there are {shown_names(features)}"
+            )
+        return [name for name in known if name not in there]
+
 
 def meant(name: str, names: Iterable[str]) -> str:
     """` (did you mean …?)` for the closest of `names` to one that is not among them, or nothing."""
@@ -146,12 +162,21 @@ def meant(name: str, names: Iterable[str]) -> str:
 
 
 def shown_names(names: Sequence[str]) -> str:
-    """The first names of columns, in few words."""
-    return ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "") if names else "no others"
+    """The first names of columns, in few words and one line: they come from files.
+
+    >>> shown_names(["age", "city\\n"])
+    'age, city\\\\n'
+    """
+    return ", ".join(map(_shown, names[:_LISTED])) + (", …" if len(names) > _LISTED else "") or "no others"
 
 
-def absent_columns(names: Collection[str]) -> str:
-    """What to say of columns that a model knows and a table does not have.
+def _shown(name: str) -> str:
+    short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    return short if short.isprintable() else short.encode("unicode_escape").decode()
+
+
+def absent_columns(names: Collection[str], place: str = "the table") -> str:
+    """What to say of columns that a model knows and that `place` does not have.
 
     >>> absent_columns(["age"])
     '1 column that the model knows is missing from the table: age'
@@ -161,7 +186,7 @@ def absent_columns(names: Collection[str]) -> str:
         if len(names) == 1
         else f"{len(names):,} columns that the model knows are"
     )
-    return f"{count} missing from the table: {shown_names(list(names))}"
+    return f"{count} missing from {place}: {shown_names(list(names))}"
 
 
 def described_kinds(kinds: Mapping[str, str]) -> str:

@@ -45,17 +45,21 @@ class RecordReader:
         self.names = names
         self._reading: tuple[int, Names | None] | None = None
         self._plain: tuple[Columns, Features, PlainRecords] | None = None
+        self._told: frozenset[str] = frozenset()  # columns whose absence was the last warning
         self._kinds: dict[str, str] = {}  # of the columns of the records that are being read
 
-    def rows_of(self, records: object) -> Iterator[Batch]:
-        """The records as rows to be predicted; the model stays as it is."""
+    def rows_of(self, records: object, absent: dict[str, None] | None = None) -> Iterator[Batch]:
+        """The records as rows to be predicted; the model stays as it is.
+
+        Columns that a table lacks are noted in `absent`; without it, a warning names them.
+        """
         plain = self._plain_rows(records)
         if plain is not None and plain[0].rows.scan()[2] < 0:
             return iter((plain[0],))
         # What mattered to training only need not be there.
         columns = self.columns._replace(optional=self.columns.named)
         names = self._names_for_reading()
-        read = self._read(records, columns=columns, names=names, labelled=False, judged=True)
+        read = self._read(records, columns=columns, names=names, labelled=False, absent=absent, judged=True)
         return fit(read, None, _raise, self._feature)
 
     def _plain_rows(self, records: object) -> tuple[Batch, list[object]] | None:
@@ -172,15 +176,16 @@ class RecordReader:
         *,
         labelled: bool = True,
         judged: bool = False,
+        absent: dict[str, None] | None = None,
     ) -> Iterator[Batch]:
         """The records as batches. What their columns turn out to be is remembered, unless others are given.
 
-        If they are to be `judged` by what was learned, a table must have columns that are known; a warning names
-        those that it does not have.
+        If they are to be `judged` by what was learned, a table must have columns that are known; those that it
+        does not have are noted in `absent`, or a warning names them.
         """
         from sketchnewton.streams.records import read_records
 
-        absent: dict[str, None] | None = {} if judged else None
+        noted: dict[str, None] | None = {} if judged and absent is None else absent
         kinds: dict[str, str] = {}
         self._kinds = kinds
         yield from read_records(
@@ -193,10 +198,11 @@ class RecordReader:
             weights=weights,
             label_codes=self.target.label_codes,
             ignore_labels=not labelled,
-            absent=absent,
+            absent=noted,
         )
-        if absent:
-            warnings.warn(absent_columns(absent), stacklevel=_frames_inside())
+        if absent is None and noted and frozenset(noted) != self._told:
+            warnings.warn(absent_columns(noted), stacklevel=_frames_inside())
+            self._told = frozenset(noted)  # tables that follow are mostly like the first
         if kinds and columns is None:
             self.columns = self.columns.with_kinds(kinds)
 
@@ -220,10 +226,14 @@ def listed(labels: Any) -> Any:
     return list(labels) if isinstance(labels, Iterable) else [labels]
 
 
+def _of_this_package(names: dict[str, object]) -> bool:
+    return str(names.get("__name__")).partition(".")[0] == "sketchnewton"
+
+
 def _frames_inside() -> int:
     """How far up the caller of this package is: the warning points there."""
     level, frame = 0, sys._getframe(0)
-    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "sketchnewton":
+    while frame.f_back is not None and _of_this_package(frame.f_globals):
         level, frame = level + 1, frame.f_back
     return level
 

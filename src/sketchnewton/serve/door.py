@@ -28,6 +28,8 @@ __all__ = ["ApiOptions", "Door", "Route", "json_response", "routes"]
 _LARGE = 1 << 16  # bytes of a body that is read beside the event loop
 _CONTENT = re.compile(
     r"'[^']*'|\"[^\"]*\"|(?<=has the label )\S+|(?<=has the value )\S+|(?<=has the weight )\S+"
+    r"|(?<=; there are ).+",
+    re.DOTALL,
 )
 
 
@@ -128,6 +130,7 @@ class Door(ABC):
         if self.options.log_requests or response.status >= 500:
             why = "" if error is None else f" {error.code}: {error.message}"
             line = f"{request.method} {request.path[:200]!r} {response.status} {1000 * seconds:.1f} ms{why}"
+            line = line if line.isprintable() else line.encode("unicode_escape").decode()  # it is one
             with contextlib.suppress(OSError):  # nobody reads it
                 print(f"skn: {line}", file=sys.stderr, flush=True)
 
@@ -168,6 +171,12 @@ class Door(ABC):
     def infer(self, request: Request) -> Response:
         """`POST /v2/models/NAME/infer`."""
         body, id = body_of_tensors(request.body, self.predictor.limits.rows)
+        try:
+            first = body.records[0]  # tensors are columns, matrices lists
+            lists = any(isinstance(value, list) for value in first.values())
+            self.predictor.model.columns.absent_from(list(first), others=lists)
+        except ValueError as error:
+            raise ApiError(400, "bad_records", str(error)) from None
         made, version = self.predictor.predict(body)
         return json_response(tensors_of(self.options.name, version, id, made))
 

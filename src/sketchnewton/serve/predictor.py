@@ -71,7 +71,9 @@ class Predictor:
 
     def _scores(self, model: Model, body: Body) -> Floats:
         try:
-            batches = list(model.rows_of(body.records))
+            batches = list(
+                model.rows_of(body.records, absent={})
+            )  # what a table lacks is missing, without a word
             self.limits.check(batches)
             parts = [model.scores(batch) for batch in batches]
         except REFUSED as error:

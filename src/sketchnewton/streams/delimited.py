@@ -146,7 +146,9 @@ class Delimited:
             self._roles = self._options.roles(names)
             self._options.check_known(self._roles.features)
         except ValueError as error:
-            raise ParseError(self._path, line, 1, str(error)) from None
+            values = self._options.header and any(looks_like_number(encoded(name)) for name in names)
+            hint = " (--no-header if the first line has no names)" if values else ""
+            raise ParseError(self._path, line, 1, f"{error}{hint}") from None
 
     def _fields(self) -> list[int]:
         """What each field is; the columns of features are entered with their kinds."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from typing import NamedTuple
 
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.features.columns import Columns, shown_names
+from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
 from sketchnewton.features.roles import Roles
@@ -66,19 +66,10 @@ class ReadOptions(NamedTuple):
         joined = () if self.ignore_labels else self.features.column_numbers
         return Roles.of(names, self.columns, joined, self.only_labels)
 
-    def check_known(self, features: Sequence[str]) -> None:
-        """Note the known columns that are not among a table's; ``ValueError`` if none is there."""
-        if self.absent is None or self.only_labels:
-            return
-        others = (self.columns.label, self.columns.weight, self.columns.tag, *self.columns.drop)
-        known = [name for name, _ in self.columns.kinds if name not in others]
-        there = set(features).intersection(known)
-        if known and not there:
-            raise ValueError(
-                f"none of the columns that the model knows is there: it knows {shown_names(known)}; "
-                f"there are {shown_names(features)}"
-            )
-        self.absent.update(dict.fromkeys(name for name in known if name not in there))
+    def check_known(self, features: Sequence[str], *, others: bool = False) -> None:
+        """Note the known columns that are not among a table's; ``ValueError`` as ``Columns.absent_from``."""
+        if self.absent is not None and not self.only_labels:
+            self.absent.update(dict.fromkeys(self.columns.absent_from(features, others=others)))
 
 
 class BatchReader(Iterator[Batch]):

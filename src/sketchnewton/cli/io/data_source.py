@@ -96,11 +96,11 @@ class DataSource:
         self._ahead: Ahead | None = getattr(args, "ahead", None)
 
     def other(self, path: str) -> DataSource:
-        """Another file, read in the same way."""
+        """Another file to be tested on, read in the same way."""
         data = copy.copy(self)
         data.typed, data._paths, data._ahead, data.columns = [path], None, None, self._typed_columns()
         data.skipped, data.unlearnable, data.first_error, data._column_options = 0, 0, None, []
-        data._dialect_options, data.misfits, data.first_misfit = [], 0, None
+        data._dialect_options, data.misfits, data.first_misfit, data.absent = [], 0, None, {}
         return data
 
     @property
@@ -264,7 +264,8 @@ class DataSource:
     def report_skipped(self, console: Console) -> None:
         """Say what was left out, and what was not there."""
         if self.absent:
-            console.line(f"skn: warning: {self.name}: {absent_columns(self.absent)}")
+            place = "the table" if len(self.paths) == 1 else "some of the tables"
+            console.line(f"skn: warning: {self.name}: {absent_columns(self.absent, place)}")
         if count := self.skipped + self.unlearnable:
             console.line(f"skn: warning: {counted(count, 'row')} skipped; the first: {self.first_error}")
         if self.misfits:

@@ -161,7 +161,9 @@ class Frame:
                 str(schema.field(name).type).startswith(("list<", "large_list<")) for name in SPARSE
             )
             if not self._sparse:
-                options.check_known(self._roles.features)
+                features = self._roles.features
+                lists = any(is_list(self._schema.field(name).type) for name in features)
+                options.check_known(features, others=lists)
                 self._read_schema()
         except ValueError as error:
             raise self._wrong(str(error)) from None
@@ -230,7 +232,8 @@ class Frame:
 
     def _long_columns(self, piece: pa.RecordBatch) -> list[pa.Array]:
         roles = self._roles
-        names = [name for name in (roles.label, roles.tag, *roles.features) if name in piece.schema.names]
+        there = set(piece.schema.names)
+        names = [name for name in (roles.label, roles.tag, *roles.features) if name in there]
         columns = [piece.column(name) for name in names]
         return [
             column
