@@ -173,6 +173,7 @@ def test_tables_without_columns_of_the_model(tmp_path: Path) -> None:
                 "none of the columns that the model knows is there: it knows "
                 in answer.json["error"]["message"]
             )
+        server.stop()  # when all lines are written
     log = [line for line in server.lines if "POST" in line]
     assert len(log) == 4
     assert "secret" not in "".join(log)
