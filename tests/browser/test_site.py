@@ -96,6 +96,13 @@ def test_search_finds_a_class(browser: Browser, site: str, place: str) -> None:
     assert any("reference/" in hit for hit in hits), hits
 
 
+@pytest.mark.parametrize("page", ["newton", "oja", "frequent-directions", "adaptive"])
+def test_no_formula_is_cut(browser: Browser, site: str, page: str) -> None:
+    browser.open(f"{site}{page}.html", 1280, 900)
+    cut = "[...document.querySelectorAll('.math')].map(m => m.scrollHeight - m.clientHeight)"
+    assert max(browser.evaluate(cut)) <= 0
+
+
 def test_mathematics_is_shown(browser: Browser, site: str) -> None:
     browser.open(site + "oja.html", 1280, 900)
     sizes = browser.evaluate(
