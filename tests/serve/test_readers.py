@@ -89,6 +89,7 @@ def test_a_reader_that_dies_is_replaced(tmp_path: Path) -> None:
         before = {reader["pid"] for reader in readers(server)}
         os.kill(min(before), signal.SIGKILL)
         wait_until(lambda: len(readers(server)) == 2 and min(before) not in pids(server))
+        wait_until(lambda: [reader["version"] for reader in readers(server)] == [5, 5])  # a moment later
         assert {client.post("/v1/predict", RECORD).json["version"] for client in clients(server)} == {5}
         assert any("a reader has ended" in line for line in server.lines)
 
