@@ -100,10 +100,13 @@ template <class EndsToken>
 
 // The first blank of a window, and what comes after it: where the next pair begins if this one ends there.
 // Known without reading the number, so that a processor can look at several pairs at once; compilers must not
-// know that the two are the same, or they take the number's end for both.
+// know that the two are the same, or they take the number's end for both. Without a blank it is where no
+// number of a window ends.
 struct FirstBlank {
   FirstBlank(const char* p, const Window& window)
-      : at(static_cast<std::size_t>(std::countr_zero(window.any_of<' '>()))), next(p + at + 1) {
+      : at(static_cast<std::size_t>(
+            std::countr_zero(window.any_of<' '>() | std::uint64_t{2} << Window::kBytes))),
+        next(p + at + 1) {
 #ifdef __GNUC__
     asm("" : "+r"(next));
 #endif
