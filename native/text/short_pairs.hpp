@@ -98,21 +98,52 @@ template <class EndsToken>
   return {exact / kPowers[16 * negative + fraction], numbers.first, end};
 }
 
+// The first blank of a window, and what comes after it: where the next pair begins if this one ends there.
+// Known without reading the number, so that a processor can look at several pairs at once; compilers must not
+// know that the two are the same, or they take the number's end for both. Without a blank it is where no
+// number of a window ends.
+struct FirstBlank {
+  FirstBlank(const char* p, const Window& window)
+      : at(static_cast<std::size_t>(
+            std::countr_zero(window.any_of<' '>() | std::uint64_t{2} << Window::kBytes))),
+        next(p + at + 1) {
+#ifdef __GNUC__
+    asm("" : "+r"(next));
+#endif
+  }
+
+  std::size_t at;
+  const char* next;
+};
+
+// Moves p behind what ends at byte `size` and the blank after it. False: there is no blank, p stays before
+// it.
+inline bool skip_blank(const char*& p, std::size_t size, const FirstBlank& blank) {
+  if (size == blank.at) [[likely]] {
+    p = blank.next;
+    return true;
+  }
+  p += size;
+  if (*p != ' ') return false;
+  ++p;
+  return true;
+}
+
 // Reads number:number pairs with a blank between one and the next: as many of them as there are. `take` is
 // given the two numbers of each. The loop calls nothing, so all it uses is in registers.
 template <class EndsToken, class Take>
 [[gnu::always_inline]] inline const char* read_short_pairs(const char* p, const char* end,
                                                            EndsToken ends_token, Take take) {
   while (end - p >= kReach) {
-    const std::uint64_t non_digits = Window(p).non_digits();
+    const Window window(p);
+    const std::uint64_t non_digits = window.non_digits();
+    const FirstBlank blank(p, window);
     const auto size = static_cast<std::size_t>(std::countr_zero(non_digits));
     if (size - 1 > 7 || p[size] != ':') break;
     const ShortNumber number = read_short_number(p, non_digits, size + 1, few_digits(p, size), ends_token);
     if (number.end == 0) break;
     take(number.name, number.value);
-    p += number.end;
-    if (*p != ' ') break;
-    ++p;
+    if (!skip_blank(p, number.end, blank)) break;
   }
   return p;
 }

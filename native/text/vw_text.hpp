@@ -264,6 +264,7 @@ class Parser {
       const text::Window window(p);
       const std::uint64_t non_digits = window.non_digits();
       const std::uint64_t ends = window.any_of<':', ' ', '\t', '|', '\r', '\n'>();
+      const text::FirstBlank blank(p, window);
       auto size = static_cast<std::size_t>(std::countr_zero(ends));
       const bool is_text = size < 32 && (non_digits & ((std::uint64_t{1} << size) - 1)) != 0;
       if (!is_text || hashing::is_blank(p[0]) || hashing::is_blank(p[size - 1])) break;
@@ -282,9 +283,7 @@ class Parser {
       index += kept;
       data += kept;
       largest = std::max(largest, kept ? masked : std::int64_t{-1});
-      p += size;
-      if (*p != ' ') break;
-      ++p;
+      if (!text::skip_blank(p, size, blank)) break;
     }
     nonzeros = static_cast<std::size_t>(data - out_.data);
     return p;

@@ -1,0 +1,62 @@
+"""Pairs of all lengths, one after the other: what a parser looks at together may end anywhere in them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from sketchnewton import _native
+from sketchnewton.streams import hash_feature
+
+LIMIT, MASK = 1 << 20, (1 << 18) - 1
+FOLLOWERS = (" ", "  ", "\t", " \t ")
+
+
+def numbers(draw: random.Random) -> str:
+    """With one to nine digits before the point, none to eighteen behind it; some signed, some without a point."""
+    whole = "".join(draw.choices("0123456789", k=draw.randint(1, 9)))
+    fraction = "".join(draw.choices("0123456789", k=draw.randint(0, 18)))
+    return draw.choice(("", "-")) + whole + draw.choice((".", "")) + fraction
+
+
+def row(draw: random.Random, names: list[str]) -> tuple[str, list[tuple[str, float]]]:
+    pairs = [(name, numbers(draw)) for name in names]
+    text = "".join(draw.choice(FOLLOWERS) + f"{name}:{value}" for name, value in pairs)
+    return text, [(name, float(value)) for name, value in pairs if float(value) != 0.0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_vw_text(seed: int) -> None:
+    """Names of 1 to 36 bytes with values of all lengths: the blank after a pair is at each byte of a window."""
+    draw = random.Random(seed)
+    kinds = ["7", "f", "ab\x85"]
+    lines, expected = [], []
+    for _ in range(300):
+        names = [
+            draw.choice(kinds) + "".join(draw.choices("0123456789", k=draw.randint(0, 33))) for _ in range(6)
+        ]
+        text, pairs = row(draw, [name[:18] if name[0] == "7" else name for name in names])
+        lines.append(f"1 |{text}\n")
+        expected.append(pairs)
+    indptr, indices, data, *_ = _native.parse_vw("".join(lines).encode(), LIMIT, MASK, False, False, None)
+    for k, pairs in enumerate(expected):
+        part = slice(int(indptr[k]), int(indptr[k + 1]))
+        assert list(indices[part]) == [hash_feature(name) & MASK for name, _ in pairs]
+        assert list(data[part]) == [value for _, value in pairs]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_svmlight(seed: int) -> None:
+    draw = random.Random(seed)
+    lines, expected = [], []
+    for _ in range(300):
+        names = ["".join(draw.choices("0123456789", k=draw.randint(1, 18))) for _ in range(6)]
+        text, _ = row(draw, names)
+        lines.append(f"1{text}\n")
+        expected.append([pair.split(":") for pair in text.split()])
+    indptr, indices, data, *_ = _native.parse_svmlight("".join(lines).encode(), LIMIT)
+    for k, pairs in enumerate(expected):
+        part = slice(int(indptr[k]), int(indptr[k + 1]))
+        assert list(indices[part]) == [int(name) for name, _ in pairs]
+        assert list(data[part]) == [float(value) for _, value in pairs]
