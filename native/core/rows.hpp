@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/row_sort.hpp"
+
 namespace skn {
 
 // Beyond this a square, and the square of a square, could leave the range of float64.
@@ -154,7 +156,7 @@ class Block {
 
   // The row without zeros, sorted, duplicates summed, so that one feature is one coordinate whatever the
   // input looked like. What a scan would have refused is refused.
-  static Row tidied(std::int64_t* index, double* value, std::int64_t n, std::int64_t largest) {
+  Row tidied(std::int64_t* index, double* value, std::int64_t n, std::int64_t largest) {
     std::int64_t size = 0, last = -1;
     bool sorted = true;
     const auto add = [&](std::int64_t i, double v) {
@@ -170,14 +172,13 @@ class Block {
       add(index[k], value[k]);
     }
     if (sorted) return {index, value, size};
-    std::vector<std::pair<std::int64_t, double>> pairs;
-    for (std::int64_t k = 0; k < size; ++k) pairs.emplace_back(index[k], value[k]);
-    std::stable_sort(pairs.begin(), pairs.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    sort_(index, value, size);
+    const std::int64_t all = size;
     size = 0;
-    for (std::size_t k = 0; k < pairs.size();) {
-      const std::int64_t i = pairs[k].first;
+    for (std::int64_t k = 0; k < all;) {
+      const std::int64_t i = index[k];
       double sum = 0;
-      for (; k < pairs.size() && pairs[k].first == i; ++k) sum += pairs[k].second;
+      for (; k < all && index[k] == i; ++k) sum += value[k];
       add(i, sum);
     }
     return {index, value, size};
@@ -186,6 +187,7 @@ class Block {
   std::vector<std::int64_t> index_;
   std::vector<double> value_;
   std::vector<Row> rows_;
+  RowSort sort_;
   std::int64_t begin_ = 0;
 };
 
