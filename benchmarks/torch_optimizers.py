@@ -10,6 +10,8 @@ optimizer alone.
     python benchmarks/torch_optimizers.py --data ../shared/data --times [--only mlp cnn …]
     python benchmarks/torch_optimizers.py --plot docs/torch-optimizers.png losses.json …
 
+torch_paired.py compares the two best on convolutions, with more seeds.
+
 SOAP takes part if the package pytorch-optimizer is installed. Muon multiplies in bfloat16: if PyTorch says
 "could not create a primitive", as it does on some processors, set ONEDNN_MAX_CPU_ISA=AVX512_CORE.
 """
