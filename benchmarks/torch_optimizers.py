@@ -109,8 +109,10 @@ def learn(
     return float(loss.detach())
 
 
-def train(task: Task, make: Make, lr: float, seed: int) -> dict[str, Any]:
-    """One epoch: loss on held-out and on test rows, the loss of every batch, processor milliseconds per step."""
+def train(
+    task: Task, make: Make, lr: float, seed: int, judged: tuple[str, ...] = ("held_out", "test")
+) -> dict[str, Any]:
+    """One epoch: loss on the `judged` rows, the loss of every batch, processor milliseconds per step."""
     torch.manual_seed(seed)
     model = task.model()
     optimizers = make(model, lr)
@@ -120,14 +122,10 @@ def train(task: Task, make: Make, lr: float, seed: int) -> dict[str, Any]:
     for batch in batches:
         losses.append(learn(task, model, optimizers, batch))
         if not losses[-1] < 1e6:
-            return {"held_out": math.inf, "test": math.inf, "ms": math.nan, "losses": losses}
+            return {**dict.fromkeys(judged, math.inf), "ms": math.nan, "losses": losses}
     milliseconds = 1000 * (time.process_time() - start) / len(batches)
-    return {
-        "held_out": evaluate(task, model, task.held_out),
-        "test": evaluate(task, model, task.test),
-        "ms": milliseconds,
-        "losses": losses,
-    }
+    found = {rows: evaluate(task, model, getattr(task, rows)) for rows in judged}
+    return {**found, "ms": milliseconds, "losses": losses}
 
 
 @torch.no_grad()
@@ -147,7 +145,9 @@ def compare(
     best = usual
     if not untuned:
         rates = [smallest * factor for factor in GRID]
-        tried = {lr: [train(task, make, lr, seed)["held_out"] for seed in CHOOSING] for lr in rates}
+        tried = {
+            lr: [train(task, make, lr, seed, ("held_out",))["held_out"] for seed in CHOOSING] for lr in rates
+        }
         best = min(rates, key=lambda lr: sum(tried[lr]))
     plain = [train(task, make, usual, seed) for seed in range(FIRST, FIRST + seeds)]
     tuned = (

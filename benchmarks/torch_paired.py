@@ -51,7 +51,7 @@ class Runs:
     def _loss(self, rows: str, rate: float, seed: int) -> float:
         key = f"{rows} {rate:g} {seed}"
         if key not in self._known:
-            self._known[key] = train(self._task, self._make, rate, seed)[rows]
+            self._known[key] = train(self._task, self._make, rate, seed, (rows,))[rows]
             self._file.write_text(json.dumps(self._known, indent=1))
         return self._known[key]
 
