@@ -13,8 +13,8 @@ fixed before its first run:
 - None of these seeds was used before (11 to 25 and 1000 to 1013 were).
 
 It was run once. Then SketchyShampoo's decomposition was mended for singular matrices, which moves every run by
-rounding; so the mended code is run once more in the same way, its rates chosen again by the same seeds, and both
-reported on 20 further seeds that were not used before: `--reported 4000`.
+rounding; so the mended code was run once more in the same way, its rates chosen again by the same seeds, and both
+reported on 20 further seeds that were not used before: `--reported 4000`. Both results are in docs/torch.md.
 
 Every run is written to a file at once, and what is there is not run again:
 
