@@ -10,6 +10,8 @@ optimizer alone.
     python benchmarks/torch_optimizers.py --data ../shared/data --times [--only mlp cnn …]
     python benchmarks/torch_optimizers.py --plot docs/torch-optimizers.png losses.json …
 
+torch_paired.py compares the two best on convolutions, with more seeds.
+
 SOAP takes part if the package pytorch-optimizer is installed. Muon multiplies in bfloat16: if PyTorch says
 "could not create a primitive", as it does on some processors, set ONEDNN_MAX_CPU_ISA=AVX512_CORE.
 """
@@ -107,8 +109,10 @@ def learn(
     return float(loss.detach())
 
 
-def train(task: Task, make: Make, lr: float, seed: int) -> dict[str, Any]:
-    """One epoch: loss on held-out and on test rows, the loss of every batch, processor milliseconds per step."""
+def train(
+    task: Task, make: Make, lr: float, seed: int, judged: tuple[str, ...] = ("held_out", "test")
+) -> dict[str, Any]:
+    """One epoch: loss on the `judged` rows, the loss of every batch, processor milliseconds per step."""
     torch.manual_seed(seed)
     model = task.model()
     optimizers = make(model, lr)
@@ -118,14 +122,10 @@ def train(task: Task, make: Make, lr: float, seed: int) -> dict[str, Any]:
     for batch in batches:
         losses.append(learn(task, model, optimizers, batch))
         if not losses[-1] < 1e6:
-            return {"held_out": math.inf, "test": math.inf, "ms": math.nan, "losses": losses}
+            return {**dict.fromkeys(judged, math.inf), "ms": math.nan, "losses": losses}
     milliseconds = 1000 * (time.process_time() - start) / len(batches)
-    return {
-        "held_out": evaluate(task, model, task.held_out),
-        "test": evaluate(task, model, task.test),
-        "ms": milliseconds,
-        "losses": losses,
-    }
+    found = {rows: evaluate(task, model, getattr(task, rows)) for rows in judged}
+    return {**found, "ms": milliseconds, "losses": losses}
 
 
 @torch.no_grad()
@@ -145,7 +145,9 @@ def compare(
     best = usual
     if not untuned:
         rates = [smallest * factor for factor in GRID]
-        tried = {lr: [train(task, make, lr, seed)["held_out"] for seed in CHOOSING] for lr in rates}
+        tried = {
+            lr: [train(task, make, lr, seed, ("held_out",))["held_out"] for seed in CHOOSING] for lr in rates
+        }
         best = min(rates, key=lambda lr: sum(tried[lr]))
     plain = [train(task, make, usual, seed) for seed in range(FIRST, FIRST + seeds)]
     tuned = (
@@ -194,13 +196,20 @@ def _megabytes(optimizers: list[Any]) -> float:
 
 
 def plot(found: dict[str, dict[str, dict[str, Any]]], path: str) -> None:
-    """Training loss with the rate of each, by steps and by time, as a running mean of a tenth of the epoch."""
+    """Training loss with the rate of each, by steps and by time, as a running mean of a tenth of the epoch.
+
+    A method has the same colour everywhere. Time ends at four times that of SketchyShampoo, if not before.
+    """
+    from matplotlib import colormaps
     from matplotlib.figure import Figure  # the measurements do without
 
-    figure = Figure(figsize=(11, 3.2 * len(found)), layout="constrained")
+    shades = colormaps["tab20"].colors  # dark and pale in turn
+    colours = dict(zip(METHODS, shades[::2] + shades[1::2], strict=False))
+    figure = Figure(figsize=(13, 3.2 * len(found)), layout="constrained")
     axes = figure.subplots(len(found), 2, squeeze=False)
     for (name, methods), (left, right) in zip(found.items(), axes, strict=True):
-        for method, row in methods.items():
+        for method in filter(methods.get, METHODS):
+            row = methods[method]
             losses = np.array(row["losses"])
             width = len(losses) // 10
             smooth = np.convolve(losses, np.full(width, 1 / width), "valid")
@@ -208,12 +217,16 @@ def plot(found: dict[str, dict[str, dict[str, Any]]], path: str) -> None:
             style = {
                 "linewidth": 2.5 if method == "SketchyShampoo" else 1.2,
                 "label": f"{method}, {row['rate']:g}",
+                "color": colours[method],
             }
             left.plot(steps, smooth, **style)
             right.plot(steps * row["ms"] / 1000, smooth, **style)
         left.set(xlabel="steps", ylabel=f"{name}: training loss", yscale="log")
         right.set(xlabel="seconds of processor time", yscale="log")
-        right.legend(fontsize="small")
+        if ours := methods.get("SketchyShampoo"):
+            longest = 4 * len(ours["losses"]) * ours["ms"] / 1000
+            right.set_xlim(0, min(longest, right.get_xlim()[1]))
+        right.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     figure.savefig(path, dpi=110)
 
 
@@ -239,7 +252,8 @@ def main() -> None:
         read: dict[str, Any] = {}
         for file in args.plot[1:]:
             for name, rows in json.loads(Path(file).read_text()).items():
-                read[name] = rows | read.get(name, {})
+                chosen = {method: row for method, row in rows.items() if method in args.methods}
+                read[name] = chosen | read.get(name, {})
         plot(read, args.plot[0])
         return
     found: dict[str, Any] = {}

@@ -208,7 +208,7 @@ def _update(side: _Side, G: torch.Tensor, beta: float) -> None:
 def _leading_eigenpairs(C: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The `count` largest eigenvalues of CCᵀ and their eigenvectors, by way of the smaller Gram matrix."""
     wide = C.shape[-2] <= C.shape[-1]
-    eigenvalues, W = torch.linalg.eigh(C @ C.mT if wide else C.mT @ C)
+    eigenvalues, W = _eigh(C @ C.mT if wide else C.mT @ C)
     eigenvalues, W = eigenvalues[..., -count:].flip(-1).clamp(min=0), W[..., -count:].flip(-1)
     if wide:
         return eigenvalues, W
@@ -219,12 +219,24 @@ def _leading_eigenpairs(C: torch.Tensor, count: int) -> tuple[torch.Tensor, torc
     return eigenvalues, _orthonormal(vectors)
 
 
+def _eigh(gram: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The eigenvalues and eigenvectors of Gram matrices, also of singular ones.
+
+    On those, as sketches have while they fill, LAPACK in float32 underflows: it gives up, or answers NaN without a
+    word. A multiple of the identity mends that; an eighth of the largest entry costs no digits that
+    the decomposition would not.
+    """
+    shift = gram.diagonal(dim1=-2, dim2=-1).amax(-1, keepdim=True) / 8
+    eigenvalues, vectors = torch.linalg.eigh(gram + torch.diag_embed(shift.expand(gram.shape[:-1])))
+    return eigenvalues - shift, vectors
+
+
 def _orthonormal(vectors: torch.Tensor) -> torch.Tensor:
     """The nearest orthonormal columns V(VᵀV)^-½; those that are zero stay so.
 
     Eigenvectors by way of a Gram matrix have lost half of their digits where eigenvalues are small.
     """
-    eigenvalues, W = torch.linalg.eigh(vectors.mT @ vectors)
+    eigenvalues, W = _eigh(vectors.mT @ vectors)
     roots = torch.where(eigenvalues > 0.25, eigenvalues, torch.inf).rsqrt()
     return vectors @ ((W * roots.unsqueeze(-2)) @ W.mT)
 
