@@ -122,8 +122,11 @@ class BankFull {
     const std::size_t first = s_.intercept ? 1 : 0;
     for (std::size_t i = 0; i + first < found_.size(); ++i)
       s_.units[found_[i + first].first * State::kScale + State::kSize] = static_cast<double>(sizes[i]);
-    for (std::int64_t g = 0; g < kMemories && classes; ++g)
-      ScoreOdds::learn(s_.odds + g * State::kOdds, held(g), y, h, static_cast<double>(rows));
+    if (classes) {
+      double scores[kMemories];
+      for (std::int64_t g = 0; g < kMemories; ++g) scores[g] = held(g);
+      ScoreOdds::learn<kMemories>(s_.odds, State::kOdds, scores, y, h, static_cast<double>(rows));
+    }
     wait(y, h);
     if (*s_.waiting < std::min({1 + rows / kOften, std::max(kShort, places() / 4), State::kLongest}))
       return true;
