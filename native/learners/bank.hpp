@@ -226,8 +226,10 @@ class Bank {
   // Brings features up to date and reads their scales. Which need it is found out without a branch, so that
   // many rows of the table can be on their way from memory at once.
   void fetch(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
-    for (auto* array : {&x_, &count_, &mean_, &rarity_}) array->resize(static_cast<std::size_t>(n));
-    behind_.resize(static_cast<std::size_t>(n + 1));
+    if (static_cast<std::int64_t>(behind_.size()) <= n) {
+      for (auto* array : {&x_, &count_, &mean_, &rarity_}) array->resize(static_cast<std::size_t>(n));
+      behind_.resize(static_cast<std::size_t>(n + 1));
+    }
     T *x = x_.data(), *count = count_.data(), *mean = mean_.data(), **late = behind_.data();
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     const Bits now = std::bit_cast<Bits>(static_cast<T>(sketch_.now()));
