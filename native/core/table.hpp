@@ -185,7 +185,7 @@ struct Table {
   // Scales are those of the table if c is 0.
   template <int W, int Stride = 0>
   Gathered gather_columns(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n,
-                      double* out) const {
+                          double* out) const {
     double total[W] = {};
     bool known = true;
     if constexpr (W % kLanes == 0) {

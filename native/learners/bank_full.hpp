@@ -251,6 +251,11 @@ class BankFull {
     }
   }
 
+  // What was there is not needed, and not cleared.
+  static void make_room(std::vector<double>& numbers, std::int64_t size) {
+    if (static_cast<std::int64_t>(numbers.size()) < size) numbers.resize(static_cast<std::size_t>(size));
+  }
+
   // The row that was found joins the block.
   void wait(double y, double h) {
     const std::int64_t at = (*s_.waiting)++;
@@ -265,11 +270,13 @@ class BankFull {
   // fours of numbers: what is right of the diagonal is never read.
   void end_block() {
     const std::int64_t n = places(), ld = padded4(n), rows = *s_.waiting;
-    x_.assign(static_cast<std::size_t>(rows * ld), 0.0);
-    R_.assign(static_cast<std::size_t>(4 * ld), 0.0);
+    make_room(x_, rows * ld);
+    make_room(R_, 4 * ld);
     double passed = 0;
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t r = 0; r < rows; ++r) x_[r * ld + i] = s_.block[i * State::kLongest + r];
+    for (std::int64_t i = n; i < ld; ++i)
+      for (std::int64_t r = 0; r < rows; ++r) x_[r * ld + i] = 0.0;
     for (std::int64_t r = 0; r < rows; ++r) passed += s_.labels[r * State::kLabel + State::kWeight];
     std::array<double, kMemories> kept;
     for (std::size_t g = 0; g < kMemories; ++g) kept[g] = std::pow(kForget[g], passed);
@@ -344,10 +351,11 @@ class BankFull {
   // on those before it: its weight is 0.
   void solve(std::int64_t g) {
     const std::int64_t n = places(), ld = padded4(n);
-    R_.resize(static_cast<std::size_t>(n * ld));
-    x_.assign(static_cast<std::size_t>(ld), 0.0);
+    make_room(R_, n * ld);
+    make_room(x_, ld);
     const Small R{R_.data(), ld};
     double* const b = x_.data();
+    std::fill_n(b, ld, 0.0);
     for (std::int64_t j = 0; j < n; ++j) {
       const double* const A = column(g, j);
       for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = A[i];
