@@ -50,7 +50,8 @@ def test_what_features_wait_for_is_checked(sketch: str) -> None:
         arrays["open"][...] = np.inf
 
     def negative_zero(_: Header, arrays: Arrays) -> None:  # an epoch that kernels, by its bits, read as late
-        arrays["table"][np.flatnonzero(arrays["table"][:, 2] == 0)[0], 2] = -0.0
+        epoch, kind = arrays["table"][:, 2:4].T
+        epoch[np.flatnonzero((kind == 0) & (epoch <= 16 * arrays["items"][1]))[0]] = -0.0
 
     for change in (negative, early, map_of_nothing, negative_zero):
         refused(SketchedNewton(sketch, 5, alpha=1.0), change, features=100)
