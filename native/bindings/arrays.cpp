@@ -148,9 +148,11 @@ std::tuple<std::int64_t, std::int64_t> extremes(const Array<const std::int64_t, 
   return {*least, *largest};
 }
 
+// -0.0 is none: kernels compare epochs by their bits.
 bool are_whole(const ConstDoubles& values, double least, double largest) {
-  return std::all_of(values.data(), values.data() + values.size(),
-                     [&](double x) { return x >= least && x <= largest && x == std::floor(x); });
+  return std::all_of(values.data(), values.data() + values.size(), [&](double x) {
+    return x >= least && x <= largest && x == std::floor(x) && !(x == 0 && std::signbit(x));
+  });
 }
 
 bool are_distinct(const Integers& values) {

@@ -258,6 +258,8 @@ class Rows {
   virtual Scan scan(double limit) const = 0;
   virtual std::unique_ptr<Rows> part(std::int64_t begin, std::int64_t end) const = 0;
 
+  std::int64_t largest() const { return largest_; }  // index that rows may have
+
   // What a scan has found without fault: rows are loaded faster, and refused if they are others by then.
   void expect(const Scan& scan) {
     largest_ = scan.largest_index;
@@ -328,7 +330,11 @@ class DenseRows final : public Rows {
   void load(std::int64_t r, Block& block) const override {
     const std::int64_t fit = Block::kDenseEntries / std::max<std::int64_t>(width_, 1);
     const std::int64_t rows = std::clamp<std::int64_t>(fit, 1, std::min(count_ - r, Block::kRows));
-    block.assign(r, values_ + r * width_, rows, width_);
+    const Value* const values = values_ + r * width_;
+    const std::int64_t size = rows * width_, rest = (count_ - r) * width_ - size;
+    for (std::int64_t k = 0; k < std::min(size, rest); k += 64 / static_cast<std::int64_t>(sizeof(Value)))
+      __builtin_prefetch(values + size + k);  // the next ones
+    block.assign(r, values, rows, width_);
   }
 
   Scan scan(double limit) const override {

@@ -41,6 +41,16 @@ class Lanes {
   void add(T scale, const T* v) {  // += scale·v
     for (int i = 0; i < kParts; ++i) parts_[i] += scale * part(v, i);
   }
+  // Its first numbers are added to those there, up to `replaced` they take their places, the rest is ignored.
+  void join(T* to, std::int64_t added, std::int64_t replaced) const {
+    for (int i = 0; i < kParts; ++i) {
+      Part places;
+      for (int c = 0; c < kWidth; ++c) places[c] = static_cast<T>(i * kWidth + c);
+      Part& there = *reinterpret_cast<Part*>(to + i * kWidth);
+      const Part sum = there + parts_[i], kept = places < static_cast<T>(replaced) ? parts_[i] : there;
+      there = places < static_cast<T>(added) ? sum : kept;
+    }
+  }
 
  private:
 #ifdef __AVX__

@@ -77,11 +77,9 @@ struct Table {
 
   // Returns whether all of these features have been learned from, that is, have a scale.
   bool gather(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
-    const bool known = gather_quickly(index, x, n, out);
-    double sum = 0;
-    for (std::int64_t c = 0; c < stride; ++c) sum += out[c] - out[c];  // 0, or NaN if one is not finite
-    if (sum != 0) gather_exactly(index, x, n, out);
-    return known;
+    const Gathered done = gather_quickly(index, x, n, out);
+    if (!done.finite) gather_exactly(index, x, n, out);
+    return done.known;
   }
 
   // Sums in double or wider. Products that are too large for T are not for it.
@@ -154,14 +152,19 @@ struct Table {
     return (size <= kLargest) & ((size >= kLeast) | (size == 0));
   }
 
-  bool gather_quickly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
+  struct Gathered {
+    bool known, finite;  // are all scales above zero, all sums numbers?
+  };
+
+  Gathered gather_quickly(const std::int64_t* index, const T* x, std::int64_t n, double* out) const {
     if (stride == 2) return gather_columns<2, 2>(0, index, x, n, out);
     if (stride == 4) return gather_columns<4, 4>(0, index, x, n, out);
     if (stride == 8) return gather_columns<8, 8>(0, index, x, n, out);
     if (stride == 16) return gather_columns<16, 16>(0, index, x, n, out);
-    const bool known = gather_columns<16>(0, index, x, n, out);
-    for (std::int64_t c = 16; c < stride; c += 16) gather_columns<16>(c, index, x, n, out + c);
-    return known;
+    Gathered all = gather_columns<16>(0, index, x, n, out);
+    for (std::int64_t c = 16; c < stride; c += 16)
+      all.finite &= gather_columns<16>(c, index, x, n, out + c).finite;
+    return all;
   }
 
   // Steps that are too large or small for T may still be fine once they are multiplied by x.
@@ -179,10 +182,10 @@ struct Table {
     return Stride > 0 ? rows + feature * Stride : row(feature) + c;
   }
 
-  // Says whether all scales are above zero, which is known by the way, if c is 0.
+  // Scales are those of the table if c is 0.
   template <int W, int Stride = 0>
-  bool gather_columns(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n,
-                      double* out) const {
+  Gathered gather_columns(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n,
+                          double* out) const {
     double total[W] = {};
     bool known = true;
     if constexpr (W % kLanes == 0) {
@@ -212,8 +215,10 @@ struct Table {
         for (int j = 0; j < W; ++j) total[j] += static_cast<double>(sum[j]);
       }
     }
+    std::int64_t odd = 0;  // counted, not noted: compilers make vectors of sums
+    for (int j = 0; j < W; ++j) odd += !(std::abs(total[j]) <= std::numeric_limits<double>::max());
     for (int j = 0; j < W; ++j) out[j] = total[j];
-    return known;
+    return {known, odd == 0};
   }
 
   template <int W, int Stride = 0>

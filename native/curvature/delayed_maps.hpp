@@ -11,12 +11,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/simd.hpp"
+
 namespace skn {
 
 // One map as q rows of `width` numbers: row k is (R_0k, …, N_0k, …, N_{q−1,k}), what z_k contributes to (w,
 // z), where w is `weights` numbers.
 struct MapShape {
   std::int64_t q, width, weights = 1;
+  std::int64_t row =
+      0;  // if z follows w: how many numbers there are from w on, which may be read and written
   std::int64_t size() const { return q * width; }
 };
 
@@ -73,6 +77,7 @@ class DelayedMaps {
 
   // (w, z) through one map.
   void multiply(const T* map, T* w, T* z) {
+    if (shape_.width == 16 && shape_.row >= 16) return multiply_row<16>(map, w);
     if (shape_.width == 16) return multiply_in_registers<16>(map, w, z);
     T* __restrict sum = product_.data();
     for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] = T(0);
@@ -86,6 +91,15 @@ class DelayedMaps {
 
  private:
   static constexpr std::int64_t kGroup = MapState<T>::kGroup, kLevels = MapState<T>::kLevels;
+
+  template <int W>
+  void multiply_row(const T* map, T* row) const {
+    Lanes<T, W> sum;
+    sum.zero();
+    const T* const z = row + shape_.weights;
+    for (std::int64_t k = 0; k < shape_.q; ++k) sum.add(z[k], map + k * W);
+    sum.join(row, shape_.weights, shape_.weights + shape_.q);
+  }
 
   template <int W>
   void multiply_in_registers(const T* map, T* w, T* z) {

@@ -54,9 +54,12 @@ class Bank {
         odds_(K_),
         up_(first_ + BankFull::kMemories),
         down_(first_ + BankFull::kMemories),
+        length_(K_),
+        way_(K_),
         step_(K_),
         rare_step_(K_),
-        direction_(ldm_) {
+        direction_(K_ * ldm_),
+        aim_(K_) {
     for (Seen& seen : seen_) seen.c.resize(ldm_);
   }
 
@@ -111,6 +114,12 @@ class Bank {
     double features = 1, constant = 1;
     double least = 0;       // its ‖x‖² in a step: what it lacks counts as a feature that no other row has
     std::vector<double> c;  // U times it
+  };
+
+  // An expert's step: along (1/a)x + direction·U, q long for every unit of the path.
+  struct Aim {
+    double a, q;
+    const double* direction;
   };
 
   double learn_row(const Row& row, double label, double h) {
@@ -217,8 +226,10 @@ class Bank {
   // Brings features up to date and reads their scales. Which need it is found out without a branch, so that
   // many rows of the table can be on their way from memory at once.
   void fetch(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
-    for (auto* array : {&x_, &count_, &mean_, &rarity_}) array->resize(static_cast<std::size_t>(n));
-    behind_.resize(static_cast<std::size_t>(n + 1));
+    if (static_cast<std::int64_t>(behind_.size()) <= n) {
+      for (auto* array : {&x_, &count_, &mean_, &rarity_}) array->resize(static_cast<std::size_t>(n));
+      behind_.resize(static_cast<std::size_t>(n + 1));
+    }
     T *x = x_.data(), *count = count_.data(), *mean = mean_.data(), **late = behind_.data();
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     const Bits now = std::bit_cast<Bits>(static_cast<T>(sketch_.now()));
@@ -341,16 +352,41 @@ class Bank {
         view_sketch();
       }
     }
-    const double root = 1.0 / std::sqrt(std::max(clock, 1.0)), first = typical();
+    aim(h, 1.0 / std::sqrt(std::max(clock, 1.0)));
+    travel(y);
+    for (std::int64_t k = 0; k < K_; ++k) {
+      const Seen& seen = seen_by(k);
+      const Aim& aim = aim_[k];
+      const double way = follows_odds(k) ? way_[k] : labels_.half() * labels_.stopped(p_[k], way_[k]);
+      if (s_.expert[k].sees(kRare)) {
+        step_[k] = 0;
+        rare_step_[k] = aim.a * seen.features * way / aim.q;
+        if (s_.intercept) s_.constant[k] += rare_step_[k];
+      } else {
+        const double step = way / aim.q;
+        axpy(step, aim.direction, s_.b + k * ldm_, ldm_);
+        if (s_.intercept) s_.constant[k] += step / aim.a * seen.constant;
+        step_[k] = step / aim.a * seen.features;
+        rare_step_[k] = 0;
+      }
+    }
+    scatter(row);
+    if (whole()) improve_whole(row, y, h);
+  }
+
+  // The metric of each expert at this row, and how long its path is.
+  void aim(double h, double root) {
+    const double first = typical();
     double* direction = direction_.data();
     double f = -1, view = -1, a = 0, q = 0;
     for (std::int64_t k = 0; k < K_; ++k) {
       const Expert& expert = s_.expert[k];
       const Seen& seen = seen_by(k);
-      rare_step_[k] = 0;
-      if (expert.sees(kRare)) {
-        step_[k] = 0;
-        improve_rare(k, y, h);
+      if (expert.sees(kRare)) {  // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T
+        const double rate = 1.0 / std::sqrt(static_cast<double>(s_.bank_counts[State::kLearned]));
+        const double its_q = rate * seen.features * seen.features * rare_xx_;
+        aim_[k] = {rate, its_q, nullptr};
+        length_[k] = h * expert.multiplier * its_q / (seen.features * std::sqrt(first));
         continue;
       }
       const double its_f = expert.steady + expert.root * root;
@@ -358,6 +394,7 @@ class Bank {
         f = its_f;
         view = expert.view;
         a = first + 0.5 * f * s_.scalars[State::kRidge];
+        direction = &direction_[k * ldm_];
         const double* c = seen.c.data();
         const double xx =
             seen.features * seen.features * (xx_ - one()) + seen.constant * seen.constant * one();
@@ -368,14 +405,20 @@ class Bank {
           direction[j] = c[j] * (g - 1.0 / a);
         }
       }
-      const double way = loss_.travel(p_[k], y, h * expert.multiplier * q, miss_);
-      const double step = labels_.half() * labels_.stopped(p_[k], way) / q;
-      axpy(step, direction, s_.b + k * ldm_, ldm_);
-      if (s_.intercept) s_.constant[k] += step / a * seen.constant;
-      step_[k] = step / a * seen.features;
+      aim_[k] = {a, q, direction};
+      length_[k] = h * expert.multiplier * q;
     }
-    scatter(row);
-    if (whole()) improve_whole(row, y, h);
+  }
+
+  bool follows_odds(std::int64_t k) const { return s_.expert[k].sees(kRare) && labels_.rare_odds(); }
+
+  void travel(double y) {
+    if (loss_.logistic())
+      return BankLoss::travel_odds<Aggregate::kMost>(p_.data(), y, length_.data(), way_.data(),
+                                                     static_cast<int>(K_));
+    for (std::int64_t k = 0; k < K_; ++k)
+      way_[k] = follows_odds(k) ? BankLoss::travel_odds(odds_[k], y, length_[k])
+                                : loss_.travel(p_[k], y, length_[k], miss_);
   }
 
   void improve_whole(const Row& row, double y, double h) {
@@ -385,19 +428,6 @@ class Bank {
     const std::int64_t rows = s_.bank_counts[State::kLearned];
     if (full_.learn(row, mean_.data(), target, h, rows, classes, s_.shares + first_)) return;
     Aggregate::leave(s_.shares, first_, all);
-  }
-
-  // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T.
-  void improve_rare(std::int64_t k, double y, double h) {
-    const double rate = 1.0 / std::sqrt(static_cast<double>(s_.bank_counts[State::kLearned]));
-    const double seen = seen_by(k).features;
-    const double q = rate * seen * seen * rare_xx_;
-    const double length = h * s_.expert[k].multiplier * q / (seen * std::sqrt(typical()));
-    const double way = labels_.rare_odds()
-                           ? BankLoss::travel_odds(odds_[k], y, length)
-                           : labels_.half() * labels_.stopped(p_[k], loss_.travel(p_[k], y, length, miss_));
-    rare_step_[k] = rate * seen * way / q;
-    if (s_.intercept) s_.constant[k] += rare_step_[k];
   }
 
   // Features met for the first time get a place.
@@ -457,7 +487,8 @@ class Bank {
   BankFull full_;
   std::int64_t K_, first_, ldm_;  // experts that take steps, the first with a whole matrix
   std::array<Seen, kViews> seen_;
-  std::vector<double> sums_, p_, odds_, up_, down_, step_, rare_step_, direction_;
+  std::vector<double> sums_, p_, odds_, up_, down_, length_, way_, step_, rare_step_, direction_;
+  std::vector<Aim> aim_;
   std::vector<T> x_, count_, mean_, rarity_, copies_;
   std::vector<std::int64_t> place_;  // in the table, of the row's features
   std::vector<T*> behind_;

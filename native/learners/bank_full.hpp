@@ -62,7 +62,7 @@ class BankFull {
   static constexpr std::int64_t kMost = 128;                                    // features
 
   explicit BankFull(const BankFullState& state) : s_(state) {
-    for (std::int64_t i = 1; i < places(); ++i) known_.emplace_back(s_.features[i], i);
+    for (std::int64_t i = 1; i < places(); ++i) known_.push_back(known(i));
     std::sort(known_.begin(), known_.end());
   }
 
@@ -75,9 +75,10 @@ class BankFull {
     score_.fill(0.0);
     if (places() <= 0) return;
     find(row);
+    std::array<double, kMemories> score{};
     for (const auto& [place, value] : found_)
-      for (std::int64_t g = 0; g < kMemories; ++g)
-        score_[static_cast<std::size_t>(g)] += value * s_.weights[place * kMemories + g];
+      for (std::size_t g = 0; g < kMemories; ++g) score[g] += value * s_.weights[place * kMemories + g];
+    score_ = score;
   }
 
   // Places for which there is memory.
@@ -85,13 +86,15 @@ class BankFull {
 
   // How many places rows may need: those in use, and new features up to as many as there may be.
   std::int64_t needs(const Rows& rows) const {
+    std::vector<std::int64_t> all;
+    for (const Known& its : known_) all.push_back(its.feature);
+    const auto complete = [&, largest = static_cast<std::uint64_t>(rows.largest())] {
+      return largest < all.size() && all[largest] == rows.largest();  // features from 0 on, then
+    };
     RowReader reader(rows);
     std::int64_t known = 0;  // rows without a new feature
-    while (known < rows.count() && all_known(reader[known])) ++known;
-    if (known == rows.count()) return 1 + static_cast<std::int64_t>(known_.size());
-    std::vector<std::int64_t> all;
-    for (const auto& [feature, place] : known_) all.push_back(feature);
-    for (std::int64_t i = known; i < rows.count(); ++i) {
+    while (known < rows.count() && !complete() && all_known(reader[known])) ++known;
+    for (std::int64_t i = known; i < rows.count() && !complete(); ++i) {
       const Row row = reader[i];
       auto at = all.begin();
       for (std::int64_t k = 0; k < row.size(); ++k, ++at) {
@@ -122,8 +125,11 @@ class BankFull {
     const std::size_t first = s_.intercept ? 1 : 0;
     for (std::size_t i = 0; i + first < found_.size(); ++i)
       s_.units[found_[i + first].first * State::kScale + State::kSize] = static_cast<double>(sizes[i]);
-    for (std::int64_t g = 0; g < kMemories && classes; ++g)
-      ScoreOdds::learn(s_.odds + g * State::kOdds, held(g), y, h, static_cast<double>(rows));
+    if (classes) {
+      double scores[kMemories];
+      for (std::int64_t g = 0; g < kMemories; ++g) scores[g] = held(g);
+      ScoreOdds::learn<kMemories>(s_.odds, State::kOdds, scores, y, h, static_cast<double>(rows));
+    }
     wait(y, h);
     if (*s_.waiting < std::min({1 + rows / kOften, std::max(kShort, places() / 4), State::kLongest}))
       return true;
@@ -159,9 +165,21 @@ class BankFull {
     return s_.moments + State::packed(j) + g * (j + 2);
   }
 
+  // A feature, its place, and one over the place's unit: that is a power of two, so that a product with it is
+  // the quotient.
+  struct Known {
+    std::int64_t feature, place;
+    double per;
+    bool operator<(const Known& other) const { return feature < other.feature; }
+  };
+
+  Known known(std::int64_t place) const {
+    return {s_.features[place], place, 1.0 / s_.units[place * State::kScale + State::kUnit]};
+  }
+
   std::int64_t place_of(std::int64_t feature) const {
-    const auto at = std::lower_bound(known_.begin(), known_.end(), std::pair(feature, std::int64_t{0}));
-    return at != known_.end() && at->first == feature ? at->second : -1;
+    const auto at = std::lower_bound(known_.begin(), known_.end(), Known{feature, 0, 0});
+    return at != known_.end() && at->feature == feature ? at->place : -1;
   }
 
   // The places of the row's features that have one, and their values in the units of the places.
@@ -171,11 +189,11 @@ class BankFull {
     auto at = known_.begin();
     for (std::int64_t k = 0; k < row.size(); ++k) {
       const std::int64_t feature = row.index()[k];
-      if (at == known_.end() || at->first != feature)
-        at = std::lower_bound(at, known_.end(), std::pair(feature, std::int64_t{0}));
+      if (at == known_.end() || at->feature != feature)
+        at = std::lower_bound(at, known_.end(), Known{feature, 0, 0});
       if (at == known_.end()) break;
-      if (at->first != feature) continue;
-      found_.emplace_back(at->second, row.value()[k] / s_.units[at->second * State::kScale + State::kUnit]);
+      if (at->feature != feature) continue;
+      found_.emplace_back(at->place, row.value()[k] * at->per);
       ++at;
     }
   }
@@ -183,8 +201,8 @@ class BankFull {
   bool all_known(const Row& row) const {
     auto at = known_.begin();
     for (std::int64_t k = 0; k < row.size(); ++k, ++at) {
-      while (at != known_.end() && at->first < row.index()[k]) ++at;
-      if (at == known_.end() || at->first != row.index()[k]) return false;
+      while (at != known_.end() && at->feature < row.index()[k]) ++at;
+      if (at == known_.end() || at->feature != row.index()[k]) return false;
     }
     return true;
   }
@@ -217,7 +235,7 @@ class BankFull {
     if (place == 0) {
       start();
     } else {
-      const std::pair entry(feature, place);
+      const Known entry = known(place);
       known_.insert(std::lower_bound(known_.begin(), known_.end(), entry), entry);
     }
     ++*s_.places;
@@ -233,12 +251,18 @@ class BankFull {
     }
   }
 
+  // What was there is not needed, and not cleared.
+  static void make_room(std::vector<double>& numbers, std::int64_t size) {
+    if (static_cast<std::int64_t>(numbers.size()) < size) numbers.resize(static_cast<std::size_t>(size));
+  }
+
   // The row that was found joins the block.
   void wait(double y, double h) {
     const std::int64_t at = (*s_.waiting)++;
     s_.labels[at * State::kLabel + State::kTarget] = y;
     s_.labels[at * State::kLabel + State::kWeight] = h;
-    for (std::int64_t i = 0; i < places(); ++i) s_.block[i * State::kLongest + at] = 0.0;
+    if (static_cast<std::int64_t>(found_.size()) < places())
+      for (std::int64_t i = 0; i < places(); ++i) s_.block[i * State::kLongest + at] = 0.0;
     for (const auto& [place, value] : found_) s_.block[place * State::kLongest + at] = value;
   }
 
@@ -246,11 +270,13 @@ class BankFull {
   // fours of numbers: what is right of the diagonal is never read.
   void end_block() {
     const std::int64_t n = places(), ld = padded4(n), rows = *s_.waiting;
-    x_.assign(static_cast<std::size_t>(rows * ld), 0.0);
-    R_.assign(static_cast<std::size_t>(4 * ld), 0.0);
+    make_room(x_, rows * ld);
+    make_room(R_, 4 * ld);
     double passed = 0;
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t r = 0; r < rows; ++r) x_[r * ld + i] = s_.block[i * State::kLongest + r];
+    for (std::int64_t i = n; i < ld; ++i)
+      for (std::int64_t r = 0; r < rows; ++r) x_[r * ld + i] = 0.0;
     for (std::int64_t r = 0; r < rows; ++r) passed += s_.labels[r * State::kLabel + State::kWeight];
     std::array<double, kMemories> kept;
     for (std::size_t g = 0; g < kMemories; ++g) kept[g] = std::pow(kForget[g], passed);
@@ -325,10 +351,11 @@ class BankFull {
   // on those before it: its weight is 0.
   void solve(std::int64_t g) {
     const std::int64_t n = places(), ld = padded4(n);
-    R_.resize(static_cast<std::size_t>(n * ld));
-    x_.assign(static_cast<std::size_t>(ld), 0.0);
+    make_room(R_, n * ld);
+    make_room(x_, ld);
     const Small R{R_.data(), ld};
     double* const b = x_.data();
+    std::fill_n(b, ld, 0.0);
     for (std::int64_t j = 0; j < n; ++j) {
       const double* const A = column(g, j);
       for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = A[i];
@@ -356,7 +383,7 @@ class BankFull {
   }
 
   BankFullState s_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> known_;  // features and their places, sorted
+  std::vector<Known> known_;  // sorted
   std::vector<std::pair<std::int64_t, double>> found_;
   std::array<double, kMemories> score_{};
   std::vector<double> x_, R_;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 
@@ -89,11 +90,31 @@ struct BankLoss {
 
   // The same for log odds.
   static double travel_odds(double score, double y, double length) {
-    const double margin = y * score;
-    return y * (descend(margin, kLogisticPace * length) - margin);
+    double way;
+    travel_odds<1>(&score, y, &length, &way);
+    return way;
+  }
+
+  // Several of them, step by step together: each step waits for an exponential, and need not wait for those
+  // of others.
+  template <int Most>
+  static void travel_odds(const double* score, double y, const double* length, double* way, int n = Most) {
+    std::array<Path, Most> path;
+    for (int k = 0; k < n; ++k) path[k] = Path(y * score[k], kLogisticPace * length[k]);
+    bool there = false;
+    for (int i = 0; i < kSteps && !there; ++i) {
+      there = true;
+      for (int k = 0; k < n; ++k) {
+        if (path[k].there) continue;
+        path[k].step();
+        there &= path[k].there;
+      }
+    }
+    for (int k = 0; k < n; ++k) way[k] = y * (path[k].end() - path[k].from);
   }
 
  private:
+  static constexpr int kSteps = 30;          // of Newton's method, at most
   static constexpr double kSlope = 4;        // and slopes: of all losses but counts they lie in [−4, 4]
   static constexpr double kSteepest = 1e12;  // what float32 and small matrices in float64 can tell apart
   static constexpr double kCountPace =
@@ -120,20 +141,28 @@ struct BankLoss {
 
   double tau() const { return loss.code == LossCode::quantile ? loss.parameter : 0.5; }
 
-  // dm/du = 1/(1 + e^m): m + e^m grows by `length`.
-  static double descend(double margin, double length) {
-    const double start = std::exp(margin), z = length + margin + start;
-    if (!(z < 1e300)) return margin;
-    double m = length < 1 ? margin + length / (1.0 + start)  // a short path is all but straight
-               : z > 2    ? std::log(z - std::log(z))
-                          : z - std::exp(std::min(z, 0.0));
-    for (int i = 0; i < 30; ++i) {
+  // dm/du = 1/(1 + e^m): m + e^m grows by `length`. By Newton's method.
+  struct Path {
+    double from = 0, z = 0, m = 0;
+    bool there = true;
+
+    Path() = default;
+    Path(double margin, double length) : from(margin), m(margin) {
+      const double start = std::exp(margin);
+      z = length + margin + start;
+      if (!(z < 1e300)) return;
+      there = false;
+      m = length < 1 ? margin + length / (1.0 + start)  // a short path is all but straight
+          : z > 2    ? std::log(z - std::log(z))
+                     : z - std::exp(std::min(z, 0.0));
+    }
+    void step() {
       const double e = std::exp(m), step = (m + e - z) / (1.0 + e);
       m -= step;
-      if (std::abs(step) <= 1e-14 * (1.0 + std::abs(m))) break;
+      there = std::abs(step) <= 1e-14 * (1.0 + std::abs(m));
     }
-    return std::max(m, margin);
-  }
+    double end() const { return std::max(m, from); }
+  };
 };
 
 }  // namespace skn

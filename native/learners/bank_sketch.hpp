@@ -33,7 +33,7 @@ class BankSketch {
         ldm_(padded4(std::max<std::int64_t>(state.m, 1))),
         ldn_(padded4(std::max<std::int64_t>(state.n, 1))),
         shape_{std::max<std::int64_t>(state.m, 1),
-               padded4(state.experts + std::max<std::int64_t>(state.m, 1)), state.experts},
+               padded4(state.experts + std::max<std::int64_t>(state.m, 1)), state.experts, table.stride},
         epochs_(shape_, state.epochs),
         map_(shape_.size()) {}
 

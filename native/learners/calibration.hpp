@@ -123,8 +123,10 @@ class Calibration {
     }
     const auto [node, share] = place(p);
     double highest = to[0], lowest = to[State::kNodes - 1];
-    for (std::int64_t i = 1; i <= node; ++i) highest = std::max(highest, to[i]);
-    for (std::int64_t i = State::kNodes - 2; i > node; --i) lowest = std::min(lowest, to[i]);
+    for (std::int64_t i = 1; i < State::kNodes - 1; ++i) {  // as far for every node: no branch to guess
+      highest = std::max(highest, i <= node ? to[i] : highest);
+      lowest = std::min(lowest, i > node ? to[i] : lowest);
+    }
     const double here = 0.5 * (highest + std::min(to[node], lowest)),
                  next = 0.5 * (std::max(highest, to[node + 1]) + lowest);
     const double moved = (1.0 - share) * here + share * next;

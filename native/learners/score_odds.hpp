@@ -27,13 +27,37 @@ class ScoreOdds {
 
   // A step, along a path that does not overshoot: the label y = ±1 of a row of weight h, after `rows` others.
   static void learn(double* its, double s, double y, double h, double rows) {
-    const double now = of(its, s);
-    const double us = its[kPss] * s + its[kPsc], uc = its[kPsc] * s + its[kPcc];
-    const double q = s * us + uc;
-    if (!(q > 0)) return;
-    const double way = BankLoss::travel_odds(now, y, h * q / BankLoss::kLogisticPace);
-    its[kSlope] += way / q * us;
-    its[kShift] += way / q * uc;
+    learn<1>(its, kNumbers, &s, y, h, rows);
+  }
+
+  // The same for several scores of the row, whose numbers are `stride` apart.
+  template <int n>
+  static void learn(double* its, std::int64_t stride, const double* s, double y, double h, double rows) {
+    double now[n], us[n], uc[n], q[n], length[n], way[n];
+    for (int g = 0; g < n; ++g) {
+      const double* const at = its + g * stride;
+      now[g] = of(at, s[g]);
+      us[g] = at[kPss] * s[g] + at[kPsc];
+      uc[g] = at[kPsc] * s[g] + at[kPcc];
+      q[g] = s[g] * us[g] + uc[g];
+      length[g] = h * q[g] / BankLoss::kLogisticPace;
+    }
+    BankLoss::travel_odds<n>(now, y, length, way);
+    for (int g = 0; g < n; ++g) {
+      if (!(q[g] > 0)) continue;
+      double* const at = its + g * stride;
+      at[kSlope] += way[g] / q[g] * us[g];
+      at[kShift] += way[g] / q[g] * uc[g];
+      shrink(at, s[g], now[g], q[g], h, rows);
+    }
+  }
+
+ private:
+  static constexpr double kFirstSlope = 2.0, kLeastCurvature = 1e-4;
+  static constexpr double kUnsure = 20;  // rows in which the first guess of how sure scores are counts
+
+  // The covariance after a row of log odds `now`.
+  static void shrink(double* its, double s, double now, double q, double h, double rows) {
     const double p = sigmoid(now), c = h * std::max(p * (1.0 - p), kLeastCurvature);
     // P − c uuᵀ/(1 + cq) as a sum, which rounding leaves positive whatever the weight of the row.
     const double gone = 1.0 / (1.0 + c * q);
@@ -45,10 +69,6 @@ class ScoreOdds {
     const double grow = std::max(1.0, std::min(1.0 + 2.0 * h / (rows + kUnsure), 1.0 / most));
     for (int entry : {kPss, kPsc, kPcc}) its[entry] *= grow;
   }
-
- private:
-  static constexpr double kFirstSlope = 2.0, kLeastCurvature = 1e-4;
-  static constexpr double kUnsure = 20;  // rows in which the first guess of how sure scores are counts
 };
 
 }  // namespace skn

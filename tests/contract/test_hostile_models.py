@@ -49,8 +49,19 @@ def test_what_features_wait_for_is_checked(sketch: str) -> None:
     def map_of_nothing(_: Header, arrays: Arrays) -> None:
         arrays["open"][...] = np.inf
 
-    for change in (negative, early, map_of_nothing):
+    def negative_zero(_: Header, arrays: Arrays) -> None:  # an epoch that kernels, by its bits, read as late
+        epoch, kind = arrays["table"][:, 2:4].T
+        epoch[np.flatnonzero((kind == 0) & (epoch <= 16 * arrays["items"][1]))[0]] = -0.0
+
+    for change in (negative, early, map_of_nothing, negative_zero):
         refused(SketchedNewton(sketch, 5, alpha=1.0), change, features=100)
+
+
+def test_a_negative_zero_is_no_epoch_of_a_bank() -> None:
+    def negative_zero(_: Header, arrays: Arrays) -> None:
+        arrays["table"][np.flatnonzero(arrays["table"][:, -1] >= 0)[0], -1] = -0.0
+
+    refused(NewtonBank(), negative_zero)
 
 
 @pytest.mark.parametrize("sketch", ["fd", "rfd", "pfd"])

@@ -68,5 +68,6 @@ def check_sizes(parameters: Mapping[str, object], arrays: Buffers) -> None:
 
 
 def are_whole(values: Array, least: int, largest: int) -> bool:
-    """Are all of them whole numbers from `least` to `largest`?"""
-    return bool(((values >= least) & (values <= largest) & (values == np.floor(values))).all())
+    """Are all of them whole numbers from `least` to `largest`? -0.0 is none: kernels compare bits."""
+    whole = (values >= least) & (values <= largest) & (values == np.floor(values))
+    return bool((whole & ~((values == 0) & np.signbit(values))).all())
