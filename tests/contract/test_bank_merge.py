@@ -93,6 +93,22 @@ def test_the_constant_expert_is_that_of_all_rows(labels: str, based: bool) -> No
     assert first.expert_intercepts[at] == pytest.approx(whole.expert_intercepts[at], abs=close)
 
 
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_the_constant_expert_does_not_rule_what_shards_know_together(rounds: int) -> None:
+    """A shard of few rows may not be better than the frequency of labels; all of them together are."""
+    rng = np.random.default_rng(6)
+    X = csr_array((rng.random((6000, 400)) < 0.03).astype(float))
+    score = X @ rng.normal(size=400)
+    y = np.where(score > np.quantile(score, 0.93), 1.0, -1.0)
+    alone = NewtonBank()
+    alone.learn(X[:250], y[:250])
+    whole = in_rounds(X[:4000], y[:4000], 16, rounds, NewtonBank())
+    assert alone.experts[CONSTANT] > 0.3
+    assert whole.experts[CONSTANT] < 1 / len(EXPERTS)
+    usual = np.mean((y[4000:] - y[:4000].mean()) ** 2)
+    assert mean_loss(whole, X[4000:], y[4000:]) < usual
+
+
 @pytest.mark.parametrize("labels", LABELS)
 def test_the_order_does_not_matter(labels: str) -> None:
     X, _ = stream(200, labels, seed=5)

@@ -73,11 +73,11 @@ def _typical(curvature: Floats, theta: Floats) -> list[_Rows]:
     values, vectors = np.linalg.eigh(curvature)
     (ss, sc), (_, cc) = (vectors * np.maximum(values, 0.0)) @ vectors.T
     if not cc > 0:  # no constant: scores of either sign are the same
-        return [_Rows(np.array([1.0, 0.0]), ss, theta[0])] if ss > 0 else []
+        return [_Rows(np.array([1.0, 0.0]), ss, float(theta[0]))] if ss > 0 else []
     t = np.sqrt(ss / cc)
     lean = sc / t if t > 0 else 0.0
     both = ((np.array([t, 1.0]), 0.5 * (cc + lean)), (np.array([-t, 1.0]), 0.5 * (cc - lean)))
-    return [_Rows(x, bend, x @ theta) for x, bend in both if bend > 0]
+    return [_Rows(x, bend, float(x @ theta)) for x, bend in both if bend > 0]
 
 
 def _least(start: Floats, known: Floats, pull: Floats, rows: Sequence[_Rows]) -> tuple[Floats, Floats]:
@@ -88,7 +88,7 @@ def _least(start: Floats, known: Floats, pull: Floats, rows: Sequence[_Rows]) ->
     reached = _slope(odds)
 
     def slope(theta: Floats) -> Floats:
-        return known @ (theta - start) - pull + x.T @ (count * (_slope(x @ theta) - reached))
+        return np.asarray(known @ (theta - start) - pull + x.T @ (count * (_slope(x @ theta) - reached)))
 
     def curvature(theta: Floats) -> Floats:
         return known + (x.T * (count * _bend(x @ theta))) @ x
