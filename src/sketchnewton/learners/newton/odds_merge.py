@@ -91,7 +91,7 @@ def _least(start: Floats, known: Floats, pull: Floats, rows: Sequence[_Rows]) ->
         return np.asarray(known @ (theta - start) - pull + x.T @ (count * (_slope(x @ theta) - reached)))
 
     def curvature(theta: Floats) -> Floats:
-        return known + (x.T * (count * _bend(x @ theta))) @ x
+        return np.asarray(known + (x.T * (count * _bend(x @ theta))) @ x)
 
     theta, rest = start, slope(start)
     for _ in range(_STEPS):
