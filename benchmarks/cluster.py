@@ -1,9 +1,10 @@
 """What do engines cost? Dask, Spark and `skn train --shards` with one and two workers, and a model of larger ones.
 
-    python benchmarks/cluster.py [--rows N] [--engine-rows N] [--repeat N] [--only shards dask spark] [--json FILE]
+    python benchmarks/cluster.py [--rows N] [--engine-rows N] [--repeat N] [--only promise shards dask spark]
+                                 [--json FILE]
 
-Needs the extras `dask` and `spark`, two idle cores and a gigabyte of disk space for a while. Rows are those of
-`zipf.py`. Three parts:
+Needs two idle cores and a gigabyte of disk space for a while; `dask` and `spark` need these extras. Rows are those
+of `zipf.py`. `--only promise` takes two minutes: the first file, alone and with two shards. The parts:
 
 * `skn train --threads 1` on a file of `--rows` with 1,000 features and on one with 50,000: alone, with one shard
   and with two in sixteen rounds. These take turns, and the best of all turns counts. Beside wall time:
@@ -29,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,8 +67,13 @@ def rows_in_memory(count: int, nonzeros: int = NONZEROS, features: int = FEATURE
 # --- one machine: skn train --shards
 
 
-def measure_shards(rows: int, features: int, repeat: int) -> dict[str, dict[str, float]]:
-    """Seconds of each command, the best of `repeat` turns."""
+COMMANDS = {"one process": 0, "1 shard": 1, "2 shards": 2}  # shards of each; 0: without --shards
+
+
+def measure_shards(
+    rows: int, features: int, repeat: int, names: Iterable[str]
+) -> dict[str, dict[str, float]]:
+    """Seconds of these commands, the best of `repeat` turns."""
     with tempfile.TemporaryDirectory() as folder:
         part, unused, path = (Path(folder) / name for name in ("part.svm", "part.vw", "rows.svm"))
         zipf.write_text(zipf.zipf_rows(BLOCK * 5, features, NONZEROS), part, unused)
@@ -75,11 +82,11 @@ def measure_shards(rows: int, features: int, repeat: int) -> dict[str, dict[str,
             for _ in range(max(1, rows // (BLOCK * 5))):
                 file.write(text)
         plain = ["train", str(path), "--threads", "1", "--quiet", "--model", str(Path(folder) / "m.skn")]
-        shards = {"one process": 0, "1 shard": 1, "2 shards": 2}
-        turns: dict[str, list[dict[str, float]]] = {name: [] for name in shards}
+        turns: dict[str, list[dict[str, float]]] = {name: [] for name in names}
         for _ in range(repeat):
-            for name, count in shards.items():
-                turns[name].append(_timed([*plain, *(["--shards", str(count)] if count else [])], count))
+            for name, its in turns.items():
+                count = COMMANDS[name]
+                its.append(_timed([*plain, *(["--shards", str(count)] if count else [])], count))
     return {name: {what: min(turn[what] for turn in its) for what in its[0]} for name, its in turns.items()}
 
 
@@ -292,7 +299,9 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=2_000_000, help="of the file for --shards")
     parser.add_argument("--engine-rows", type=int, default=400_000, help="for Dask and Spark")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--only", nargs="*", choices=["shards", *ENGINES], default=["shards", *ENGINES])
+    parser.add_argument(
+        "--only", nargs="*", choices=["promise", "shards", *ENGINES], default=["shards", *ENGINES]
+    )
     parser.add_argument("--json", type=Path, help="write all numbers to this file")
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)  # an engine and its workers
     args = parser.parse_args()
@@ -303,27 +312,36 @@ def main() -> int:
         print(json.dumps(result))
         return 0
     found: dict[str, Any] = {}
-    found["costs"] = measure_apart("costs", 1, args.engine_rows, args.repeat)
-    costs = Costs(**found["costs"])
-    print(f"learning a row: {1e9 * costs.row:.0f} ns + {1e9 * costs.nonzero:.0f} ns per non-zero")
-    print(f"merging: {1e9 * costs.merge:.0f} ns per shard and feature")
-    print(f"a model in bytes and back: {1e9 * costs.wire:.0f} ns and {costs.size:.0f} bytes per feature")
     kept = True
-    for features in (FEW, FEATURES) if "shards" in args.only else ():
-        found[f"shards {features}"] = measure_shards(args.rows, features, args.repeat)
+    whole = "shards" in args.only
+    for features in (FEW, FEATURES) if whole else (FEW,) if "promise" in args.only else ():
+        names = COMMANDS if whole else ("one process", "2 shards")
+        found[f"shards {features}"] = measure_shards(args.rows, features, args.repeat, names)
         ratio = show_shards(found[f"shards {features}"], args.rows, features)
         kept &= features != FEW or ratio <= SHARDS_LIMIT
-    overheads = {}
-    for name in [name for name in ENGINES if name in args.only]:
-        found[name] = {n: measure_apart(name, n, args.engine_rows, args.repeat) for n in (1, 2)}
-        overheads[name] = show_engine(name, found[name], args.engine_rows, costs)
-    for name, overhead in overheads.items():
-        predict(name, overhead, costs)
+    engines = [name for name in ENGINES if name in args.only]
+    if engines:
+        found |= measure_engines(engines, args.engine_rows, args.repeat)
     if args.json:
         args.json.write_text(json.dumps(found, indent=1))
     if not kept:
         print(f"BROKEN: two shards take more than {SHARDS_LIMIT} of one process's time")
     return int(not kept)
+
+
+def measure_engines(names: list[str], rows: int, repeat: int) -> dict[str, Any]:
+    """What they cost, and what larger clusters of them would take; prints both."""
+    found: dict[str, Any] = {"costs": measure_apart("costs", 1, rows, repeat)}
+    costs, overheads = Costs(**found["costs"]), {}
+    print(f"\nlearning a row: {1e9 * costs.row:.0f} ns + {1e9 * costs.nonzero:.0f} ns per non-zero")
+    print(f"merging: {1e9 * costs.merge:.0f} ns per shard and feature")
+    print(f"a model in bytes and back: {1e9 * costs.wire:.0f} ns and {costs.size:.0f} bytes per feature")
+    for name in names:
+        found[name] = {n: measure_apart(name, n, rows, repeat) for n in (1, 2)}
+        overheads[name] = show_engine(name, found[name], rows, costs)
+    for name, overhead in overheads.items():
+        predict(name, overhead, costs)
+    return found
 
 
 def show_engine(name: str, found: dict[int, dict[str, float]], rows: int, costs: Costs) -> float:

@@ -18,6 +18,7 @@ from sketchnewton.learners.newton import bank_full
 from sketchnewton.learners.newton.bank import CONSTANT, EXPERTS
 from sketchnewton.learners.newton.bank_merge import merged
 from sketchnewton.learners.newton.full_merge import moments_of
+from sketchnewton.learners.newton.odds_merge import merged as merged_odds
 from tests.contract.learners import assert_same_state
 
 LABELS = ("signs", "numbers")
@@ -90,6 +91,22 @@ def test_the_constant_expert_is_that_of_all_rows(labels: str, based: bool) -> No
     # Labels beyond the range so far are learned as the nearest within: ranges that grow apart differ a little.
     close = {"signs": 1e-9, "numbers": 0.2, "counts": 0.01}[labels]
     assert first.expert_intercepts[at] == pytest.approx(whole.expert_intercepts[at], abs=close)
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_the_constant_expert_does_not_rule_what_shards_know_together(rounds: int) -> None:
+    """A shard of few rows may not be better than the frequency of labels; all of them together are."""
+    rng = np.random.default_rng(6)
+    X = csr_array((rng.random((6000, 400)) < 0.03).astype(float))
+    score = X @ rng.normal(size=400)
+    y = np.where(score > np.quantile(score, 0.93), 1.0, -1.0)
+    alone = NewtonBank()
+    alone.learn(X[:250], y[:250])
+    whole = in_rounds(X[:4000], y[:4000], 16, rounds, NewtonBank())
+    assert alone.experts[CONSTANT] > 0.3
+    assert whole.experts[CONSTANT] < 1 / len(EXPERTS)
+    usual = np.mean((y[4000:] - y[:4000].mean()) ** 2)
+    assert mean_loss(whole, X[4000:], y[4000:]) < usual
 
 
 @pytest.mark.parametrize("labels", LABELS)
@@ -225,6 +242,69 @@ def as_they_come(bank: NewtonBank) -> tuple[np.ndarray, np.ndarray]:
     """Moments of features as they come: a shard chose its units by the first values that it met."""
     its = moments_of(bank)
     return its.A * np.outer(its.units, its.units), its.b * its.units
+
+
+@pytest.mark.parametrize(("margin", "least"), [(0.0, 0.65), (1.0, 0.75), (2.5, 0.9)])
+def test_how_sure_scores_are_comes_near_one_bank_in_rounds(margin: float, least: float) -> None:
+    """Where classes can be told apart, a bank becomes surer with every row; shards of few rows are not sure yet.
+
+    Losses that are taken to be quadratic keep them so: .59, .70 and .82 of one bank's slope.
+    """
+    rng = np.random.default_rng(1)
+    X, truth = rng.normal(size=(12_000, 12)), rng.normal(size=12)
+    X = X[np.abs(X @ truth) > margin][:4000]
+    y = np.sign(X @ truth)
+    serial = NewtonBank(dtype="float64")
+    serial.learn(X, y)
+    whole = in_rounds(X, y, 8, 16, NewtonBank(dtype="float64"))
+    found, expected = (bank._state["full_odds"][0, bank_full.SLOPE] for bank in (whole, serial))
+    assert least * expected < found < 1.05 * expected
+
+
+def test_how_sure_scores_are_is_what_all_shards_agree_on() -> None:
+    """Shards that know it well are not made surer by being many."""
+    rng = np.random.default_rng(4)
+    X, truth = rng.normal(size=(16_000, 5)), rng.normal(size=5)
+    y = np.sign(X @ truth + 2.0 * rng.normal(size=len(X)))
+    banks = [NewtonBank(dtype="float64") for _ in range(4)]
+    for i, bank in enumerate(banks):
+        bank.learn(X[i::4], y[i::4])
+    each = np.array([bank._state["full_odds"][0, [bank_full.SLOPE, bank_full.SHIFT]] for bank in banks])
+    first, *others = banks
+    found = first.merge(*others)._state["full_odds"][0]
+    np.testing.assert_allclose(found[:2], each.mean(axis=0), atol=0.05)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_odds_of_rows_of_two_scores_merge_exactly(intercept: bool) -> None:
+    """Regressions that stand at their optimum, of rows of scores ±t, make the one that all rows have."""
+    t, start = 0.8, np.array([2.0, 0.0])
+    x = np.array([[t, 1.0], [-t, 1.0]] if intercept else [[1.0, 0.0]])
+    sides, learned = [], [0.0, 30.0, 60.0]
+    chances = (
+        [np.array([0.9, 0.2]), np.array([0.95, 0.1])] if intercept else [np.array([0.9]), np.array([0.97])]
+    )
+    counts = [np.full(len(x), 4.0), np.full(len(x), 9.0)]
+
+    def optimum(kept: float, of: list[int]) -> np.ndarray:
+        theta = start.copy()
+        for _ in range(100):
+            slope, bend = kept * (theta - start), kept * np.eye(2)
+            for i in of:
+                p = 1 / (1 + np.exp(-x @ theta))
+                slope = slope + x.T @ (counts[i] * (p - chances[i]))
+                bend = bend + (x.T * (counts[i] * p * (1 - p))) @ x
+            theta = theta - np.linalg.solve(bend, slope)
+        return np.concatenate([theta, bend.ravel()])
+
+    for i, rows in enumerate(learned[1:]):
+        found = optimum((20 / (rows + 20)) ** 2, [i])
+        P = np.linalg.inv(found[2:].reshape(2, 2))
+        row = [*found[:2], P[0, 0], P[0, 1], P[1, 1], 0.0]
+        sides.append(np.array([row if intercept else [row[0], 0.0, P[0, 0], 0.0, 0.0, 0.0]]))
+    whole = optimum((20 / (90 + 20)) ** 2, [0, 1])
+    found = merged_odds(sides, None, learned)[0]
+    np.testing.assert_allclose(found[:2], whole[:2], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("rounds", [2, 4, 16])

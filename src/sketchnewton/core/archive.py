@@ -34,7 +34,16 @@ from typing import Any
 from sketchnewton import _native
 from sketchnewton.core.types import Array, ArrayLike, Arrays, Header, Path, np
 
-__all__ = ["FORMAT_VERSION", "ModelFileError", "decode", "encode", "read", "read_buffers", "write"]
+__all__ = [
+    "FORMAT_VERSION",
+    "ModelFileError",
+    "decode",
+    "decode_buffers",
+    "encode",
+    "read",
+    "read_buffers",
+    "write",
+]
 
 FORMAT_VERSION = 2
 
@@ -116,6 +125,11 @@ def _read_file(path: Path, *, native: bool) -> tuple[Header, Header]:
 def decode(data: bytes) -> tuple[Header, Arrays]:
     """What `read` returns for a file of these bytes."""
     return _read(BytesIO(data), len(data), native=False)
+
+
+def decode_buffers(data: bytes) -> tuple[Header, Mapping[str, Any]]:
+    """What `read_buffers` returns for a file of these bytes."""
+    return _read(BytesIO(data), len(data), native=True)
 
 
 class _Content:

@@ -101,7 +101,7 @@ class Persistent(ABC):
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """What `load` returns for a file of these bytes."""
-        return cls.from_archive(*archive.decode(data))
+        return cls.from_archive(*archive.decode_buffers(data))
 
     def to_archive(self) -> tuple[Header, Buffers]:
         """What a file holds. The arrays may be those in use: copy them before anything else is done."""

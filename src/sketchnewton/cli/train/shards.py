@@ -126,9 +126,8 @@ class _Workers:
     """Processes that wait for a model and parts, and send back what they have learned."""
 
     def __init__(self, args: argparse.Namespace, count: int) -> None:
-        # A fork has NumPy at once, where a new process would import it; threads do not survive it.
+        # A fork has all modules at once, where a new process would import them; threads do not survive it.
         forks = sys.platform == "linux" and threading.active_count() == 1
-        np.asarray(0)  # now, so that one import serves all
         context: Any = multiprocessing.get_context("fork" if forks else "spawn")
         plain = argparse.Namespace(**{**vars(args), "ahead": None, "quiet": True})
         self._pairs: list[tuple[Any, Connection]] = []
@@ -153,6 +152,7 @@ class _Workers:
         """One round: what each shard gives, in the order of shards."""
         for (_, pipe), own in zip(self._pairs, parts, strict=True):
             pipe.send((state, own))
+        np.asarray(0)  # merging needs NumPy, shards do not: it is imported while they learn
         answers: dict[int, Header] = {}
         while len(answers) < len(self._pairs):
             ready = wait([pipe for at, (_, pipe) in enumerate(self._pairs) if at not in answers], _POLL)

@@ -10,7 +10,7 @@ from sketchnewton.learners.newton import bank as layout
 
 __all__ = ["Part", "parts"]
 
-_RESTLESS_KNOWN = 4.0  # how much sooner weights are known if steps are restless; chosen in experiments
+_RESTLESS_KNOWN = 8.0  # how much sooner weights are known if steps are restless; chosen in experiments
 
 
 class Part(NamedTuple):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import bank_full
+from sketchnewton.learners.newton.odds_merge import merged as merged_odds
 
 if TYPE_CHECKING:
     from sketchnewton.learners.newton.bank import NewtonBank
@@ -92,7 +93,7 @@ def merged(
         "full_units": np.column_stack([units, sizes]),
         "full_weights": np.array([_solved(*moments) for moments in zip(A + ridge, b, strict=True)]).T.copy(),
         "full_moments": bank_full.packed(A, b),
-        "full_odds": _odds(known, base, learned),
+        "full_odds": merged_odds([side.odds for side in known], None if base is None else base.odds, learned),
         "full_block": np.zeros((places, bank_full.LONGEST)),
     }
 
@@ -133,43 +134,3 @@ def _places(side: Moments, features: Integers) -> Integers:
     if not len(side.units):
         return np.zeros(0, np.int64)
     return np.concatenate([[0], 1 + np.searchsorted(features, side.features)]).astype(np.int64)
-
-
-_FIRST = np.array([2.0, 0.0])  # slope and shift of a bank that knows nothing, with a covariance of 1
-_CERTAIN = 1e-100  # variance of what rows of huge weight have told
-_UNSURE = 20.0  # rows in which that counts: `kUnsure` of the kernel
-
-
-def _odds(sides: Sequence[Moments], base: Moments | None, learned: Sequence[float]) -> Floats:
-    """How sure scores are: what each side has learned of it since the base adds up.
-
-    A regression that remembers half of the rows so far keeps ((T₀ + 20)/(T + 20))² of what it knew at row T₀.
-    """
-    odds = sides[0].odds.copy()
-    begun, *ended = learned
-    whole = begun + sum(end - begun for end in ended)
-    for g, its in enumerate(odds):
-        start, before = (_FIRST, np.eye(2)) if base is None else _known(base.odds[g])
-        kept = [((begun + _UNSURE) / (end + _UNSURE)) ** 2 for end in (whole, *ended)]
-        total, pull = kept[0] * before, kept[0] * before @ start
-        for side, share in zip(sides, kept[1:], strict=True):
-            theta, known = _known(side.odds[g])
-            total = total + known - share * before
-            pull = pull + known @ theta - share * before @ start
-        values, vectors = np.linalg.eigh(total)
-        covariance = (vectors / np.maximum(values, 1.0)) @ vectors.T
-        its[[bank_full.SLOPE, bank_full.SHIFT]] = covariance @ pull
-        its[[2, 3, 4]] = covariance[[0, 0, 1], [0, 1, 1]]
-        if sides[0].odds[g][4] == 0.0:  # without a constant there is no shift
-            its[[bank_full.SHIFT, 3, 4]] = 0.0
-        its[bank_full.STALE] = 0.0
-    return odds
-
-
-def _known(odds: Floats) -> tuple[Floats, Floats]:
-    """Slope and shift, and the inverse of their covariance; without a constant the shift is none."""
-    ss, sc, cc = odds[2:5]
-    if cc == 0.0:
-        return odds[:2], np.diag([1.0 / max(ss, _CERTAIN), 0.0])
-    values, vectors = np.linalg.eigh([[ss, sc], [sc, cc]])  # of rows of huge weight nothing may be left
-    return odds[:2], (vectors / np.maximum(values, max(1e-15 * values[-1], _CERTAIN))) @ vectors.T
