@@ -19,8 +19,8 @@ namespace skn {
 // z), where w is `weights` numbers.
 struct MapShape {
   std::int64_t q, width, weights = 1;
-  std::int64_t row =
-      0;  // if z follows w: how many numbers there are from w on, which may be read and written
+  // If z follows w: how many numbers there are from w on, which may be read and written.
+  std::int64_t row = 0;
   std::int64_t size() const { return q * width; }
 };
 

@@ -447,7 +447,7 @@ class Bank {
 
   // The experts' steps, and the row's scales, which become those of its features.
   void scatter(const Row& row) {
-    const double per = 1.0 / (unit_ * lifted(x_, xx_));
+    const double per = 1.0 / (unit_ * lifted(x_.data(), row.size(), xx_));
     std::int64_t k = 0;
     T step[8] = {}, rare[8] = {};  // a row of the table has as many columns at least
     for (; k < std::min<std::int64_t>(K_, 8); ++k) {

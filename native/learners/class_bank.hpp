@@ -349,7 +349,8 @@ class ClassBank {
         view_sketch();
       }
     }
-    const double root = 1.0 / std::sqrt(std::max(clock, 1.0)), first = typical(), per = 1.0 / lifted(x_, xx_);
+    const double root = 1.0 / std::sqrt(std::max(clock, 1.0)), first = typical(),
+                 per = 1.0 / lifted(x_.data(), row.size(), xx_);
     double* const direction = direction_.data();
     for (std::int64_t e = 0; e < E_; ++e) {
       const Expert& expert = s_.expert[e];

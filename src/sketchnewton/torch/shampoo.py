@@ -223,8 +223,8 @@ def _eigh(gram: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The eigenvalues and eigenvectors of Gram matrices, also of singular ones.
 
     On those, as sketches have while they fill, LAPACK in float32 underflows: it gives up, or answers NaN without a
-    word. A multiple of the identity mends that; an eighth of the largest entry costs no digits that
-    the decomposition would not.
+    word. A multiple of the identity mends that; an eighth of the largest entry costs only digits
+    that the decomposition loses anyway.
     """
     shift = gram.diagonal(dim1=-2, dim2=-1).amax(-1, keepdim=True) / 8
     eigenvalues, vectors = torch.linalg.eigh(gram + torch.diag_embed(shift.expand(gram.shape[:-1])))

@@ -347,8 +347,7 @@ def _full(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Arrays |
 def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole, *, remain: bool) -> Floats:
     """The geometric mean, weighted by new rows, with as much of equal shares as after any row.
 
-    If the experts with whole matrices do not remain, they have none. Without a base, the constant expert has not
-    more than it began with: it was ahead of experts that knew few rows, and merged they know all of them.
+    If the experts with whole matrices do not remain, they have none.
     """
     new = np.array([side.rounds - (0 if base is None else base.rounds) for side in sides], np.float64)
     if not new.any():
@@ -357,9 +356,6 @@ def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole, *, remain
     count = each.shape[1] if remain else len(layout.EXPERTS) + 1
     logs = np.tensordot(new / new.sum(), np.log(np.maximum(each[:, :count], _LEAST_SHARE)), 1)
     shares = np.exp(logs - logs.max())
-    if base is None:
-        constant = len(layout.EXPERTS)
-        shares[constant] = min(shares[constant], np.delete(shares, constant).mean())
     mixed = 1.0 / (whole.scalars[layout._CLOCK] + 1.0)
     dealt = np.asarray((1.0 - mixed) * shares / shares.sum() + mixed / len(shares))
     return np.concatenate([dealt, np.zeros(each.shape[1] - count)])

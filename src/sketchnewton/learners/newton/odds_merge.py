@@ -48,7 +48,8 @@ def merged(sides: Sequence[Floats], base: Floats | None, learned: Sequence[float
             theta, known = _known(side[g])
             pull += share * before @ (theta - start)
             rows += _typical(known - share * before, theta)
-        theta, known = _least(start, left * before, pull, rows)
+        with np.errstate(over="ignore", invalid="ignore"):  # edited files: such steps are not taken
+            theta, known = _least(start, left * before, pull, rows)
         values, vectors = np.linalg.eigh(known)
         covariance = (vectors / np.maximum(values, 1.0)) @ vectors.T
         its[[bank_full.SLOPE, bank_full.SHIFT]] = theta
@@ -95,7 +96,7 @@ def _least(start: Floats, known: Floats, pull: Floats, rows: Sequence[_Rows]) ->
 
     theta, rest = start, slope(start)
     for _ in range(_STEPS):
-        step = np.linalg.lstsq(curvature(theta), -rest, rcond=None)[0]
+        step = _solved(curvature(theta), -rest)
         for _ in range(_HALVINGS):
             tried = slope(theta + step)
             if tried @ tried < rest @ rest:
@@ -107,6 +108,13 @@ def _least(start: Floats, known: Floats, pull: Floats, rows: Sequence[_Rows]) ->
         if np.abs(step).max() <= _NEAR * np.abs(theta).max():
             break
     return theta, curvature(theta)
+
+
+def _solved(curvature: Floats, slope: Floats) -> Floats:
+    """A step of Newton's method. Directions in which nothing is known are left alone."""
+    values, vectors = np.linalg.eigh(curvature)
+    least = max(1e-15 * values[-1], _CERTAIN)
+    return np.asarray(vectors @ (vectors.T @ slope / np.maximum(values, least)))
 
 
 def _slope(odds: Floats) -> Floats:
