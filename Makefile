@@ -98,7 +98,7 @@ sanitized: $(VENV)/.tools
 # Tests of memory, imports and full disks may fail here, where lines are counted and written: `make test` judges them.
 COVERED = PYTHONPATH=$(CURDIR)/build/coverage/package $(BIN)/coverage
 coverage: $(VENV)/.installed ## run all tests with a core that counts lines, list what no test reaches (half an hour)
-	$(PIP) install --group coverage
+	$(PIP) install --group coverage setuptools wheel # PySpark comes as source
 	$(PIP) install --no-build-isolation '.[torch,dask,spark]' 'torch==2.13.0'
 	$(call core,coverage,-DSKETCHNEWTON_COVERAGE=ON)
 	find build/coverage -name '*.gcda' -delete && $(BIN)/coverage erase
