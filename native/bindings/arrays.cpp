@@ -210,6 +210,13 @@ std::tuple<std::vector<double>, double, double, bool> look(const ConstDoubles& v
   return {few, least, largest, true};
 }
 
+// How many numbers differ from the one before.
+std::int64_t changes(const ConstDoubles& values) {
+  std::int64_t count = 0;
+  for (std::size_t i = 1; i < values.size(); ++i) count += values.data()[i] != values.data()[i - 1];
+  return count;
+}
+
 // The labels as the learner gets them (the same array if that is as they are), and the rows whose label is
 // unfit.
 std::tuple<nb::object, std::vector<std::int64_t>> code(LabelRule& rule, const nb::object& given) {
@@ -303,6 +310,7 @@ void bind_arrays(nb::module_& m) {
   m.def("not_finite", &not_finite, "values"_a, "Where the first one is; -1 if there is none.");
   m.def("negative", &negative, "values"_a, "Where the first one is, or the first NaN; -1 if there is none.");
   m.def("look", &look, "values"_a, "(the first three that differ, least, largest, all finite)");
+  m.def("changes", &changes, "values"_a, "How many differ from the one before.");
   m.def("add_losses", &add_losses, "code"_a, "parameter"_a, "predictions"_a, "labels"_a, "weights"_a.none(),
         "losses"_a, "mistakes"_a, "weight"_a);
   m.attr("LOSSES") = losses();  // name and, if it has one, name of the parameter

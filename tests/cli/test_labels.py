@@ -10,8 +10,7 @@ import pytest
 
 import sketchnewton
 from sketchnewton.cli.main import main
-from sketchnewton.model import open_model
-from sketchnewton.model.target import LabelWatch
+from sketchnewton.model import LabelWatch, open_model
 from tests.cli.support import svmlight_lines, write_rows
 
 

@@ -160,18 +160,21 @@ class Batch:
 
     def keep(self, mask: NDArray[np.bool_]) -> Batch:
         """The rows where ``mask`` is true."""
-        lengths = np.diff(self.indptr)
-        entries = np.repeat(mask, lengths)
+        return self.take(np.flatnonzero(mask))
+
+    def take(self, rows: Integers) -> Batch:
+        """The rows with these numbers, in this order."""
+        lengths = np.diff(self.indptr)[rows]
+        indptr = np.concatenate(([0], np.cumsum(lengths)))
+        entries = np.repeat(self.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
         return Batch(
-            np.concatenate(([0], np.cumsum(lengths[mask]))),
+            indptr,
             self.indices[entries],
             self.data[entries],
-            self.labels[mask],
-            None if self.weights is None else self.weights[mask],
-            tags=None
-            if self.tags is None
-            else [tag for tag, stays in zip(self.tags, mask, strict=True) if stays],
-            base=None if self.base is None else self.base[mask],
+            self.labels[rows],
+            None if self.weights is None else self.weights[rows],
+            tags=None if self.tags is None else [self.tags[row] for row in rows.tolist()],
+            base=None if self.base is None else self.base[rows],
         )
 
     def replace(self, **changes: object) -> Batch:

@@ -53,6 +53,7 @@ _FIELDS = {
     "way": lambda value: isinstance(value, dict),
     "passes": _is_positive,
     "holdout": _is_positive_or_none,
+    "shuffle": lambda value: value is None or value is True,
     "every": _is_positive_or_none,
     "pass": _is_count,
     "best": lambda value: value is None or _is_count(value),

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from sketchnewton import _native
 from sketchnewton.core.batch import contiguous
@@ -23,10 +23,12 @@ from sketchnewton.core.types import ArrayLike, Floats, Header, NDArray, np
 from sketchnewton.learners import Learner
 from sketchnewton.losses import Loss, get_loss
 
-__all__ = ["Classes", "Coded", "LabelWatch", "Numbers", "Signs", "Target", "shown_label", "target_of"]
+if TYPE_CHECKING:
+    from sketchnewton.model.label_watch import LabelWatch
+
+__all__ = ["Classes", "Coded", "Numbers", "Signs", "Target", "shown_label", "target_of"]
 
 NO_LABEL = "has no label, but needs one"
-_ENOUGH = 3  # different labels, after which there is nothing left to notice
 _MOST = 2**31  # classes that a file may ask for; a learner allows fewer
 _SHOWN = 8  # names in a message
 
@@ -409,37 +411,6 @@ class Classes(Target):
 def target_of(learner: Learner) -> Target:
     """What labels mean to a learner of which nothing else is known."""
     return Numbers(learner.loss) if learner.classes is None else Classes(learner.classes)
-
-
-class LabelWatch:
-    """Sees the labels of a stream and notices when there are only one or two different ones."""
-
-    def __init__(self) -> None:
-        self._values: set[float] = set()
-
-    def see(self, labels: Iterable[float]) -> None:
-        """Take note of labels, as the learner gets them."""
-        if len(self._values) < _ENOUGH:
-            self._values.update(labels)
-            self._values = set(sorted(self._values)[:_ENOUGH])
-
-    def two_classes(self) -> str | None:
-        """A hint for labels that are exactly two numbers, but not −1 and +1, as a line."""
-        low, high = sorted(self._values) if len(self._values) == 2 else (-1.0, 1.0)
-        if (low, high) == (-1.0, 1.0):
-            return None
-        return (
-            f"skn: hint: all labels are {low:.12g} or {high:.12g}: if they are classes, "
-            f"--positive {high:.12g} makes them -1 and +1"
-        )
-
-    def no_positive(self, positive: float | str) -> str | None:
-        """A warning where no label was `positive`, as a line."""
-        if self._values != {-1.0}:
-            return None
-        return (
-            f"skn: warning: no row has the label {shown_label(positive)}, so all of them were learned as -1"
-        )
 
 
 def _number(name: str, value: object) -> float:

@@ -68,6 +68,12 @@ def add_options(parser: Parser) -> None:
     rows = parser.add_argument_group("rows")
     rows.add_argument("--passes", type=at_least_one, metavar="N", help="Read DATA N times (default 1).")
     rows.add_argument(
+        "--shuffle",
+        action="store_true",
+        help="Learn rows in random order, always the same one: for files sorted by label. All rows are kept in "
+        "memory.",
+    )
+    rows.add_argument(
         "--holdout",
         type=at_least_two,
         metavar="N",

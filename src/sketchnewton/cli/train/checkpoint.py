@@ -26,7 +26,7 @@ __all__ = ["Checkpoints", "Run", "forget", "mark", "resumed", "save_unfinished"]
 Run = Header
 """What is known of a run: data and options, `pass` and `row` reached, the scores so far."""
 
-_FIXED = {"passes": "--passes", "holdout": "--holdout"}
+_FIXED = {"passes": "--passes", "holdout": "--holdout", "shuffle": "--shuffle"}
 
 
 def _place(model: str) -> str:
@@ -108,8 +108,9 @@ def agree(path: str, run: Run, given: Header) -> None:
     for name, option in _FIXED.items():
         if given[name] is not None and given[name] != run[name]:
             held = "none" if run[name] is None else run[name]
+            typed = option if given[name] is True else f"{option} {given[name]}"
             raise usage_error(
-                f"{option} {given[name]} does not agree with {path}, a checkpoint of a run with {held}: "
+                f"{typed} does not agree with {path}, a checkpoint of a run with {held}: "
                 "leave the option out to finish the run"
             )
     # Other rows may be skipped from now on: those before the checkpoint were read without an error, or skipped.

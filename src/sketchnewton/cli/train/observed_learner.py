@@ -87,6 +87,7 @@ class ObservedLearner:
     def _watch(self, labels: View) -> None:
         values, least, largest, _ = _native.look(labels)
         self.labels.see(values)
+        self.labels.follow(labels)
         if self._clip is not None and (reach := max(-least, largest)) > self._clip:
             self._console.line(
                 f"skn: warning: labels reach {reach:g}, but predictions are clipped to ±{self._clip:g}: "

@@ -31,7 +31,7 @@ def cache_place(args: argparse.Namespace, data: DataSource, passes: int) -> str 
         return None
     if args.cache is not None:
         return str(args.cache)
-    return None if passes == 1 or data.identity() is None else data.paths[0] + CACHE_SUFFIX
+    return None if passes == 1 or args.shuffle or data.identity() is None else data.paths[0] + CACHE_SUFFIX
 
 
 class Passes:

@@ -110,6 +110,7 @@ class Saving:
             "way": training.data.way(),
             "passes": training.pass_count,
             "holdout": training.holdout,
+            "shuffle": training.shuffle or None,
             "every": training.every,
             "pass": at,
             "best": None if training.best is None else training.best[1],

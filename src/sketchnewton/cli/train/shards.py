@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["check", "learn_in_shards"]
 
 ROUNDS = 16  # one, or sixteen and more: docs/merging.md
-_NOT_WITH = ("passes", "holdout", "checkpoint_every", "predictions", "readable", "cache")
+_NOT_WITH = ("passes", "holdout", "checkpoint_every", "predictions", "readable", "cache", "shuffle")
 _POLL = 0.2  # seconds between looks at signals
 
 
@@ -41,7 +41,7 @@ def check(args: argparse.Namespace) -> None:
             raise usage_error("--rounds needs --shards: it sets how often shards are merged")
         return
     for name in _NOT_WITH:
-        if getattr(args, name) is not None:
+        if getattr(args, name) not in (None, False):
             raise usage_error(
                 f"--{name.replace('_', '-')} cannot be combined with --shards: remove one of them"
             )

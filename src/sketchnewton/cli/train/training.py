@@ -71,8 +71,7 @@ def _check(args: argparse.Namespace) -> None:
         shards.check(args)
     if "-" in args.data and args.test == "-":
         raise usage_error("DATA and --test cannot both be stdin")
-    if args.json and args.predictions == "-":
-        raise usage_error("--json and --predictions - would both write to stdout")
+    _check_predictions(args)
     if args.checkpoint_every is not None and args.model is None:
         raise usage_error("--checkpoint-every needs --model, where the checkpoints are saved")
     if args.test is not None:
@@ -96,6 +95,13 @@ def _check(args: argparse.Namespace) -> None:
     for path in outputs.values():
         if path is not None:
             check_writable(path)
+
+
+def _check_predictions(args: argparse.Namespace) -> None:
+    if args.json and args.predictions == "-":
+        raise usage_error("--json and --predictions - would both write to stdout")
+    if args.shuffle and args.predictions is not None:
+        raise usage_error("--predictions cannot be combined with --shuffle: lines would be in another order")
 
 
 def _begun(model: str) -> bool:
@@ -142,6 +148,7 @@ class Training:
         self.scores: list[ProgressiveScore] = []  # of each pass; later ones have seen their rows before
         self.holdout_scores: list[ProgressiveScore] = []  # of each pass, on the rows held out
         self.pass_seconds: list[float] = []
+        self._shuffled: list[Batch] | None = None  # all rows, for all passes
         self.best: tuple[Learner, int] | None = None  # the learner after the best pass
         self.saving = Saving(self)
         self.tested: ProgressiveScore | None = None
@@ -183,12 +190,15 @@ class Training:
         if run is not None:
             from sketchnewton.cli.train.checkpoint import agree
 
-            agree(args.resume, run, {"passes": args.passes, "holdout": args.holdout, "way": self.data.way()})
+            given = {"passes": args.passes, "holdout": args.holdout, "shuffle": args.shuffle or None}
+            agree(args.resume, run, {**given, "way": self.data.way()})
         run = run or {}
         self.pass_count: int = args.passes or run.get("passes", 1)
         self.holdout: int | None = args.holdout or run.get("holdout")
+        self.shuffle: bool = args.shuffle or run.get("shuffle") or False
         self.every: int | None = args.checkpoint_every or (run.get("every") if args.model else None)
-        if self.pass_count > 1 and args.cache is None and self.data.identity() is None:
+        again = self.pass_count > 1 and not self.shuffle  # rows that are shuffled stay in memory
+        if again and args.cache is None and self.data.identity() is None:
             raise usage_error(
                 f"--passes {self.pass_count} needs a file: {self.data.name} can be read only once "
                 "(or --cache FILE)"
@@ -327,7 +337,7 @@ class Training:
     def _rows(self, at: int) -> Iterator[Batch]:
         """The rows of a pass that are still to be learned, cut where a checkpoint is due."""
         seen = 0
-        for batch in self.data.fitted(self.passes.batches(), self.model.target):
+        for batch in self._in_order():
             if seen == 0 and at == 0 and self.data.kinds:
                 labels = "; labels as numbers" if self.model.target.kind == "numbers" else ""
                 self.console.line(f"columns: {printable(described_kinds(self.data.kinds))}{labels}")
@@ -341,6 +351,21 @@ class Training:
                 begin = end
                 self.saving.checkpoint(at)
             del batch  # before the next is asked for: memory for one batch less
+
+    def _in_order(self) -> Iterator[Batch]:
+        """The batches of a pass, in the order in which they are learned."""
+        if not self.shuffle:
+            yield from self.data.fitted(self.passes.batches(), self.model.target)
+            return
+        if self._shuffled is None:
+            from sketchnewton.streams.shuffle import shuffled
+
+            self.console.line("reading all rows, to learn them in random order")
+            self._shuffled = shuffled(self.data.fitted(self.passes.batches(), self.model.target))
+        for batch in self._shuffled:
+            if self.stop.signal is not None:
+                return
+            yield batch
 
     def _worth_another(self, at: int) -> bool:
         """Keep the best of the passes so far; False when the last was no better on the rows held out."""
@@ -356,6 +381,8 @@ class Training:
         return True
 
     def _hint(self) -> None:
+        if not self.shuffle and (runs := self.observed.labels.runs()) is not None:
+            self.console.line(runs)
         if (
             self.fresh and not self.args.regression
         ) or self.model.target.kind == "signs":  # what numbers mean is settled in a trained model
