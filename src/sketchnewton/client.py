@@ -17,17 +17,59 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict, cast, overload
 from urllib.parse import urlencode, urlsplit
 
-__all__ = ["Client", "ClientError"]
+__all__ = ["Client", "ClientError", "Feedback", "Prediction"]
 
-Record = Mapping[str, Any]
+Record = Mapping[str, object]
 Records = Record | Sequence[Record] | str | bytes
+Label = str | float | bool
 
 _BUSY = (429, 503)  # the server has not done it and says so: try again
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # seconds, doubled from one to the other
 _JSON = "application/json"
+
+
+class Contribution(TypedDict):
+    """What a feature adds to a score."""
+
+    name: str
+    value: float
+    contribution: float
+
+
+class Prediction(TypedDict, total=False):
+    """The answer for a record, with what the model has and what was asked for."""
+
+    prediction: Label | None
+    score: float | None
+    scores: dict[str, float | None]
+    probability: float
+    probabilities: dict[str, float]
+    lower: float | None
+    upper: float | None
+    id: str
+    version: int
+    contributions: list[Contribution]
+    intercept: float
+
+
+class Refusal(TypedDict):
+    """Why a late label was not learned."""
+
+    code: str
+    message: str
+
+
+class Feedback(TypedDict, total=False):
+    """The answer for a late label: what had been predicted, or why nothing was learned."""
+
+    id: str
+    prediction: Label | None
+    learned: bool
+    version: int
+    error: Refusal
 
 
 class ClientError(Exception):
@@ -104,6 +146,36 @@ class Client:
 
     # -- predictions and labels
 
+    @overload
+    def predict(
+        self,
+        records: Record,
+        *,
+        id: str | None = None,
+        remember: bool | None = None,
+        explain: bool = False,
+        interval: float | None = None,
+    ) -> Prediction: ...
+    @overload
+    def predict(
+        self,
+        records: Sequence[Record],
+        *,
+        ids: Sequence[str] | None = None,
+        remember: bool | None = None,
+        explain: bool = False,
+        interval: float | None = None,
+    ) -> list[Prediction]: ...
+    @overload
+    def predict(
+        self,
+        records: str | bytes,
+        *,
+        remember: bool | None = None,
+        explain: bool = False,
+        interval: float | None = None,
+        content_type: str,
+    ) -> Prediction | list[Prediction]: ...
     def predict(
         self,
         records: Records,
@@ -114,7 +186,7 @@ class Client:
         explain: bool = False,
         interval: float | None = None,
         content_type: str | None = None,
-    ) -> Any:
+    ) -> Prediction | list[Prediction]:
         """The prediction for a record (a dict), or a list of predictions for a list of records.
 
         A prediction is a dict: `prediction`, `score`, `probabilities` where there are any, `version` (rows learned
@@ -142,11 +214,12 @@ class Client:
             raise ValueError("one record has an id, several have ids")
         if remember is False and (id is not None or ids is not None):
             raise ValueError("remember=False is invalid: a record that has an id is remembered")
-        body: Any = records if one else list(records)
+        body = records if isinstance(records, Mapping) else list(records)
         if id is None and ids is None and not remember:
             return _predictions(self._send("POST", "/v1/predict", query, _json(body), _JSON))
         query.pop("remember", None)
-        named = _named(body, id, ids)
+        given = _ids(body, id, ids)
+        named = {"record": body, "id": given[0]} if one else {"records": body, "ids": given}
         try:
             return _predictions(self._send("POST", "/v1/predict", query, _json(named), _JSON))
         except ClientError as error:
@@ -156,18 +229,31 @@ class Client:
         again = _predictions(
             self._send("POST", "/v1/predict", {**query, "remember": "false"}, _json(body), _JSON)
         )
-        if one:
-            return {**again, "id": named["id"]}
-        return [{**answer, "id": given} for answer, given in zip(again, named["ids"], strict=True)]
+        if not isinstance(again, list):
+            return {**again, "id": given[0]}
+        return [{**answer, "id": name} for answer, name in zip(again, given, strict=True)]
 
+    @overload
+    def learn(
+        self, records: Record, labels: Label | None = None, weights: float | None = None
+    ) -> Prediction: ...
+    @overload
+    def learn(
+        self,
+        records: Sequence[Record],
+        labels: Iterable[object] | None = None,
+        weights: Iterable[float] | None = None,
+    ) -> list[Prediction]: ...
+    @overload
+    def learn(self, records: str | bytes, *, content_type: str) -> Prediction | list[Prediction]: ...
     def learn(
         self,
         records: Records,
-        labels: Any = None,
-        weights: Any = None,
+        labels: Label | Iterable[object] | None = None,
+        weights: float | Iterable[float] | None = None,
         *,
         content_type: str | None = None,
-    ) -> Any:
+    ) -> Prediction | list[Prediction]:
         """Learn records whose labels are known; the answer is what was predicted before, as `predict` gives it.
 
         * `records`: as in `predict`.
@@ -185,9 +271,9 @@ class Client:
             **({} if weights is None else {"weights": [weights] if one else _listed(weights)}),
         }
         learned = _predictions(self._send("POST", "/v1/learn", {}, _json(given), _JSON, key))
-        return learned[0] if one else learned
+        return cast("list[Prediction]", learned)[0] if one else learned
 
-    def feedback(self, id: str, label: Any, weight: float | None = None) -> dict[str, Any]:
+    def feedback(self, id: str, label: Label, weight: float | None = None) -> Feedback:
         """Learn the label of a record that was predicted before, once: a repeated call gets the same answer.
 
         * `id`: of the prediction. One that the server does not know raises `ClientError` with status 404, one that
@@ -197,9 +283,9 @@ class Client:
         """
         key = {"Idempotency-Key": uuid.uuid4().hex}
         event = {"id": id, "label": label, **({} if weight is None else {"weight": weight})}
-        return dict(self._send("POST", "/v1/feedback", {}, _json(event), _JSON, key))
+        return cast("Feedback", self._send("POST", "/v1/feedback", {}, _json(event), _JSON, key))
 
-    def feedback_all(self, events: Iterable[Record]) -> list[dict[str, Any]]:
+    def feedback_all(self, events: Iterable[Record]) -> list[Feedback]:
         """Many late labels in one request.
 
         * `events`: dicts with `id`, `label` and, where it is not 1, `weight`.
@@ -225,7 +311,7 @@ class Client:
         """What `stats` was before, oldest first, without weights, experts and errors."""
         return list(self._send("GET", "/v1/stats/history")["history"])
 
-    def save(self) -> dict[str, Any]:
+    def save(self) -> dict[str, bool | int]:
         """Have the server write its model to its own file now."""
         return dict(self._send("POST", "/v1/model/save", {}, b"", _JSON))
 
@@ -233,7 +319,7 @@ class Client:
         """The model as a file, for `sketchnewton.load`, `skn predict` or another server."""
         return self._exchange("GET", "/v1/model/file", {}, None, {})
 
-    def load(self, file: bytes) -> dict[str, Any]:
+    def load(self, file: bytes) -> dict[str, bool | int]:
         """Replace the server's model by the one in `file`, the content of a `.skn` file."""
         return dict(self._send("POST", "/v1/model/load", {}, file, "application/octet-stream"))
 
@@ -260,7 +346,7 @@ class Client:
         body: bytes | None = None,
         content_type: str | None = None,
         headers: Mapping[str, str] = {},
-    ) -> Any:
+    ) -> dict[str, Any]:
         """The server's answer to a request, as JSON."""
         typed = {} if content_type is None else {"Content-Type": content_type}
         raw = self._exchange(method, path, query, body, {"Accept": _JSON, **typed, **headers})
@@ -346,24 +432,24 @@ def _refusal(answer: _Answer, url: str) -> ClientError:
         return ClientError("bad_answer", line, answer.status)
 
 
-def _predictions(answer: Any) -> Any:
+def _predictions(answer: dict[str, Any]) -> Prediction | list[Prediction]:
     """The answer for one record, or the list for several, each with the version."""
     if "predictions" not in answer:
-        return answer
-    return [{**one, "version": answer["version"]} for one in answer["predictions"]]
+        return cast("Prediction", answer)
+    return [cast("Prediction", {**one, "version": answer["version"]}) for one in answer["predictions"]]
 
 
-def _named(records: Any, id: str | None, ids: Sequence[str] | None) -> dict[str, Any]:
-    """Records with ids. Those made here are the same in every try, so that a record is remembered once."""
+def _ids(records: Record | Sequence[Record], id: str | None, ids: Sequence[str] | None) -> list[str]:
+    """The ids of records. Those made here are the same in every try, so that a record is remembered once."""
     if isinstance(records, Mapping):
-        return {"record": records, "id": uuid.uuid4().hex if id is None else id}
-    ids = [uuid.uuid4().hex for _ in records] if ids is None else list(ids)
-    if len(ids) != len(records):
-        raise ValueError(f"ids is invalid: {len(ids)} for {len(records)} records")
-    return {"records": records, "ids": ids}
+        return [uuid.uuid4().hex if id is None else id]
+    given = [uuid.uuid4().hex for _ in records] if ids is None else list(ids)
+    if len(given) != len(records):
+        raise ValueError(f"ids is invalid: {len(given)} for {len(records)} records")
+    return given
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     try:
         return json.dumps(value, allow_nan=False, default=_plain).encode()
     except ValueError as error:
@@ -372,17 +458,17 @@ def _json(value: Any) -> bytes:
         raise ValueError("records hold NaN or infinity: use None for a missing value") from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A scalar or array of NumPy as what JSON knows."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a {type(value).__name__} cannot be sent: use text, a number, true, false or None")
 
 
-def _listed(values: Any) -> list[Any]:
+def _listed(values: object) -> list[object]:
     if isinstance(values, str | bytes):
         raise ValueError("labels and weights of several records must be lists")
-    return list(values.tolist() if hasattr(values, "tolist") else values)
+    return list(values.tolist() if hasattr(values, "tolist") else cast("Iterable[object]", values))
 
 
 def _text(records: str | bytes, content_type: str | None) -> tuple[bytes, str]:

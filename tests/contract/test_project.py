@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[bi]*.yml"))
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PAGES = ["SECURITY.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "README.md", "CHANGELOG.md"]
 
 
@@ -95,3 +99,56 @@ def test_pages_name_files_and_targets_that_exist(name: str) -> None:
         assert (ROOT / link).exists(), link
     for target in re.findall(r"`make ([a-z-]+)`", text):
         assert target in TARGETS, target
+
+
+def annotations(tree: ast.Module) -> Iterator[ast.expr]:
+    """Those of all parameters and of what is returned."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = node.args
+            every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+            found = [argument.annotation for argument in every if argument is not None]
+            yield from (annotation for annotation in [*found, node.returns] if annotation is not None)
+
+
+def anys(code: str) -> int:
+    """How often signatures say `Any`, in quotes too, or an alias of the module that is nothing else."""
+    tree = ast.parse(code)
+    names = {"Any"}
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if ast.unparse(node.value).strip("'").rpartition(".")[2] == "Any":
+                names.update(target.id for target in targets if isinstance(target, ast.Name))
+    total = 0
+    for annotation in annotations(tree):
+        for part in ast.walk(annotation):
+            quoted = isinstance(part, ast.Constant) and isinstance(part.value, str)
+            words = (
+                re.findall(r"\w+", part.value) if quoted else [getattr(part, "id", getattr(part, "attr", ""))]
+            )
+            total += sum(word in names for word in words)
+    return total
+
+
+def test_the_count_of_any() -> None:
+    code = "def f(a: Json, *b: list[Any], c: 'Any' = 1, **d: typing.Any) -> dict[str, Any] | Anyone: x: Any"
+    assert anys(code) == 4
+    assert anys(f"Json = Any\n{code}") == 5
+
+
+def test_signatures_say_what_they_take() -> None:
+    """412 said `Any` once; half of that is the most there may be."""
+    found = Counter({str(path.relative_to(ROOT)): anys(path.read_text()) for path in SOURCES})
+    assert found.total() <= 206, found.most_common(10)
+
+
+def test_suppressions_are_few() -> None:
+    found = Counter(
+        {
+            str(path.relative_to(ROOT)): len(re.findall(r"#\s*(?:noqa\b|type:\s*ignore\b)", path.read_text()))
+            for path in SOURCES
+        }
+    )
+    assert SOURCES
+    assert found.total() <= 25, found.most_common(10)

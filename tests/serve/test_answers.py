@@ -143,6 +143,25 @@ def test_open_inference(served: tuple[Path, Client]) -> None:
         assert answer["outputs"][1]["data"] == model.predict_proba(RECORDS[:2]).ravel().tolist()
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"datatype": []},
+        {"datatype": {}},
+        {"datatype": None},
+        {"shape": [True]},
+        {"shape": "1"},
+        {"shape": [-1]},
+        {"data": 1},
+    ],
+    ids=str,
+)
+def test_tensors_of_no_kind(served: tuple[Path, Client], changed: dict[str, object]) -> None:
+    tensor = {"name": "price", "shape": [1], "datatype": "FP64", "data": [1.0], **changed}
+    answer = served[1].post("/v2/models/model/infer", {"inputs": [tensor]})
+    assert (answer.status, answer.json["error"]["code"]) == (400, "bad_tensor")
+
+
 def test_a_rate_is_on_the_scale_of_its_labels(tmp_path: Path) -> None:
     with serving(tmp_path / "state", "--loss", "poisson") as server:
         client = server.client()

@@ -29,10 +29,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from io import BufferedReader, BufferedWriter, BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sketchnewton import _native
 from sketchnewton.core.types import Array, ArrayLike, Arrays, Header, Path, np
+
+if TYPE_CHECKING:
+    from sketchnewton.core.state import Buffers
 
 __all__ = [
     "FORMAT_VERSION",
@@ -102,7 +105,7 @@ def read(path: Path) -> tuple[Header, Arrays]:
     return header, arrays
 
 
-def read_buffers(path: Path) -> tuple[Header, Mapping[str, Any]]:
+def read_buffers(path: Path) -> tuple[Header, Buffers]:
     """The same, but float32, float64 and int64 numbers are memoryviews of native memory, without NumPy."""
     return _read_file(path, native=True)
 
@@ -127,7 +130,7 @@ def decode(data: bytes) -> tuple[Header, Arrays]:
     return _read(BytesIO(data), len(data), native=False)
 
 
-def decode_buffers(data: bytes) -> tuple[Header, Mapping[str, Any]]:
+def decode_buffers(data: bytes) -> tuple[Header, Buffers]:
     """What `read_buffers` returns for a file of these bytes."""
     return _read(BytesIO(data), len(data), native=True)
 

@@ -202,7 +202,7 @@ class Batch:
             made._rows = self._rows
         return made
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         arrays = (self.indptr, self.indices, self.data, self.labels, self.weights)
         return Batch, (*arrays, self.columns, self.first_line, self.tags, self.base)
 

@@ -8,7 +8,7 @@ import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from sketchnewton.core import archive
 from sketchnewton.core.checks import LARGEST_COUNT, all_finite, check_numbers, counts_fit
@@ -19,7 +19,17 @@ from sketchnewton.core.types import Array, Arrays, DTypeLike, Header, Path, np
 if TYPE_CHECKING:
     from sketchnewton.core.state import Buffers
 
-__all__ = ["HOMES", "Persistent", "class_named", "expect", "load", "prefixed", "taken", "without_prefix"]
+__all__ = [
+    "HOMES",
+    "Persistent",
+    "class_named",
+    "expect",
+    "load",
+    "part",
+    "prefixed",
+    "taken",
+    "without_prefix",
+]
 
 HOMES = persistent_classes()
 """Every class that has a file, and its module. Names only: nothing is imported before a file asks for it."""
@@ -160,9 +170,9 @@ class Persistent(ABC):
         return contextlib.nullcontext()
 
     @classmethod
-    def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
+    def _rebuilt(cls, header: Mapping[str, object], arrays: Arrays) -> Self:
         """Make one of what `to_archive` gave; extended by classes that have a `_header`."""
-        made = cls(**header["parameters"])
+        made = cls(**part(header, "parameters"))
         made._restore(arrays)
         return made
 
@@ -217,6 +227,11 @@ def taken(kind: type[Persistent], arrays: Buffers) -> Arrays:
     if kind._takes_views:
         return dict(arrays)  # type: ignore[arg-type]
     return {name: np.asarray(array) for name, array in arrays.items()}
+
+
+def part(header: Mapping[str, object], name: str) -> Header:
+    """What a header has by this name: a header again, as its user finds out, since files are not to be trusted."""
+    return cast("Header", header[name])
 
 
 def prefixed(prefix: str, arrays: Buffers) -> Buffers:

@@ -8,11 +8,13 @@ serves annotations alone.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 Path = str | os.PathLike[str]
 Header = dict[str, Any]
 """Names and values that JSON can hold."""
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+"""What a decoder of JSON gives."""
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,6 +52,7 @@ __all__ = [
     "Floats",
     "Header",
     "Integers",
+    "Json",
     "NDArray",
     "Path",
     "np",

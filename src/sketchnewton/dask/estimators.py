@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Self
 
 import dask
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sketchnewton.core.types import np
-from sketchnewton.dask.training import Blocks, blocks_of, loaded, trained, with_labels
+from sketchnewton.core.types import Array, np
+from sketchnewton.dask.training import Blocks, blocks_of, is_collection, loaded, trained, with_labels
 from sketchnewton.evaluation.metrics import Answers, measure
 from sketchnewton.model import Model, shards
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sketchnewton.core.types import ArrayLike
+    from sketchnewton.dask.training import Block, Collection, Column
+    from sketchnewton.model.shards import BankParameters
 
 __all__ = ["SketchedNewtonClassifier", "SketchedNewtonRegressor"]
 
@@ -32,10 +40,10 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
 
     @abstractmethod
-    def _new_model(self, blocks: Blocks, classes: Any) -> Model:
+    def _new_model(self, blocks: Blocks, classes: ArrayLike | None) -> Model:
         """A model that has learned nothing."""
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Collection, y: Column | str | None = None, sample_weight: Column | None = None) -> Self:
         """Learn all rows, forgetting what was learned before.
 
         X is a Dask array with dense or sparse blocks, a DataFrame or a bag of records; y is cut into the same
@@ -44,29 +52,36 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         blocks = blocks_of(X, y, sample_weight)
         return self._train(X, blocks, self._new_model(blocks, None))
 
-    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+    def _partial_fit(
+        self, X: Collection, y: Column | str | None, classes: ArrayLike | None, sample_weight: Column | None
+    ) -> Self:
         blocks = blocks_of(X, y, sample_weight)
         return self._train(X, blocks, getattr(self, "model_", None) or self._new_model(blocks, classes))
 
-    def _train(self, X: Any, blocks: Blocks, base: Model) -> Self:
+    def _train(self, X: Collection, blocks: Blocks, base: Model) -> Self:
         self.model_ = trained(base, blocks, self.shards, self.rounds)
         if hasattr(X, "shape") and len(X.shape) == 2:
             self.n_features_in_ = int(X.shape[1])
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Collection | Column | Array:
         """The prediction for each row: of a Dask collection, another one of the same kind."""
         check_is_fitted(self, "model_")
         kind = np.asarray(self.model_.classes).dtype if self.model_.classes else np.dtype(np.float64)
         return self._each(X, "predict", kind, None)
 
-    def test(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, float]:
+    def test(
+        self,
+        X: Collection | Block,
+        y: Column | Iterable[object] | None = None,
+        sample_weight: Column | ArrayLike | None = None,
+    ) -> dict[str, float]:
         """Mean loss and all metrics that apply to rows whose labels are known; nothing is learned.
 
         Blocks are predicted in parallel; predictions and labels, not rows, come to the client.
         """
         check_is_fitted(self, "model_")
-        if not hasattr(X, "dask"):
+        if not is_collection(X):
             records, labels = with_labels(X, y)
             return self.model_.test(records, labels, sample_weight)
         blocks = blocks_of(X, y, sample_weight)
@@ -79,8 +94,8 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         mean = float(np.dot(importance, losses) / sum(importance)) if sum(importance) else float("nan")
         return {"rows": sum(rows), "loss": mean, **measure(_joined(list(answers)))}
 
-    def _parameters(self) -> dict[str, Any]:
-        size = {} if self.sketch_size is None else {"sketch_size": self.sketch_size}
+    def _parameters(self) -> BankParameters:
+        size: BankParameters = {} if self.sketch_size is None else {"sketch_size": self.sketch_size}
         return {
             **size,
             "loss": self.loss,
@@ -89,18 +104,20 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             "dtype": self.dtype,
         }
 
-    def _each(self, X: Any, method: str, dtype: Any, columns: int | None) -> Any:
+    def _each(
+        self, X: object, method: str, dtype: np.dtype[np.generic], columns: int | None
+    ) -> Collection | Column | Array:
         """What the model's method gives for each block."""
-        if not hasattr(X, "dask"):
+        if not is_collection(X):
             return getattr(self.model_, method)(X)
         model = self.model_.to_bytes()
         if hasattr(X, "numblocks"):
-            X = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+            rows = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
             meta = np.empty((0,) if columns is None else (0, 0), dtype)
             if columns is None:
-                return X.map_blocks(_answers, model, method, dtype=dtype, drop_axis=1, meta=meta)
-            shape = (X.chunks[0], (columns,))
-            return X.map_blocks(_answers, model, method, dtype=dtype, chunks=shape, meta=meta)
+                return rows.map_blocks(_answers, model, method, dtype=dtype, drop_axis=1, meta=meta)
+            shape = (rows.chunks[0], (columns,))
+            return rows.map_blocks(_answers, model, method, dtype=dtype, chunks=shape, meta=meta)
         if hasattr(X, "divisions"):
             import pandas as pd
 
@@ -133,7 +150,7 @@ class SketchedNewtonClassifier(ClassifierMixin, _Estimator):  # type: ignore[mis
     Rows must not be ordered by their label: a shard that sees one class alone has nothing to learn.
     """
 
-    classes_: Any
+    classes_: Array
 
     def __init__(
         self,
@@ -154,20 +171,31 @@ class SketchedNewtonClassifier(ClassifierMixin, _Estimator):  # type: ignore[mis
         self.fit_intercept = fit_intercept
         self.dtype = dtype
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self,
+        X: Collection,
+        y: Column | str | None = None,
+        classes: ArrayLike | None = None,
+        sample_weight: Column | None = None,
+    ) -> Self:
         """Learn from more rows. `classes`, all there will ever be, may be given at the first call."""
         return self._partial_fit(X, y, classes, sample_weight)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: object) -> Collection | Array:
         """The probability of each class, a column per class in the order of `classes_`."""
         check_is_fitted(self, "model_")
         return self._each(X, "predict_proba", np.dtype(np.float64), len(self.classes_))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Collection | Block,
+        y: Column | Iterable[object],
+        sample_weight: Column | ArrayLike | None = None,
+    ) -> float:
         """The share of rows whose class is right."""
         return 1.0 - self.test(X, y, sample_weight)["error"]
 
-    def _new_model(self, blocks: Blocks, classes: Any) -> Model:
+    def _new_model(self, blocks: Blocks, classes: ArrayLike | None) -> Model:
         if classes is None:
             seen = dask.compute(
                 *(dask.delayed(_classes)(r, y) for r, y in zip(blocks.records, blocks.labels, strict=True))
@@ -206,19 +234,26 @@ class SketchedNewtonRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         self.fit_intercept = fit_intercept
         self.dtype = dtype
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Collection, y: Column | str | None = None, sample_weight: Column | None = None
+    ) -> Self:
         """Learn from more rows."""
         return self._partial_fit(X, y, None, sample_weight)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Collection | Block,
+        y: Column | Iterable[object],
+        sample_weight: Column | ArrayLike | None = None,
+    ) -> float:
         """R², the share of the labels' variance that predictions explain."""
         return self.test(X, y, sample_weight)["r2"]
 
-    def _new_model(self, blocks: Blocks, classes: Any) -> Model:
+    def _new_model(self, blocks: Blocks, classes: ArrayLike | None) -> Model:
         return shards.new_model(**self._parameters())
 
 
-def _classes(records: Any, labels: Any) -> Any:
+def _classes(records: Block, labels: Iterable[object] | None) -> Array:
     _, found = with_labels(records, labels)
     if found is None:
         raise ValueError("labels are missing: give y, or the name of the column or key that has them")
@@ -228,7 +263,7 @@ def _classes(records: Any, labels: Any) -> Any:
     return np.unique(values)
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label: object) -> bool:
     """None, NaN, or the missing value of pandas."""
     return (
         label is None
@@ -237,29 +272,32 @@ def _is_missing(label: Any) -> bool:
     )
 
 
-def _answers(records: Any, model: bytes, method: str) -> Any:
-    return getattr(loaded(model), method)(records)
+def _answers(records: object, model: bytes, method: str) -> Array:
+    answers: Array = getattr(loaded(model), method)(records)
+    return answers
 
 
-def _frame(frame: Any, model: bytes, method: str, names: list[Any] | None) -> Any:
+def _frame(
+    frame: pd.DataFrame, model: bytes, method: str, names: list[Hashable] | None
+) -> pd.Series | pd.DataFrame:
     import pandas as pd
 
     found = getattr(loaded(model), method)(frame)
     return pd.Series(found, frame.index) if names is None else pd.DataFrame(found, frame.index, names)
 
 
-def _listed(records: Any, model: bytes, method: str) -> list[Any]:
-    answers: list[Any] = getattr(loaded(model), method)(list(records)).tolist()
+def _listed(records: Iterable[object], model: bytes, method: str) -> list[object]:
+    answers: list[object] = getattr(loaded(model), method)(list(records)).tolist()
     return answers
 
 
 def _tested(
-    model: bytes, records: Any, labels: Any, weights: Any
+    model: bytes, records: Block, labels: Iterable[object] | None, weights: ArrayLike | None
 ) -> tuple[int, float, float, Answers] | None:
-    records, labels = with_labels(records, labels)
-    if labels is not None and len(labels) == 0:
+    rest, known = with_labels(records, labels)
+    if known is not None and len(known) == 0:
         return None
-    score, answers = loaded(model).answers(records, labels, weights)
+    score, answers = loaded(model).answers(rest, known, weights)
     return score.rows, score.weight, score.mean_loss, answers
 
 

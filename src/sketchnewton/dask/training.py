@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import functools
 import uuid
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard
 
 import dask
 
-from sketchnewton.core.types import NDArray, np
+from sketchnewton.core.types import Array, ArrayLike, np
 from sketchnewton.model import Model, shards
 from sketchnewton.sketches.blocks import row_blocks
+
+if TYPE_CHECKING:
+    import dask.array as da
+    import dask.bag as db
+    import dask.dataframe as dd
+    import pandas as pd
+    from dask.delayed import Delayed
+    from scipy.sparse import sparray, spmatrix
+
+    Collection: TypeAlias = da.Array | dd.DataFrame | db.Bag
+    Column: TypeAlias = da.Array | dd.Series | db.Bag
+    Block: TypeAlias = Array | sparray | spmatrix | pd.DataFrame | Sequence[Mapping[str, object]]
 
 __all__ = ["Blocks", "blocks_of", "loaded", "shard_count", "trained"]
 
@@ -18,12 +31,17 @@ __all__ = ["Blocks", "blocks_of", "loaded", "shard_count", "trained"]
 class Blocks(NamedTuple):
     """Records, labels and weights, block by block, as delayed values; None where there are none."""
 
-    records: list[Any]
-    labels: list[Any]
-    weights: list[Any]
+    records: Sequence[Delayed]
+    labels: Sequence[Delayed | str | None]
+    weights: Sequence[Delayed | None]
 
 
-def blocks_of(X: Any, y: Any, weights: Any) -> Blocks:
+def is_collection(X: object) -> TypeGuard[Collection]:
+    """Whether rows are Dask's, not in memory."""
+    return hasattr(X, "dask")
+
+
+def blocks_of(X: Collection, y: Column | str | None, weights: Column | None) -> Blocks:
     """The blocks of Dask collections, which must be cut alike; `y` may be the name of a column or key of X."""
     records = row_blocks(X)
     return Blocks(
@@ -33,7 +51,7 @@ def blocks_of(X: Any, y: Any, weights: Any) -> Blocks:
     )
 
 
-def _column(X: Any, column: Any, count: int, name: str) -> list[Any]:
+def _column(X: Collection, column: Column, count: int, name: str) -> list[Delayed]:
     """The blocks of a column beside X."""
     if not hasattr(column, "dask"):
         raise ValueError(f"{name} is a {type(column).__name__}: must be a Dask collection, as X is")
@@ -102,38 +120,47 @@ def loaded(model: bytes) -> Model:
     return Model.from_bytes(model)
 
 
-def _learned(model: bytes, records: Any, labels: Any, weights: Any, turn: int, rounds: int) -> bytes:
+def _learned(
+    model: bytes,
+    records: Block,
+    labels: Iterable[object] | None,
+    weights: ArrayLike | None,
+    turn: int,
+    rounds: int,
+) -> bytes:
     part = shards.part_of_round(len_of(records), turn, rounds)
     if part.start == part.stop:
         return model
-    records, labels = with_labels(rows_of(records, part), labels, part)
-    weights = None if weights is None else np.ascontiguousarray(np.asarray(weights, np.float64)[part])
-    return shards.learned(model, [(records, labels, weights)])
+    rest, known = with_labels(rows_of(records, part), labels, part)
+    own = None if weights is None else np.ascontiguousarray(np.asarray(weights, np.float64)[part])
+    return shards.learned(model, [(rest, known, own)])
 
 
 def _merged(models: list[bytes], base: bytes) -> bytes:
     return shards.merged(models, base)
 
 
-def len_of(records: Any) -> int:
+def len_of(records: Block) -> int:
     """The number of rows of a block."""
     return int(records.shape[0]) if hasattr(records, "shape") else len(records)
 
 
-def rows_of(records: Any, part: slice) -> Any:
+def rows_of(records: Block, part: slice) -> Block:
     """Some rows of a block: an array, a sparse matrix, a DataFrame, or a list of records."""
-    if hasattr(records, "iloc"):
+    if _is_frame(records):
         return records.iloc[part]
     if hasattr(records, "tocsr"):
         return records.tocsr()[part]
     return records[part] if hasattr(records, "shape") else list(records)[part]
 
 
-def with_labels(records: Any, labels: Any, part: slice = slice(None)) -> tuple[Any, Any]:
+def with_labels(
+    records: Block, labels: Iterable[object] | None, part: slice = slice(None)
+) -> tuple[Block, list[object] | Array | None]:
     """Records without their labels, and the labels; these are of the same rows, or a name of a column or key."""
     if not isinstance(labels, str):
         return records, None if labels is None else _listed(labels)[part]
-    if hasattr(records, "iloc"):
+    if _is_frame(records):
         if labels not in records.columns:
             raise ValueError(
                 f"column {labels!r} is missing: there are {', '.join(map(str, records.columns))}"
@@ -146,5 +173,9 @@ def with_labels(records: Any, labels: Any, part: slice = slice(None)) -> tuple[A
     return rest, [record[labels] for record in records]
 
 
-def _listed(labels: Any) -> list[Any] | NDArray[Any]:
+def _is_frame(records: object) -> TypeGuard[pd.DataFrame]:
+    return hasattr(records, "iloc")
+
+
+def _listed(labels: Iterable[object]) -> list[object] | Array:
     return np.asarray(labels) if hasattr(labels, "__array__") else list(labels)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from sketchnewton.core.parameters import checked_size
-from sketchnewton.core.persistence import Persistent, expect, prefixed, without_prefix
+from sketchnewton.core.persistence import Persistent, expect, part, prefixed, without_prefix
 from sketchnewton.core.state import Buffers
 from sketchnewton.core.types import Arrays, Floats, Header
 from sketchnewton.eigen.base import EigenLearner, unit_vector
@@ -102,10 +102,10 @@ class AsymmetricLearner(Persistent):
         return header, {**self._all_arrays(), **prefixed(_INNER, arrays)}
 
     @classmethod
-    def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
-        inner = EigenLearner.from_archive(header["learner"], without_prefix(_INNER, arrays))
-        learner = cls(inner, **header["parameters"])
-        learner._rng.bit_generator.state = header["random"]
+    def _rebuilt(cls, header: Mapping[str, object], arrays: Arrays) -> Self:
+        inner = EigenLearner.from_archive(part(header, "learner"), without_prefix(_INNER, arrays))
+        learner = cls(inner, **part(header, "parameters"))
+        learner._rng.bit_generator.state = part(header, "random")
         learner._restore(arrays)
         return learner
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from sketchnewton.core.parameters import checked, checked_size
-from sketchnewton.core.persistence import Persistent, expect
+from sketchnewton.core.persistence import Persistent, expect, part
 from sketchnewton.core.types import Arrays, Floats, Header
 from sketchnewton.eigen.matrices import Matrix, as_matrix, within
 
@@ -102,16 +102,16 @@ class EigenLearner(Persistent):
         return {"counters": self._counters(), "random": self._rng.bit_generator.state}
 
     @classmethod
-    def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
-        _check_size(header["parameters"], arrays)
+    def _rebuilt(cls, header: Mapping[str, object], arrays: Arrays) -> Self:
+        _check_size(part(header, "parameters"), arrays)
         learner = super()._rebuilt(header, arrays)
-        counters = {name: checked_size(name, value, 0) for name, value in header["counters"].items()}
+        counters = {name: checked_size(name, value, 0) for name, value in part(header, "counters").items()}
         learner._restore_counters(counters)
-        learner._rng.bit_generator.state = header["random"]
+        learner._rng.bit_generator.state = part(header, "random")
         return learner
 
 
-def _check_size(parameters: Mapping[str, Any], arrays: Arrays) -> None:
+def _check_size(parameters: Mapping[str, object], arrays: Arrays) -> None:
     """Refuse an n that the file's own arrays contradict, before matrices of n² numbers are drawn."""
     n, noise = parameters.get("n"), arrays.get("noise")
     if not isinstance(n, int) or n <= _FREE:

@@ -146,7 +146,7 @@ class ProgressiveScore:
         return {name.lstrip("_"): getattr(self, name) for name in _STATE}
 
     @state.setter
-    def state(self, state: Mapping[str, Any]) -> None:
+    def state(self, state: Mapping[str, float]) -> None:
         for name in _STATE:
             kind = type(getattr(self, name))
             value = state[name.lstrip("_")]

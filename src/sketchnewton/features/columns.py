@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from sketchnewton.core.spelling import closest
 from sketchnewton.core.types import Header
@@ -120,7 +120,7 @@ class Columns(NamedTuple):
         """The columns that have been named."""
         return (*filter(None, (self.label, self.weight, self.tag)), *self.drop, *self.chosen())
 
-    def label_among(self, names: Collection[str]) -> str | None:
+    def label_among(self, names: Collection[Hashable]) -> str | None:
         """The column of the label; None if there is none."""
         if self.label is not None:
             return self.label if self.label in names else None
@@ -222,9 +222,9 @@ def _among(names: Collection[str], given: str | None, usual: str, dropped: Colle
     return name if name in names and name not in dropped else None
 
 
-def _lists(value: object) -> Any:
+def _lists(value: object) -> object:
     return [_lists(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _tuples(value: object) -> Any:
+def _tuples(value: object) -> object:
     return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self, overload
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.checks import check_finite, check_numbers, check_sizes
-from sketchnewton.core.persistence import Persistent
+from sketchnewton.core.persistence import Persistent, part
 from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, Integers, np
 from sketchnewton.learners.probabilities import class_probabilities, class_probabilities_of_row
@@ -303,7 +303,7 @@ class Learner(Persistent):
         return type(self).__name__
 
     @property
-    def base_params(self) -> dict[str, Any]:
+    def base_params(self) -> Header:
         """The parameters of the learners that it is made of."""
         return self.params
 
@@ -445,8 +445,8 @@ class Learner(Persistent):
         return features, weights[features]
 
     @classmethod
-    def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
-        check_sizes(header["parameters"], arrays)
+    def _rebuilt(cls, header: Mapping[str, object], arrays: Arrays) -> Self:
+        check_sizes(part(header, "parameters"), arrays)
         made = super()._rebuilt(header, arrays)
         names = header.get("feature_names")
         if names is not None:

@@ -6,11 +6,11 @@ One row of `WIDTH` numbers for each side of a bank, one alone for several classe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from sketchnewton import _native
 from sketchnewton.core.checks import LARGEST_COUNT
-from sketchnewton.core.state import State, View, zeros
+from sketchnewton.core.state import State, Vector, View, zeros
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, np
 from sketchnewton.losses import Loss
 
@@ -35,9 +35,9 @@ def fresh(sides: int) -> View:
     return made
 
 
-def fits(sides: Any) -> bool:
+def fits(sides: Vector) -> bool:
     """Kernels trust these numbers, all of them finite."""
-    return all(_side_fits(side) for side in sides.tolist())
+    return all(_side_fits(side) for side in cast("list[list[float]]", sides.tolist()))
 
 
 def _side_fits(side: list[float]) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict, cast
 
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.newton.bank import NewtonBank
 from sketchnewton.learners.newton.shared import SharedNewton
 from sketchnewton.learners.newton.sketched import SketchedNewton
-from sketchnewton.losses import get_loss
+from sketchnewton.losses import Loss, get_loss
 
 LEARNERS = ("bank", "newton")
 
@@ -19,12 +19,15 @@ def newton_learner(
     classes: bool,
     sketch: str | None,
     sketch_size: int | None,
-    loss: Any,
+    alpha: float | str | None,
+    loss: str | Loss,
+    clip: float | str | None,
+    curvature: float | None,
+    curvature_weight: float | str | None,
+    diagonal: bool | None,
     intercept: bool,
     dtype: str,
     random_state: int,
-    clip: Any,
-    **tuning: Any,
 ) -> Learner:
     """`NewtonBank`, which needs no tuning, or `SketchedNewton`: nothing but `learner` changes the learner.
 
@@ -33,26 +36,35 @@ def newton_learner(
     gains nothing. `alpha=None` is taken from the lengths of rows, for "rfd" too.
     """
     if checked_learner(learner) == "bank":
-        refuse_with_bank(sketch=sketch, **tuning)
+        refuse_with_bank(
+            sketch=sketch,
+            alpha=alpha,
+            curvature=curvature,
+            curvature_weight=curvature_weight,
+            diagonal=diagonal,
+        )
         bound = None if clip == "auto" else clip
         return NewtonBank(loss=loss, clip=bound, intercept=intercept, dtype=dtype, **_size(sketch_size))
     facts = get_loss(loss)
     sketch = "oja" if sketch is None else sketch
     if classes and clip == "auto":
         clip = facts.class_bound
-    if sketch == "rfd" and tuning.get("alpha") is None:
-        tuning["alpha"] = "auto"
-    if tuning.get("diagonal") is None:
-        tuning["diagonal"] = not (classes and sketch != "none" and facts.curved)
+    if sketch == "rfd" and alpha is None:
+        alpha = "auto"
+    if diagonal is None:
+        diagonal = not (classes and sketch != "none" and facts.curved)
     return SketchedNewton(
         sketch,
+        alpha=alpha,
         loss=loss,
         clip=clip,
+        curvature=curvature,
+        curvature_weight=curvature_weight,
+        diagonal=diagonal,
         intercept=intercept,
         dtype=dtype,
         random_state=random_state,
         **_size(sketch_size),
-        **tuning,
     )
 
 
@@ -82,12 +94,14 @@ def shared_learner(
     *,
     sketch: str | None,
     sketch_size: int | None,
-    loss: Any,
-    clip: Any,
+    alpha: float | None,
+    loss: str | Loss,
+    clip: float | str | None,
     diagonal: bool | None,
     curvature: float | None,
-    curvature_weight: Any,
-    **parameters: Any,
+    curvature_weight: float | str | None,
+    intercept: bool,
+    dtype: str,
 ) -> SharedNewton:
     """One learner of several classes with one sketch for all of them."""
     if sketch not in (None, "oja"):
@@ -97,12 +111,22 @@ def shared_learner(
             raise ValueError(
                 f"{name}={value!r} is invalid: one sketch for all classes is of rows, not of gradients"
             )
-    if clip == "auto":
-        clip = get_loss(loss).class_bound
+    bound = get_loss(loss).class_bound if clip == "auto" else cast("float | None", clip)  # or it is refused
     return SharedNewton(
-        classes, loss=loss, clip=clip, diagonal=bool(diagonal), **_size(sketch_size), **parameters
+        classes,
+        alpha=alpha,
+        loss=loss,
+        clip=bound,
+        diagonal=bool(diagonal),
+        intercept=intercept,
+        dtype=dtype,
+        **_size(sketch_size),
     )
 
 
-def _size(sketch_size: int | None) -> dict[str, Any]:
+class _Size(TypedDict, total=False):
+    sketch_size: int
+
+
+def _size(sketch_size: int | None) -> _Size:
     return {} if sketch_size is None else {"sketch_size": sketch_size}

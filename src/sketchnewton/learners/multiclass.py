@@ -9,7 +9,7 @@ from typing import Any, Self
 from sketchnewton import _native
 from sketchnewton.core.persistence import class_named
 from sketchnewton.core.state import Buffers, Vector
-from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
+from sketchnewton.core.types import Arrays, Floats, Header, Integers, NDArray, np
 from sketchnewton.learners import calibration
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.class_learner import ClassLearner, check_signs, checked_class_count
@@ -113,7 +113,7 @@ class OneVsAll(ClassLearner):
         return type(self.learners[0]).__name__
 
     @property
-    def base_params(self) -> dict[str, Any]:
+    def base_params(self) -> Header:
         """The parameters of each class's learner."""
         return self.learners[0].params
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cache
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from sketchnewton import _native
 from sketchnewton.core.batch import contiguous
@@ -94,7 +94,7 @@ class Loss(ABC):
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"a loss keeps its {name}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.parameter,)
 
     def __eq__(self, other: object) -> bool:

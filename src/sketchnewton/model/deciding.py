@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sketchnewton.core.batch import ParseError
 from sketchnewton.features.columns import Columns
@@ -14,10 +14,15 @@ from sketchnewton.model.class_names import SeenLabels, label_text, names_of
 from sketchnewton.model.target import Classes, Signs, Target, target_of
 from sketchnewton.streams.records import read_records
 
+if TYPE_CHECKING:
+    from sketchnewton.model.target import Labels
+
 __all__ = ["decided"]
 
 
-def decided(learner: Learner, records: object, labels: Any, columns: Columns) -> tuple[Learner, Target]:
+def decided(
+    learner: Learner, records: object, labels: Labels | None, columns: Columns
+) -> tuple[Learner, Target]:
     """The target of these labels, or of those that the records have, and the learner that goes with it.
 
     Texts, true and false are classes, all of which must be there; numbers are what they are to the learner.
@@ -38,7 +43,7 @@ def decided(learner: Learner, records: object, labels: Any, columns: Columns) ->
     return OneVsAll(type(learner), len(names), learner.params), Classes(names=names)
 
 
-def _texts_of(labels: Any) -> list[bytes]:
+def _texts_of(labels: Labels) -> list[bytes]:
     """Labels that are in memory, if they are not all numbers."""
     listed = labels.tolist() if hasattr(labels, "tolist") else labels
     known = [

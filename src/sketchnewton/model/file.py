@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from sketchnewton.core.persistence import Persistent, class_named, prefixed, taken, without_prefix
+from sketchnewton.core.persistence import Persistent, class_named, part, prefixed, taken, without_prefix
 from sketchnewton.core.state import Buffers
 from sketchnewton.core.types import Arrays, Header
 from sketchnewton.features.columns import Columns
@@ -57,7 +57,7 @@ def archived(model: Model) -> tuple[Header, Buffers]:
     return header, held
 
 
-def parts_around(learner: Persistent, header: Mapping[str, Any]) -> Parts:
+def parts_around(learner: Persistent, header: Mapping[str, object]) -> Parts:
     """The learner, and the rest that the header describes; raises what a damaged header leads to."""
     if not isinstance(learner, Learner):
         raise ValueError(f"a {type(learner).__name__} is not a learner")
@@ -67,26 +67,26 @@ def parts_around(learner: Persistent, header: Mapping[str, Any]) -> Parts:
     return {
         "learner": learner,
         "target": target,
-        "features": Features.from_dict(header["features"]),
-        "columns": Columns.from_dict(header["columns"]),
+        "features": Features.from_dict(part(header, "features")),
+        "columns": Columns.from_dict(part(header, "columns")),
         "exact_names": header["exact_names"],
     }
 
 
-def rebuilt_learner(header: Mapping[str, Any], arrays: Arrays, prefix: str = _LEARNER) -> Persistent:
+def rebuilt_learner(header: Mapping[str, object], arrays: Arrays, prefix: str = _LEARNER) -> Persistent:
     """The learner whose arrays have names that begin so."""
     kind = class_named(header["class"])
     return kind._rebuilt(header, taken(kind, without_prefix(prefix, arrays)))
 
 
-def restore(model: Model, header: Mapping[str, Any], arrays: Arrays) -> None:
+def restore(model: Model, header: Mapping[str, object], arrays: Arrays) -> None:
     """Give the model what is in no parameter: names, notes and how far an unfinished run had come."""
     if model.names is not None:
         model.names = Names.from_state(without_prefix(_NAMES, arrays), exact=True)
     model.notes = _checked_notes(header.get("notes", {}))
     model.run = None if header["run"] is None else checked_run(header["run"])
     if header["best"] is not None:
-        best = rebuilt_learner(header["best"], arrays, _BEST)
+        best = rebuilt_learner(part(header, "best"), arrays, _BEST)
         model.best = _checked_best(best, model.learner, model.run)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Self, overload
 
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.core.batch import Batch
-from sketchnewton.core.persistence import Persistent, class_named, load
+from sketchnewton.core.persistence import Persistent, class_named, load, part
 from sketchnewton.core.state import Buffers, View
-from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, NDArray, Path, np
+from sketchnewton.core.types import Array, ArrayLike, Arrays, Floats, Header, Path, np
 from sketchnewton.evaluation import ProgressiveScore, score_for
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
@@ -25,6 +25,7 @@ from sketchnewton.model.target import Target, target_of
 
 if TYPE_CHECKING:
     from sketchnewton.evaluation.metrics import Answers
+    from sketchnewton.model.target import Labels
 
 __all__ = ["Model", "open_model"]
 
@@ -95,7 +96,7 @@ class Model(RecordReader, Persistent):
 
     # -- for users
 
-    def learn(self, records: object, labels: object = None, weights: ArrayLike | None = None) -> NDArray[Any]:
+    def learn(self, records: object, labels: object = None, weights: ArrayLike | None = None) -> Array:
         """Predict each record, then learn its label; return the predictions, as `predict` gives them.
 
         Labels and weights are those of the records (columns `label` and `_weight`, or what `columns` names) unless
@@ -134,7 +135,7 @@ class Model(RecordReader, Persistent):
     def _lesson(
         self,
         records: object,
-        labels: Any,
+        labels: Labels | None,
         weights: ArrayLike | None,
         check: Callable[[Sequence[Batch]], None] | None,
     ) -> tuple[Target, Iterable[Batch]]:
@@ -170,12 +171,12 @@ class Model(RecordReader, Persistent):
         return target, batches
 
     @overload
-    def predict(self, records: object) -> NDArray[Any]: ...
+    def predict(self, records: object) -> Array: ...
     @overload
-    def predict(self, records: object, interval: float | Sequence[float]) -> tuple[NDArray[Any], Floats]: ...
+    def predict(self, records: object, interval: float | Sequence[float]) -> tuple[Array, Floats]: ...
     def predict(
         self, records: object, interval: float | Sequence[float] | None = None
-    ) -> NDArray[Any] | tuple[NDArray[Any], Floats]:
+    ) -> Array | tuple[Array, Floats]:
         """The prediction for each record: a number, or the label of the most probable class.
 
         With `interval`, a coverage such as 0.9: the predictions, and for each its lower and its upper bound, an
@@ -268,7 +269,7 @@ class Model(RecordReader, Persistent):
         return self
 
     @property
-    def classes(self) -> list[Any] | None:
+    def classes(self) -> list[Hashable] | None:
         """The labels of the columns of `predict_proba`; None if the model predicts a number."""
         return self.target.classes
 
@@ -309,7 +310,7 @@ class Model(RecordReader, Persistent):
 
         return score
 
-    def answer(self, scores: Floats) -> NDArray[Any]:
+    def answer(self, scores: Floats) -> Array:
         """Scores as what was asked for: the label of the best class, or the number itself."""
         return self.target.answer(scores)
 
@@ -376,14 +377,14 @@ class Model(RecordReader, Persistent):
         return archived(self)
 
     @classmethod
-    def like(cls, header: Mapping[str, Any]) -> Self:
+    def like(cls, header: Mapping[str, object]) -> Self:
         """A model as this header describes it that has learned nothing; raises what a damaged header leads to."""
-        inner = header["learner"]
+        inner = part(header, "learner")
         return cls(**parts_around(class_named(inner["class"])(**inner["parameters"]), header))
 
     @classmethod
-    def _rebuilt(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
-        model = cls(**parts_around(rebuilt_learner(header["learner"], arrays), header))
+    def _rebuilt(cls, header: Mapping[str, object], arrays: Arrays) -> Self:
+        model = cls(**parts_around(rebuilt_learner(part(header, "learner"), arrays), header))
         restore(model, header, arrays)
         return model
 

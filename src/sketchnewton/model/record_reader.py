@@ -7,7 +7,7 @@ import warnings
 from array import array
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import ArrayLike, np
@@ -18,6 +18,7 @@ from sketchnewton.model.fitting import LARGEST_VALUE, fit
 from sketchnewton.model.target import NO_LABEL, Target
 
 if TYPE_CHECKING:
+    from sketchnewton.model.target import Labels
     from sketchnewton.streams.plain_records import PlainRecords
 
 __all__ = ["RecordReader", "listed"]
@@ -80,7 +81,9 @@ class RecordReader:
             self._plain = known
         return known[2].rows(listed) if listed else None
 
-    def _plain_lesson(self, records: object, labels: Any, weights: Any, target: Target) -> list[Batch] | None:
+    def _plain_lesson(
+        self, records: object, labels: Labels | None, weights: object, target: Target
+    ) -> list[Batch] | None:
         """The same with labels as targets, where those are plain numbers or texts; None for all else."""
         found = self._plain_rows(records)
         # Reading would note the kinds that were chosen, too.
@@ -103,8 +106,11 @@ class RecordReader:
             return None
         importance: memoryview | None = None
         if weights is not None:
-            plain = type(weights) is list and len(weights) == len(values)
-            if not plain or not all(type(one) is float and 0.0 <= one <= LARGEST_VALUE for one in weights):
+            if (
+                type(weights) is not list
+                or len(weights) != len(values)
+                or not all(type(one) is float and 0.0 <= one <= LARGEST_VALUE for one in weights)
+            ):
                 return None
             if any(one != 1.0 for one in weights):
                 importance = memoryview(array("d", weights))
@@ -116,8 +122,8 @@ class RecordReader:
 
     def _labelled(
         self,
-        records: Any,
-        labels: Any,
+        records: object,
+        labels: object,
         weights: ArrayLike | None,
         target: Target,
         names: Names | None = None,
@@ -144,7 +150,7 @@ class RecordReader:
         return fit(read(labels=coded.labels), target.of_codes, _raise, self._feature)
 
     @staticmethod
-    def _coded_texts(labels: Any, target: Target) -> list[float]:
+    def _coded_texts(labels: Labels, target: Target) -> list[float]:
         """Labels of which a text is learned as +1 and all others as −1, in any type that a table could have."""
         from sketchnewton.model.class_names import label_text
 
@@ -168,8 +174,8 @@ class RecordReader:
 
     def _read(
         self,
-        records: Any,
-        labels: Any = None,
+        records: object,
+        labels: Labels | None = None,
         weights: ArrayLike | None = None,
         columns: Columns | None = None,
         names: Names | None = None,
@@ -215,14 +221,14 @@ def _copied(names: Names | None) -> Names | None:
     return None if names is None else Names.from_state(names.state(), names.exact)
 
 
-def listed(labels: Any) -> Any:
+def listed(labels: object) -> Labels | None:
     """Labels as they may be asked for by position: a list of anything but arrays of numbers, which stay."""
     if labels is None or (isinstance(labels, np.ndarray) and labels.dtype.kind in "fiub"):
         return labels
     if isinstance(labels, str | bytes):
         return [labels]
     if hasattr(labels, "tolist"):
-        return labels.tolist()
+        return cast("list[object]", labels.tolist())
     return list(labels) if isinstance(labels, Iterable) else [labels]
 
 

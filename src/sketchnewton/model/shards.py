@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import TypedDict, Unpack
 
 from sketchnewton.core.types import ArrayLike
 from sketchnewton.learners import NewtonBank, OneVsAll
 from sketchnewton.model.model import Model
 from sketchnewton.model.target import Classes, Signs
 
-__all__ = ["AT_ONCE", "learned", "merged", "new_model", "part_of_round"]
+__all__ = ["AT_ONCE", "BankParameters", "learned", "merged", "new_model", "part_of_round"]
 
 AT_ONCE = 8  # shards in a merge: more take more memory, and a tree of merges gives nearly the same
 
 
+class BankParameters(TypedDict, total=False):
+    """Parameters of `NewtonBank`, the default learner."""
+
+    sketch_size: int
+    loss: str
+    clip: float | None
+    intercept: bool
+    dtype: str
+
+
 def new_model(
-    classes: Sequence[Hashable] | None = None, *, exact_names: bool = False, **parameters: Any
+    classes: Sequence[Hashable] | None = None,
+    *,
+    exact_names: bool = False,
+    **parameters: Unpack[BankParameters],
 ) -> Model:
     """A model of the default learner with these `parameters`: of numbers, or of named `classes`.
 
@@ -33,7 +46,7 @@ def new_model(
     return Model(learner, target=Classes(names=classes), exact_names=exact_names)
 
 
-def learned(model: bytes, parts: Iterable[tuple[Any, Any, ArrayLike | None]]) -> bytes:
+def learned(model: bytes, parts: Iterable[tuple[object, object, ArrayLike | None]]) -> bytes:
     """The model after it has learned records, labels and weights, part by part."""
     learner = Model.from_bytes(model)
     for records, labels, weights in parts:

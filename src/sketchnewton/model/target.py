@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from sketchnewton import _native
 from sketchnewton.core.batch import contiguous
-from sketchnewton.core.types import ArrayLike, Floats, Header, NDArray, np
+from sketchnewton.core.types import Array, ArrayLike, Floats, Header, np
 from sketchnewton.learners import Learner
 from sketchnewton.losses import Loss, get_loss
 
 if TYPE_CHECKING:
     from sketchnewton.model.label_watch import LabelWatch
+
+    Labels = Sequence[object] | Array  # one per row: a list or a memoryview, or an array of numbers
 
 __all__ = ["Classes", "Coded", "Numbers", "Signs", "Target", "shown_label", "target_of"]
 
@@ -56,12 +58,12 @@ class Target(ABC):
     names: tuple[Hashable, ...] | None = None
     """The label of each class, by its number; None where labels are numbers."""
 
-    def code(self, labels: Any) -> Coded:
+    def code(self, labels: Labels) -> Coded:
         """What the learner gets for each label."""
         if self.names is not None:
             return self._code_names(labels)
         if not isinstance(labels, memoryview):
-            labels = contiguous(labels, np.float64)  # itself, if that is what it is
+            labels = contiguous(cast("ArrayLike", labels), np.float64)  # itself, if that is what it is
         return Coded(*self._rule.code(labels))
 
     @abstractmethod
@@ -78,11 +80,11 @@ class Target(ABC):
         """All that there is to know of it, as JSON can hold it."""
 
     @staticmethod
-    def from_dict(facts: Any) -> Target:
+    def from_dict(facts: object) -> Target:
         """The target that `to_dict` described; ValueError if it is none."""
         kinds: dict[str, type[Target]] = {"numbers": Numbers, "signs": Signs, "classes": Classes}
         kind = facts.get("kind") if isinstance(facts, Mapping) else None
-        if not isinstance(kind, str) or kind not in kinds:
+        if not isinstance(facts, Mapping) or not isinstance(kind, str) or kind not in kinds:
             raise ValueError(f"no target has the kind {kind!r}")
         wanted = {name: value for name, value in facts.items() if name != "kind"}
         try:
@@ -92,7 +94,7 @@ class Target(ABC):
                 f"a target of {kind} is not described by {', '.join(map(repr, wanted))}"
             ) from None
 
-    def name(self, classes: ArrayLike) -> NDArray[Any]:
+    def name(self, classes: ArrayLike) -> Array:
         """The label of each class, by its number."""
         if self.names is None:
             raise ValueError("the target is a number and has no classes")
@@ -132,11 +134,11 @@ class Target(ABC):
     """How many scores a row has; None for a single number."""
 
     @property
-    def classes(self) -> list[Any] | None:
+    def classes(self) -> list[Hashable] | None:
         """The labels that are told apart, as probabilities list them; None if a number is predicted."""
         return None if self.names is None else list(self.names)
 
-    def answer(self, scores: Floats) -> NDArray[Any]:
+    def answer(self, scores: Floats) -> Array:
         """Scores as what was asked for: the label of the best class, or the number itself."""
         return scores if self.names is None else self.name(scores >= 0.0)
 
@@ -184,7 +186,7 @@ class Target(ABC):
         if len(self._codes) != len(self.names):
             raise ValueError(f"classes {_listed(self.names)} are invalid: two have the same name")
 
-    def _code_names(self, labels: Any) -> Coded:
+    def _code_names(self, labels: Labels) -> Coded:
         listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
         coded: Any = _native.zeros((len(listed),), "float64")
         unfit = []
@@ -343,7 +345,7 @@ class Classes(Target):
         """Whether classes are counted from 0; None if that is not known yet."""
         return self._rule.zero
 
-    def name(self, classes: ArrayLike) -> NDArray[Any]:
+    def name(self, classes: ArrayLike) -> Array:
         """The label of each class, by its number."""
         if self.names is not None:
             return super().name(classes)
@@ -351,11 +353,11 @@ class Classes(Target):
         return numbers if self.zero else np.where(numbers == 0, self.count, numbers)
 
     @property
-    def classes(self) -> list[Any]:
+    def classes(self) -> list[Hashable]:
         """The labels of the classes, the smallest first, or their names."""
-        return cast("list[Any]", self.ordered(self.name(np.arange(self.count))[None, :])[0].tolist())
+        return cast("list[Hashable]", self.ordered(self.name(np.arange(self.count))[None, :])[0].tolist())
 
-    def answer(self, scores: Floats) -> NDArray[Any]:
+    def answer(self, scores: Floats) -> Array:
         """The label of each row's best class."""
         return self.name(scores.argmax(axis=1))
 
@@ -435,10 +437,10 @@ def _missing(label: object) -> bool:
     return plain is None or (isinstance(plain, float) and math.isnan(plain))
 
 
-def _checked_names(names: Any) -> Sequence[Hashable]:
+def _checked_names(names: object) -> Sequence[Hashable]:
     if isinstance(names, str | bytes | Mapping) or not hasattr(names, "__len__"):
         raise ValueError(f"names={names!r} is invalid: must be a list of classes")
-    for name in names:
+    for name in cast("Sequence[object]", names):
         if not isinstance(name, Hashable) or _missing(name):
             raise ValueError(f"{name!r} cannot be the name of a class")
     return cast("Sequence[Hashable]", names)
@@ -449,7 +451,7 @@ def _plain(name: object) -> Hashable:
     return cast("Hashable", name.item() if hasattr(name, "item") else name)
 
 
-def _as_array(names: tuple[Hashable, ...]) -> NDArray[Any]:
+def _as_array(names: tuple[Hashable, ...]) -> Array:
     """An array that holds the names as they are: of one type if they have one, else of objects."""
     if len(set(map(type, names))) == 1 and isinstance(names[0], str | int | float):
         return np.array(names)
@@ -458,11 +460,13 @@ def _as_array(names: tuple[Hashable, ...]) -> NDArray[Any]:
     return made
 
 
-def _jsonable(names: tuple[Hashable, ...]) -> list[Any]:
+def _jsonable(names: tuple[Hashable, ...]) -> list[str | int | float]:
+    listed = []
     for name in names:
         if not isinstance(name, str | int | float):
             raise ValueError(f"the class {name!r} cannot be saved: names are text, numbers, true or false")
-    return list(names)
+        listed.append(name)
+    return listed
 
 
 def _listed(names: Sequence[Hashable]) -> str:

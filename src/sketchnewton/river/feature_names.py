@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from river.utils import dataframe
@@ -28,7 +28,7 @@ class FeatureNames:
         self.names: list[Hashable] = []  # the name of each number
         self._index = _native.NameIndex()
 
-    def row(self, x: dict[Any, Any], *, learn: bool) -> _native.Rows:
+    def row(self, x: dict[Hashable, float], *, learn: bool) -> _native.Rows:
         """One dictionary as a row; without `learn` names never seen are left out: their weight is zero."""
         try:
             if self.bits is not None:
@@ -84,7 +84,7 @@ class FeatureNames:
         self.__dict__.update(state, _index=_native.NameIndex())
 
 
-def _name_text(x: dict[Any, Any], error: TypeError) -> None:
+def _name_text(x: dict[Hashable, float], error: TypeError) -> None:
     """Raise the error again with the name of the first feature whose value is no number."""
     for name, value in x.items():
         try:

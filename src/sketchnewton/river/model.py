@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, cast
+from collections.abc import Hashable
+from typing import cast
 
 from river import base
 
@@ -37,18 +38,18 @@ class ModelRegressor(base.Regressor):
             raise ValueError("the model predicts classes: use ModelClassifier")
         self.model = model
 
-    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Hashable, object], y: float, w: float = 1.0) -> None:
         """Learn one example of weight `w`."""
         _check_names(self.model, x)
         self.model.learn(x, [y], [w])
 
-    def predict_one(self, x: dict[Any, Any]) -> float:
+    def predict_one(self, x: dict[Hashable, object]) -> float:
         """The prediction."""
         _check_names(self.model, x)
         return float(self.model.predict(x)[0])
 
     def clone(
-        self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
+        self, new_params: dict[str, object] | None = None, include_attributes: bool = False
     ) -> ModelRegressor:
         """A model of the same kind that has learned nothing, unless `include_attributes`."""
         return ModelRegressor(_cloned(self.model, new_params, include_attributes))
@@ -84,35 +85,39 @@ class ModelClassifier(base.Classifier):
     def _multiclass(self) -> bool:
         return True
 
-    def learn_one(self, x: dict[Any, Any], y: base.typing.ClfTarget, w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Hashable, object], y: base.typing.ClfTarget, w: float = 1.0) -> None:
         """Learn one example of weight `w`."""
         _check_names(self.model, x)
         self.model.learn(x, [y], [w])
 
-    def predict_one(self, x: dict[Any, Any], **kwargs: object) -> Any:
+    def predict_one(self, x: dict[Hashable, object], **kwargs: object) -> base.typing.ClfTarget:
         """The label of the best class."""
         _check_names(self.model, x)
-        return self.model.predict(x).tolist()[0]
+        label: base.typing.ClfTarget = self.model.predict(x).tolist()[0]
+        return label
 
-    def predict_proba_one(self, x: dict[Any, Any], **kwargs: object) -> dict[base.typing.ClfTarget, float]:
+    def predict_proba_one(
+        self, x: dict[Hashable, object], **kwargs: object
+    ) -> dict[base.typing.ClfTarget, float]:
         """The probability of each class."""
         _check_names(self.model, x)
-        return dict(zip(self.model.classes or (), self.model.predict_proba(x)[0].tolist(), strict=True))
+        labels = cast("list[base.typing.ClfTarget]", self.model.classes)
+        return dict(zip(labels, self.model.predict_proba(x)[0].tolist(), strict=True))
 
     def clone(
-        self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
+        self, new_params: dict[str, object] | None = None, include_attributes: bool = False
     ) -> ModelClassifier:
         """A model of the same kind that has learned nothing, unless `include_attributes`."""
         return ModelClassifier(_cloned(self.model, new_params, include_attributes))
 
 
-def _cloned(model: Model, new_params: dict[str, Any] | None, include_attributes: bool) -> Model:
+def _cloned(model: Model, new_params: dict[str, object] | None, include_attributes: bool) -> Model:
     if new_params and "model" in new_params:
         return cast("Model", new_params["model"])
     return copy.deepcopy(model) if include_attributes else Model.like(model.to_archive()[0])
 
 
-def _check_names(model: Model, x: dict[Any, Any]) -> None:
+def _check_names(model: Model, x: dict[Hashable, object]) -> None:
     """A feature that the model takes for a label would be left out."""
     taken = model.columns.label_among(x)
     if taken is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, ClassVar, Literal, overload
 
 import numpy as np
 from river import base, conf
@@ -117,7 +118,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
     def _multiclass(self) -> bool:
         return True
 
-    def learn_one(self, x: dict[Any, Any], y: base.typing.ClfTarget, w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Hashable, float], y: base.typing.ClfTarget, w: float = 1.0) -> None:
         """Learn one example of weight `w`."""
         row, weight = self._names.row(x, learn=True), checked_weight(w)
         if self._learner_of(y) is None:
@@ -146,7 +147,9 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
             signs = np.array([1.0 if other == label else -1.0 for other in labels[begin:]])
             learner.learn(rows.part(begin, end), signs, None if weights is None else weights[begin:])
 
-    def predict_proba_one(self, x: dict[Any, Any], **kwargs: object) -> dict[base.typing.ClfTarget, float]:
+    def predict_proba_one(
+        self, x: dict[Hashable, float], **kwargs: object
+    ) -> dict[base.typing.ClfTarget, float]:
         """The probability of each label seen so far."""
         if not self._learners:
             return {}
@@ -189,7 +192,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
         return [False, True] if self._boolean else list(self._learners)
 
     @property
-    def weights(self) -> dict[Any, Any]:
+    def weights(self) -> dict[Hashable, float] | dict[base.typing.ClfTarget, dict[Hashable, float]]:
         """The weight of each feature by its name, or by its number if names are hashed: the linear part.
 
         Of labels True and False one dictionary; of others one for each label.
@@ -249,7 +252,7 @@ class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):
     def _start(self) -> None:
         self._learner = self._new_learner()
 
-    def learn_one(self, x: dict[Any, Any], y: float, w: float = 1.0) -> None:
+    def learn_one(self, x: dict[Hashable, float], y: float, w: float = 1.0) -> None:
         """Learn one example of weight `w`."""
         row, weight = self._names.row(x, learn=True), checked_weight(w)
         try:
@@ -266,13 +269,25 @@ class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):
         self._learner.learn(rows, np.asarray(y, np.float64), checked_weights(w, len(frame)))
 
     @property
-    def weights(self) -> dict[Any, float]:
+    def weights(self) -> dict[Hashable, float]:
         """The weight of each feature by its name, or by its number if names are hashed: the linear part."""
         return self._names.weights(self._learner)
 
+    @overload
     def predict_one(
-        self, x: dict[Any, Any], *, with_interval: bool = False, confidence_level: float = 0.95
-    ) -> Any:
+        self,
+        x: dict[Hashable, float],
+        *,
+        with_interval: Literal[False] = False,
+        confidence_level: float = 0.95,
+    ) -> float: ...
+    @overload
+    def predict_one(
+        self, x: dict[Hashable, float], *, with_interval: Literal[True], confidence_level: float = 0.95
+    ) -> conf.Interval: ...
+    def predict_one(
+        self, x: dict[Hashable, float], *, with_interval: bool = False, confidence_level: float = 0.95
+    ) -> float | conf.Interval:
         """The prediction; `with_interval`, as River's conformal regressors have it, a `river.conf.Interval`."""
         row = self._names.row(x, learn=False)
         try:

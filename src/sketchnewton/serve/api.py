@@ -11,8 +11,8 @@ import re
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any
 
+from sketchnewton.core.types import Json
 from sketchnewton.serve.access import WRITE, Access
 from sketchnewton.serve.answers import Answer, add_bounds, contributions, shaped
 from sketchnewton.serve.bodies import Body, checked_id, decode, format_of, read_json
@@ -281,7 +281,7 @@ class Api(Door):
         news.set()
 
 
-def _label(item: Any) -> Label:
+def _label(item: Json) -> Label:
     if not isinstance(item, dict) or "id" not in item or "label" not in item:
         raise ApiError(400, "bad_body", "expected an object with 'id' and 'label'")
     if not item.keys() <= {"id", "label", "weight"}:

@@ -7,12 +7,16 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
+from sketchnewton.core.types import Json
 from sketchnewton.serve.errors import ApiError
 from sketchnewton.streams.encoded import Encoded
 
-__all__ = ["FORMATS", "Body", "decode", "format_of", "read_json", "records_of", "split"]
+__all__ = ["FORMATS", "Body", "Records", "decode", "format_of", "read_json", "records_of", "split"]
+
+Records: TypeAlias = "dict[str, Json] | list[dict[str, Json]] | Encoded"
+"""As `Model` takes them."""
 
 JSON_FORMAT = "json"
 FORMATS = {
@@ -45,12 +49,11 @@ class Body(NamedTuple):
     """Records, and what came beside them."""
 
     format: str
-    records: Any
-    """A dict, a list of dicts, or `Encoded`: as `Model` takes them."""
+    records: Records
     single: bool = False
     """Whether there is one record and not a list, so that there is one answer and not a list."""
-    labels: list[Any] | None = None
-    weights: list[Any] | None = None
+    labels: list[Json] | None = None
+    weights: list[float] | None = None
     ids: list[str] | None = None
 
 
@@ -86,7 +89,7 @@ def records_of(format: str, data: bytes) -> Body:
     return decode(format, data, 1 << 62)
 
 
-def read_json(data: bytes) -> Any:
+def read_json(data: bytes) -> Json:
     """JSON without a key that comes twice in an object."""
     try:
         text = data.decode()
@@ -97,7 +100,8 @@ def read_json(data: bytes) -> Any:
                     return found
             except StopIteration:
                 pass  # told properly below
-        return _DECODER.decode(text.removeprefix("\ufeff"))
+        decoded: Json = _DECODER.decode(text.removeprefix("\ufeff"))
+        return decoded
     except UnicodeDecodeError as error:
         raise ApiError(400, "bad_json", f"expected UTF-8 at byte {error.start + 1} of the body") from None
     except json.JSONDecodeError as error:
@@ -109,7 +113,7 @@ def read_json(data: bytes) -> Any:
         raise ApiError(400, "bad_json", "expected finite numbers, got one of thousands of digits") from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     made = dict(pairs)
     if len(made) != len(pairs):
         counts = Counter(name for name, _ in pairs)
@@ -119,27 +123,27 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_CONSTANTS.__getitem__)
-_scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
+_scan: Callable[[str, int], tuple[Json, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 
 
 def _decode_json(data: bytes, most_rows: int) -> Body:
     found = read_json(data)
-    body = Body(JSON_FORMAT, found, single=True)
     if isinstance(found, dict):
+        body = Body(JSON_FORMAT, found, single=True)
         if "records" in found and found.keys() <= _ENVELOPE and isinstance(found["records"], list):
             body = _several(found)
         elif "record" in found and found.keys() <= _ENVELOPE and isinstance(found["record"], dict):
             body = _one(found)
     elif isinstance(found, list):
-        body = Body(JSON_FORMAT, found)
+        body = Body(JSON_FORMAT, cast("Records", found))
     else:
         raise ApiError(400, "bad_body", f"expected a record or a list of records, got {_kind(found)}")
     if not body.single:
-        _check_records(body.records, most_rows)
+        _check_records(cast("list[Json]", body.records), most_rows)
     return body
 
 
-def _check_records(records: list[Any], most_rows: int) -> None:
+def _check_records(records: list[Json], most_rows: int) -> None:
     if not records:
         raise ApiError(400, "no_records", "the list of records is empty")
     if len(records) > most_rows:
@@ -149,8 +153,8 @@ def _check_records(records: list[Any], most_rows: int) -> None:
             raise ApiError(400, "bad_body", f"record {number}: expected an object, got {_kind(record)}")
 
 
-def _several(found: dict[str, Any]) -> Body:
-    records = found["records"]
+def _several(found: dict[str, Json]) -> Body:
+    records = cast("list[dict[str, Json]]", found["records"])
     for name in ("record", "label", "weight", "id"):
         if name in found:
             raise ApiError(400, "bad_body", f"expected '{name}s' beside 'records', got '{name}'")
@@ -166,13 +170,13 @@ def _several(found: dict[str, Any]) -> Body:
     return Body(JSON_FORMAT, records, False, lists["labels"], _weights(lists["weights"]), ids)
 
 
-def _one(found: dict[str, Any]) -> Body:
+def _one(found: dict[str, Json]) -> Body:
     for name in ("records", "labels", "weights", "ids"):
         if name in found:
             raise ApiError(400, "bad_body", f"expected '{name[:-1]}' beside 'record', got '{name}'")
     return Body(
         JSON_FORMAT,
-        found["record"],
+        cast("Records", found["record"]),
         True,
         [found["label"]] if "label" in found else None,
         _weights([found["weight"]]) if "weight" in found else None,
@@ -180,13 +184,17 @@ def _one(found: dict[str, Any]) -> Body:
     )
 
 
-def _weights(values: list[Any] | None) -> list[Any] | None:
-    for value in values or ():
+def _weights(values: list[Json] | None) -> list[float] | None:
+    if values is None:
+        return None
+    checked: list[float] = []
+    for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ApiError(400, "bad_body", f"expected a number as a weight, got {_kind(value)}")
         if not 0.0 <= value < math.inf:
             raise ApiError(400, "bad_body", "expected a weight that is finite and not negative")
-    return values
+        checked.append(value)
+    return checked
 
 
 def checked_id(value: object) -> str:
@@ -204,15 +212,16 @@ def checked_id(value: object) -> str:
 
 def split(body: Body, rows: int) -> list[tuple[str, bytes]]:
     """Format and bytes of each record, to be remembered one by one."""
-    if body.format == JSON_FORMAT:
-        records = [body.records] if body.single else body.records
-        return [(JSON_FORMAT, json.dumps(record).encode()) for record in records]
+    records = body.records
+    if not isinstance(records, Encoded):
+        listed = [records] if isinstance(records, dict) else records
+        return [(JSON_FORMAT, json.dumps(record).encode()) for record in listed]
     if body.format in ("vw", "jsonl"):
-        lines = [line for line in body.records.data.split(b"\n") if line.strip()]
+        lines = [line for line in records.data.split(b"\n") if line.strip()]
         if len(lines) == rows:
             return [(body.format, line + b"\n") for line in lines]
     if rows == 1:
-        return [(body.format, body.records.data)]
+        return [(body.format, records.data)]
     raise ApiError(
         400,
         "not_remembered",

@@ -6,16 +6,35 @@ import time
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import Any
+from typing import TypedDict
 
 from sketchnewton.serve.errors import ApiError
 
-__all__ = ["BOUNDS", "Counts", "RouteTimes"]
+__all__ = ["BOUNDS", "Counted", "Counts", "RouteTimes"]
 
 BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper ends of the histogram's buckets, in seconds."""
 _TIMES = 2000  # requests whose times make quantiles
 _ERRORS = 20
+
+
+class Failure(TypedDict):
+    """A request that was refused."""
+
+    time: float
+    status: int
+    code: str
+    message: str
+
+
+class Counted(TypedDict):
+    """What a process has counted, as JSON has it."""
+
+    requests: list[tuple[str, int, int]]
+    """Path, status and how many."""
+    routes: dict[str, tuple[list[float], list[int], float]]
+    """Times of the last requests, numbers in the buckets, and the sum of all times, by path."""
+    errors: list[Failure]
 
 
 class RouteTimes:
@@ -47,7 +66,7 @@ class Counts:
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()
         self.routes: dict[str, RouteTimes] = {}
-        self.errors: deque[dict[str, Any]] = deque(maxlen=_ERRORS)
+        self.errors: deque[Failure] = deque(maxlen=_ERRORS)
         self.total = 0
 
     def add(self, route: str, status: int, seconds: float, error: ApiError | None) -> None:
@@ -63,18 +82,18 @@ class Counts:
                 {"time": time.time(), "status": status, "code": error.code, "message": error.message[:200]}
             )
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Counted:
         """All of it, for `merge`."""
         return {
-            "requests": [[route, status, number] for (route, status), number in self.requests.items()],
+            "requests": [(route, status, number) for (route, status), number in self.requests.items()],
             "routes": {
-                route: [list(times.recent), times.buckets, times.seconds]
+                route: (list(times.recent), times.buckets, times.seconds)
                 for route, times in self.routes.items()
             },
             "errors": list(self.errors),
         }
 
-    def merge(self, counted: dict[str, Any]) -> None:
+    def merge(self, counted: Counted) -> None:
         """Add what another process has counted."""
         for route, status, number in counted["requests"]:
             self.requests[route, status] += number

@@ -11,8 +11,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
+from sketchnewton.core.types import Json
 from sketchnewton.serve.access import PUBLIC, READ, WRITE, Access
 from sketchnewton.serve.answers import shaped
 from sketchnewton.serve.bodies import Body, decode, format_of
@@ -172,7 +173,7 @@ class Door(ABC):
         """`POST /v2/models/NAME/infer`."""
         body, id = body_of_tensors(request.body, self.predictor.limits.rows)
         try:
-            first = body.records[0]  # tensors are columns, matrices lists
+            first = cast("list[dict[str, Json]]", body.records)[0]  # tensors are columns, matrices lists
             lists = any(isinstance(value, list) for value in first.values())
             self.predictor.model.columns.absent_from(list(first), others=lists)
         except ValueError as error:
@@ -208,7 +209,7 @@ class Door(ABC):
         return json_response({"name": "sketchnewton", "version": "2", "extensions": []})
 
 
-def _encoder() -> Callable[[Any], str]:
+def _encoder() -> Callable[[object], str]:
     """JSON without infinities. The encoder of the library makes another one for each call, in half of its time."""
     library = json.JSONEncoder(allow_nan=False)
     make = getattr(json.encoder, "c_make_encoder", None)
@@ -223,6 +224,6 @@ def _encoder() -> Callable[[Any], str]:
 _encode = _encoder()
 
 
-def json_response(value: Any, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+def json_response(value: object, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """JSON."""
     return Response(_encode(value).encode(), headers=headers)

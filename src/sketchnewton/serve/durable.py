@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from sketchnewton.serve.errors import ApiError
 from sketchnewton.serve.log import LogError, Operation
@@ -22,13 +22,16 @@ from sketchnewton.serve.window import Window
 __all__ = ["Durable", "EngineOptions", "storage_error", "unavailable"]
 
 
+Read = TypeVar("Read")
+
+
 @dataclass(frozen=True)
 class EngineOptions:
     """What the operator decides."""
 
     feedback_ttl: float = 86400.0
     """Seconds for which a record waits for its label, and for which an answer is kept to be given again."""
-    assume_label: Any = None
+    assume_label: str | float | bool | None = None
     """The label of records whose label has not come in time; None: they are forgotten."""
     queue: int = 1000
     limits: RowLimits = field(default_factory=RowLimits)
@@ -112,7 +115,7 @@ class Durable(Predictor):
         except LogError as error:
             raise storage_error(error) from None
 
-    def read(self, ask: Callable[[], Any]) -> Any:
+    def read(self, ask: Callable[[], Read]) -> Read:
         """What the log says."""
         try:
             return ask()

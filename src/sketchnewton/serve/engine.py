@@ -15,18 +15,18 @@ import json
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Floats, np
 from sketchnewton.serve import log as events
 from sketchnewton.serve.answers import Answer, answers, shaped
-from sketchnewton.serve.bodies import Body, records_of, split
+from sketchnewton.serve.bodies import Body, Records, records_of, split
 from sketchnewton.serve.durable import Durable, EngineOptions, storage_error, unavailable
 from sketchnewton.serve.errors import ApiError
 from sketchnewton.serve.log import Event, Operation, Remembered
 from sketchnewton.serve.predictor import refused
-from sketchnewton.serve.replaying import REFUSED, Standing, count, model_of_bytes
+from sketchnewton.serve.replaying import REFUSED, Lesson, Standing, count, model_of_bytes
 from sketchnewton.serve.state import State
 from sketchnewton.serve.window import Window
 from sketchnewton.streams.encoded import Encoded
@@ -45,7 +45,7 @@ class Label(NamedTuple):
     """The label of a record that was remembered."""
 
     id: str
-    label: Any
+    label: str | float | bool
     weight: float | None
 
 
@@ -59,7 +59,7 @@ class Engine(Durable):
         """Rows by how their label came, since the process began."""
         self.rows = 0
         """Learned since the process began."""
-        self.noted: list[Any] = []
+        self.noted: list[Records] = []
         """A few records, whose features have names to show."""
         self._ids: dict[str, Remembered] = {}  # not on the disk yet, as all below
         self._labels: dict[str, tuple[Answer, asyncio.Future[None]]] = {}
@@ -123,7 +123,7 @@ class Engine(Durable):
         self.labels["direct"] += len(scores)
         return answer, [event.operation(), *note(answer)]
 
-    def _learned_now(self, lesson: tuple[Any, Any, Any]) -> Floats:
+    def _learned_now(self, lesson: Lesson) -> Floats:
         """Learn a few records at once."""
         try:
             parts = [self._counted(*step) for step in self.model.learning(*lesson, check=self.limits.check)]
@@ -132,7 +132,7 @@ class Engine(Durable):
         self._noted(lesson)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    async def _learned(self, lesson: tuple[Any, Any, Any], size: int) -> Floats:
+    async def _learned(self, lesson: Lesson, size: int) -> Floats:
         """Learn records of so many bytes step by step; returns their scores before. A refusal leaves no trace."""
         steps = self.model.learning(*lesson, rows=STEP, check=self.limits.check)
         parts: list[Floats] = []
@@ -154,7 +154,7 @@ class Engine(Durable):
         self.rows += len(batch)
         return scores
 
-    def _noted(self, lesson: tuple[Any, Any, Any]) -> None:
+    def _noted(self, lesson: Lesson) -> None:
         """Keep a few records, and little memory: they are read again on the thread of the event loop."""
         records = lesson[0]
         if len(self.noted) >= _NOTED or (isinstance(records, Encoded) and len(records.data) > _SMALL):
@@ -260,7 +260,9 @@ class Engine(Durable):
         learned[id] = (answer, found.time)
         return answer
 
-    def _learned_label(self, format: str, data: bytes, label: Any, weight: float | None) -> None:
+    def _learned_label(
+        self, format: str, data: bytes, label: str | float | bool, weight: float | None
+    ) -> None:
         records = records_of(format, data).records
         self._learned_now((records, [label], None if weight is None else [weight]))
 
@@ -301,8 +303,7 @@ class Engine(Durable):
         return len(gone)
 
     def _known(self, id: str) -> Remembered | None:
-        found: Remembered | None = self.read(lambda: self.log.remembered(id))
-        return found
+        return self.read(lambda: self.log.remembered(id))
 
     # -- requests that may be repeated
 

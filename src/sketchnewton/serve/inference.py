@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
 
+from sketchnewton.core.types import Json
 from sketchnewton.serve.answers import Answer
 from sketchnewton.serve.bodies import JSON_FORMAT, Body, read_json
 from sketchnewton.serve.errors import ApiError
@@ -14,11 +15,11 @@ _NUMBERS = {"FP64", "FP32", "FP16", "INT64", "INT32", "INT16", "INT8", "UINT64",
 _TYPES = {**dict.fromkeys(_NUMBERS, (int, float)), "BOOL": (bool,), "BYTES": (str,)}
 
 
-def body_of_tensors(data: bytes, most_rows: int) -> tuple[Body, Any]:
+def body_of_tensors(data: bytes, most_rows: int) -> tuple[Body, Json]:
     """One record for each place of the tensors' first dimension; a tensor is a column. Also the request's id."""
     found = read_json(data)
     inputs = found.get("inputs") if isinstance(found, dict) else None
-    if not isinstance(inputs, list) or not inputs:
+    if not isinstance(found, dict) or not isinstance(inputs, list) or not inputs:
         raise _bad("expected an object with 'inputs', a list of tensors")
     columns = [_column(tensor) for tensor in inputs]
     rows = len(columns[0][1])
@@ -34,16 +35,17 @@ def body_of_tensors(data: bytes, most_rows: int) -> tuple[Body, Any]:
     return Body(JSON_FORMAT, records), found.get("id")
 
 
-def _column(tensor: Any) -> tuple[str, list[Any]]:
+def _column(tensor: Json) -> tuple[str, list[Json]]:
     """Name and values of a column; those of a matrix are lists."""
     if not isinstance(tensor, dict) or not isinstance(tensor.get("name"), str):
         raise _bad("expected a tensor as an object with a name")
     name, shape, kind, data = (tensor.get(key) for key in ("name", "shape", "datatype", "data"))
     shown = str(name)[:80]
-    if kind not in _TYPES:
+    if not isinstance(kind, str) or kind not in _TYPES:
         raise _bad(f"tensor {shown!r}: expected a datatype of {', '.join(sorted(_TYPES))}")
-    sizes = shape if isinstance(shape, list) else []
-    if not 1 <= len(sizes) <= 2 or not all(type(size) is int and size >= 0 for size in sizes):
+    given = shape if isinstance(shape, list) else []
+    sizes = [size for size in given if type(size) is int and size >= 0]
+    if not 1 <= len(given) <= 2 or len(sizes) < len(given):
         raise _bad(f"tensor {shown!r}: expected a shape of one or two numbers")
     rows, width = sizes[0], sizes[1] if len(sizes) == 2 else 1
     if not isinstance(data, list):
@@ -59,7 +61,7 @@ def _column(tensor: Any) -> tuple[str, list[Any]]:
     return str(name), [flat[row * width : (row + 1) * width] for row in range(rows)]
 
 
-def tensors_of(name: str, version: int, id: Any, made: list[Answer]) -> Answer:
+def tensors_of(name: str, version: int, id: Json, made: list[Answer]) -> Answer:
     """The answer to a request."""
     labels = [answer["prediction"] for answer in made]
     text = any(isinstance(label, str) for label in labels)
@@ -87,7 +89,7 @@ def tensors_of(name: str, version: int, id: Any, made: list[Answer]) -> Answer:
     return answer if id is None else {**answer, "id": id}
 
 
-def metadata(name: str, version: int, kinds: dict[str, str], classes: list[Any] | None) -> Answer:
+def metadata(name: str, version: int, kinds: dict[str, str], classes: list[Hashable] | None) -> Answer:
     """What the model takes and gives."""
     types = {"number": "FP64", "boolean": "BOOL"}
     numbers = classes is None or all(isinstance(label, int | float) for label in classes)

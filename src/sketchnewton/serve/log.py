@@ -55,7 +55,7 @@ _SOON = ("INSERT INTO ", "UPDATE ids ")
 _PATIENCE = 30.0
 """Seconds for which another process may hold the file."""
 
-Operation = tuple[str, tuple[Any, ...]]
+Operation = tuple[str, tuple[str | int | float | bytes | None, ...]]
 """A statement and its values."""
 
 Told = Callable[["LogError | None"], None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import parse_qsl
 
 from sketchnewton.serve.errors import ApiError, error_body
@@ -79,7 +78,7 @@ class Promise:
         if self._made is not None:
             act(self._made)
 
-    def __await__(self) -> Generator[Any, None, Response]:
+    def __await__(self) -> Generator[object, None, Response]:
         done: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self.then(lambda made: None if done.done() else done.set_result(made))
         return done.__await__()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from sketchnewton.serve.bodies import FORMATS
 
 __all__ = ["document"]
+
+Schema = Mapping[str, object]
+"""A part of the document."""
 
 _RECORD = {
     "type": "object",
@@ -70,8 +73,8 @@ _KEY = {
 
 
 def _operation(
-    summary: str, answer: dict[str, Any] | None = None, kind: str = "application/json", **more: Any
-) -> dict[str, Any]:
+    summary: str, answer: Schema | None = None, kind: str = "application/json", **more: object
+) -> Schema:
     text = {"type": "object"} if kind == "application/json" else {"type": "string"}
     content = {kind: {"schema": answer or text}}
     return {
@@ -84,11 +87,11 @@ def _operation(
     }
 
 
-def _parameter(name: str, kind: str, description: str) -> dict[str, Any]:
+def _parameter(name: str, kind: str, description: str) -> Schema:
     return {"name": name, "in": "query", "schema": {"type": kind}, "description": description}
 
 
-def _records(**beside: dict[str, Any]) -> dict[str, Any]:
+def _records(**beside: Schema) -> Schema:
     """A body of records, alone or with what stands beside them, each under its name: labels, weights, ids."""
     several = {f"{name}s": {"type": "array", "items": schema} for name, schema in beside.items()}
     schema = {
@@ -99,20 +102,20 @@ def _records(**beside: dict[str, Any]) -> dict[str, Any]:
             _envelope("records", {"type": "array", "items": _RECORD, "minItems": 1}, several),
         ]
     }
-    content: dict[str, Any] = {"application/json": {"schema": schema}}
+    content: dict[str, Schema] = {"application/json": {"schema": schema}}
     for name, format in FORMATS.items():
         if name and format != "json":
             content[name] = {"schema": {"type": "string", "description": f"A file of {format}."}}
     return {"required": True, "content": content}
 
 
-def _envelope(name: str, schema: dict[str, Any], beside: dict[str, Any]) -> dict[str, Any]:
+def _envelope(name: str, schema: Schema, beside: Schema) -> Schema:
     properties = {name: schema, **beside}
     return {"type": "object", "required": [name], "properties": properties, "additionalProperties": False}
 
 
 @cache
-def document(model: str) -> dict[str, Any]:
+def document(model: str) -> Schema:
     """The document; `model` is its name in the Open Inference Protocol."""
     from sketchnewton import __version__
 
@@ -155,7 +158,9 @@ def document(model: str) -> dict[str, Any]:
         "/v2/health/live": "Open Inference Protocol: does the process live?",
         "/v2/health/ready": "Open Inference Protocol: can it answer?",
     }
-    paths: dict[str, Any] = {path: {"get": _operation(summary)} for path, summary in gets.items()}
+    paths: dict[str, dict[str, Schema]] = {
+        path: {"get": _operation(summary)} for path, summary in gets.items()
+    }
     for path, summary, kind in (
         ("/v1/model/file", "The model, as a file.", "application/octet-stream"),
         ("/v1/events", "Figures as server-sent events.", "text/event-stream"),

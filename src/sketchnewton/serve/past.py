@@ -7,8 +7,8 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from typing import Any
 
+from sketchnewton.core.types import Json
 from sketchnewton.model import Model, open_model
 from sketchnewton.serve.errors import ApiError
 from sketchnewton.serve.log import LOAD, Event, LogError, checked_events
@@ -74,7 +74,7 @@ class Past:
         with self._opened() as log:
             yield from checked_events(log, self.path, after)
 
-    def objects(self) -> Iterator[dict[str, Any]]:
+    def objects(self) -> Iterator[dict[str, Json]]:
         """Each record that was learned as an object of JSON, with its label and weight in it."""
         columns = open_model(os.path.join(self.folder, ORIGIN_NAME)).columns
         for event in self.events(self.first()):

@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable
-from typing import Any
+from typing import cast
 
 from sketchnewton.model import Model
 from sketchnewton.serve.access import Access
@@ -30,7 +30,18 @@ from sketchnewton.serve.page import pages
 from sketchnewton.serve.predictor import Predictor, RowLimits
 from sketchnewton.serve.replaying import model_of_bytes
 from sketchnewton.serve.tls import Tls
-from sketchnewton.serve.wire import Wire
+from sketchnewton.serve.wire import (
+    Asked,
+    Begun,
+    FromOwner,
+    FromReader,
+    Part,
+    Published,
+    ReaderSettings,
+    Responded,
+    Stopped,
+    Wire,
+)
 
 _COUNTED_EVERY = 1.0  # seconds
 
@@ -38,7 +49,7 @@ _COUNTED_EVERY = 1.0  # seconds
 class Reader(Door):
     """Predicts; asks the owner for the rest."""
 
-    def __init__(self, model: Model, settings: dict[str, Any], wire: Wire) -> None:
+    def __init__(self, model: Model, settings: ReaderSettings, wire: Wire[FromOwner, FromReader]) -> None:
         access = settings["access"]
         super().__init__(
             Predictor(model, RowLimits(*settings["rows"])),
@@ -53,7 +64,7 @@ class Reader(Door):
         )
         self._wire = wire
         self._numbers = itertools.count()
-        self._asked: dict[int, asyncio.Queue[tuple[dict[str, Any], bytes]]] = {}
+        self._asked: dict[int, asyncio.Queue[tuple[Responded | Part, bytes]]] = {}
 
     def handle(self, request: Request) -> Response | Awaitable[Response]:
         """The answer, or what the owner answers."""
@@ -70,13 +81,21 @@ class Reader(Door):
         number = next(self._numbers)
         heard = self._asked[number] = asyncio.Queue()
         headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in request.headers.items()}
-        head = {"kind": "request", "number": number, "method": request.method, "path": request.path}
-        self._wire.say({**head, "query": request.query_text, "headers": headers}, request.body)
+        asked: Asked = {
+            "kind": "request",
+            "number": number,
+            "method": request.method,
+            "path": request.path,
+            "query": request.query_text,
+            "headers": headers,
+        }
+        self._wire.say(asked, request.body)
         try:
-            answer, body = await heard.get()
+            head, body = await heard.get()
         except BaseException:
             self._forget(number)
             raise
+        answer = cast("Responded", head)  # parts come later
         made = Response(
             body, answer["status"], answer["type"], tuple((name, value) for name, value in answer["headers"])
         )
@@ -89,7 +108,7 @@ class Reader(Door):
         return made
 
     async def _parts(
-        self, number: int, heard: asyncio.Queue[tuple[dict[str, Any], bytes]]
+        self, number: int, heard: asyncio.Queue[tuple[Responded | Part, bytes]]
     ) -> AsyncIterator[bytes]:
         try:
             while True:
@@ -105,7 +124,7 @@ class Reader(Door):
         if self._asked.pop(number, None) is not None:
             self._wire.say({"kind": "forget", "number": number})
 
-    def heard(self, head: dict[str, Any], body: bytes) -> None:
+    def heard(self, head: Responded | Part, body: bytes) -> None:
         """A part of an answer."""
         asked = self._asked.get(head["number"])
         if asked is not None:
@@ -124,12 +143,14 @@ class Process:
     def __init__(self, listening: socket.socket, memory: int) -> None:
         self._listening = listening
         self._memory = memory
-        self._messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._wire = Wire(self._heard, lambda: os._exit(0))  # without the owner nothing can be promised
+        self._messages: asyncio.Queue[Begun | Published | Stopped] = asyncio.Queue()
+        self._wire: Wire[FromOwner, FromReader] = Wire(
+            self._heard, lambda: os._exit(0)
+        )  # without the owner nothing can be promised
         self._reader: Reader | None = None
 
-    def _heard(self, head: dict[str, Any], body: bytes) -> None:
-        if head["kind"] in ("response", "part", "end"):
+    def _heard(self, head: FromOwner, body: bytes) -> None:
+        if head["kind"] == "response" or head["kind"] == "part" or head["kind"] == "end":
             if self._reader is not None:
                 self._reader.heard(head, body)
         else:
@@ -143,21 +164,23 @@ class Process:
         """From the owner's first words to its last."""
         loop = asyncio.get_running_loop()
         await loop.create_connection(lambda: self._wire, sock=wire)
-        settings = await self._messages.get()
-        message = await self._messages.get()
-        reader = self._reader = Reader(self._model(message["length"]), settings, self._wire)
+        settings = cast("Begun", await self._messages.get())
+        first = cast("Published", await self._messages.get())
+        reader = self._reader = Reader(self._model(first["length"]), settings, self._wire)
         self._wire.say({"kind": "loaded", "version": reader.predictor.version})
         connections = Connections(reader, Limits(*settings["limits"]), loop)
         tls = Tls(*settings["tls"]).context() if settings["tls"] else None
         server = await loop.create_server(connections, sock=self._listening, ssl=tls)
         tasks = [loop.create_task(work) for work in (connections.watch(), self._count(reader))]
         gc.freeze()
-        while (message := await self._messages.get())["kind"] == "model":
+        message = await self._messages.get()
+        while message["kind"] == "model":
             # In a thread: the old one predicts meanwhile.
             reader.predictor.model = await asyncio.to_thread(self._model, message["length"])
             self._wire.say({"kind": "loaded", "version": reader.predictor.version})
+            message = await self._messages.get()
         server.close()
-        await connections.close(message["seconds"])
+        await connections.close(cast("Stopped", message)["seconds"])
         for task in tasks:
             task.cancel()
         reader.tell_counts()

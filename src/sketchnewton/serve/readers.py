@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Callable
-from typing import Any
 
 from sketchnewton.model import Model
 from sketchnewton.serve.counts import Counts
@@ -19,7 +18,7 @@ from sketchnewton.serve.engine import Engine
 from sketchnewton.serve.errors import ApiError
 from sketchnewton.serve.http import Application
 from sketchnewton.serve.messages import Request, Response, failed
-from sketchnewton.serve.wire import Wire
+from sketchnewton.serve.wire import Asked, FromOwner, FromReader, ReaderSettings, Wire
 
 __all__ = ["Readers"]
 
@@ -32,14 +31,14 @@ class _Link:
     """One reader that runs."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], ask: Callable[[_Link, dict[str, Any], bytes], None]
+        self, process: subprocess.Popen[bytes], ask: Callable[[_Link, FromReader, bytes], None]
     ) -> None:
         self.process = process
         self.version: int | None = None
         self.gone = asyncio.get_running_loop().create_future()
         self.loaded: asyncio.Future[None] | None = None
         self.tasks: dict[int, asyncio.Task[None]] = {}
-        self.wire = Wire(lambda head, body: ask(self, head, body), self._ended)
+        self.wire: Wire[FromReader, FromOwner] = Wire(lambda head, body: ask(self, head, body), self._ended)
 
     def _ended(self) -> None:
         for task in list(self.tasks.values()):
@@ -58,7 +57,7 @@ class Readers:
         self,
         engine: Engine,
         counts: Counts,
-        settings: dict[str, Any],
+        settings: ReaderSettings,
         listening: list[socket.socket],
         say: Callable[[str], None],
     ) -> None:
@@ -76,7 +75,7 @@ class Readers:
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
 
-    def facts(self) -> list[dict[str, Any]]:
+    def facts(self) -> list[dict[str, int | None]]:
         """Process and version of each reader that runs."""
         return [{"pid": link.process.pid, "version": link.version} for link in self._links.values()]
 
@@ -162,15 +161,14 @@ class Readers:
 
     # -- what readers say
 
-    def _heard(self, link: _Link, head: dict[str, Any], body: bytes) -> None:
-        kind = head["kind"]
-        if kind == "loaded":
+    def _heard(self, link: _Link, head: FromReader, body: bytes) -> None:
+        if head["kind"] == "loaded":
             link.version = head["version"]
             if link.loaded is not None and not link.loaded.done():
                 link.loaded.set_result(None)
-        elif kind == "counts":
+        elif head["kind"] == "counts":
             self._counts.merge(head)
-        elif kind == "forget":
+        elif head["kind"] == "forget":
             task = link.tasks.get(head["number"])
             if task is not None and task.get_name() == "stream":
                 task.cancel()
@@ -180,7 +178,7 @@ class Readers:
             link.tasks[number] = task
             task.add_done_callback(lambda _: link.tasks.pop(number, None))
 
-    async def _answer(self, link: _Link, head: dict[str, Any], body: bytes) -> None:
+    async def _answer(self, link: _Link, head: Asked, body: bytes) -> None:
         number, app = head["number"], self._app
         assert app is not None
         headers = {key.encode("latin-1"): value.encode("latin-1") for key, value in head["headers"].items()}
@@ -201,7 +199,7 @@ class Readers:
                 "status": response.status,
                 "type": response.content_type,
                 "headers": response.headers,
-                "error": None if failure is None else [failure.code, failure.message],
+                "error": None if failure is None else (failure.code, failure.message),
                 "more": response.stream is not None,
             },
             response.body,

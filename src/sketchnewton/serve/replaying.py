@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from sketchnewton.core.batch import Batch, IndexTooLarge
 from sketchnewton.core.persistence import Persistent
-from sketchnewton.core.types import Floats
+from sketchnewton.core.types import Floats, Json
 from sketchnewton.evaluation import ProgressiveScore
 from sketchnewton.learners import Learner
 from sketchnewton.model import Model
-from sketchnewton.serve.bodies import records_of
+from sketchnewton.serve.bodies import Records, records_of
 from sketchnewton.serve.errors import ApiError
 from sketchnewton.serve.log import LABEL, LOAD, Event, LogError
 
@@ -20,7 +19,7 @@ __all__ = ["REFUSED", "Lesson", "Standing", "count", "lesson_of", "model_of_byte
 REFUSED = (ValueError, TypeError, OverflowError, IndexTooLarge)
 """What a model says of records that it cannot take."""
 
-Lesson = tuple[Any, "list[Any] | None", "list[Any] | None"]
+Lesson = tuple[Records, list[Json] | None, list[float] | None]
 """Records, labels and weights, as `Model.learn` takes them."""
 
 

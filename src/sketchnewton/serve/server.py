@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import cast
 
 from sketchnewton.model import Model
 from sketchnewton.serve.access import Access
@@ -29,6 +29,7 @@ from sketchnewton.serve.replaying import Standing
 from sketchnewton.serve.state import State
 from sketchnewton.serve.stats import Stats
 from sketchnewton.serve.tls import Tls
+from sketchnewton.serve.wire import Options, ReaderSettings
 
 __all__ = ["Settings", "is_local", "serve"]
 
@@ -101,7 +102,7 @@ def _allow_files(most: int) -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _check_assumed_label(model: Model, label: Any) -> None:
+def _check_assumed_label(model: Model, label: object) -> None:
     """Refuse a label that the model could never learn: records would be dropped without a word."""
     if label is None:
         return
@@ -195,7 +196,7 @@ async def _serve(
         say(f"{engine.version:,} rows learned")
 
 
-def _for_readers(settings: Settings, access: Access) -> dict[str, Any]:
+def _for_readers(settings: Settings, access: Access) -> ReaderSettings:
     """What readers must know, as JSON has it."""
     return {
         "access": {
@@ -203,10 +204,10 @@ def _for_readers(settings: Settings, access: Access) -> dict[str, Any]:
             "write": [token.decode() for token in access.write],
             "hosts": list(access.hosts),
         },
-        "api": asdict(settings.api),
-        "rows": [settings.engine.limits.rows, settings.engine.limits.features],
-        "limits": list(settings.limits),
-        "tls": None if settings.tls is None else list(settings.tls),
+        "api": cast("Options", asdict(settings.api)),
+        "rows": (settings.engine.limits.rows, settings.engine.limits.features),
+        "limits": settings.limits,
+        "tls": settings.tls,
     }
 
 

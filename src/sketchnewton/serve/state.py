@@ -9,7 +9,6 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
-from typing import Any
 
 from sketchnewton.core.archive import ModelFileError, sync_directory
 from sketchnewton.evaluation import ProgressiveScore
@@ -193,9 +192,9 @@ class State:
         os.close(self._lock)
 
 
-def _readable(rows: sqlite3.Cursor, most: int) -> list[tuple[Any, ...]]:
+def _readable(rows: sqlite3.Cursor, most: int) -> list[tuple[str | float | bytes | None, ...]]:
     """The next rows, as many as can be read."""
-    found: list[tuple[Any, ...]] = []
+    found: list[tuple[str | float | bytes | None, ...]] = []
     with contextlib.suppress(sqlite3.Error):
         while len(found) < most and (row := rows.fetchone()):
             found.append(tuple(row))

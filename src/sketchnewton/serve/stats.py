@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from typing import Any
+from typing import TypedDict
 
 from sketchnewton.core.types import np
 from sketchnewton.serve.answers import names_in
@@ -21,6 +21,19 @@ _NAMES = 50_000
 _WEIGHTS = 15
 
 
+class Expert(TypedDict):
+    """An expert of a bank."""
+
+    name: str
+    weight: float
+
+
+class Moving(Expert):
+    """A feature, its weight, and what was added to it since the last look."""
+
+    change: float
+
+
 class Stats(Counts):
     """What has happened since the process began, and how the model does."""
 
@@ -30,13 +43,13 @@ class Stats(Counts):
         self.started = time.time()
         self.history: list[bytes] = []
         """Figures from the start to now, each as JSON, which takes a quarter of the memory of a dict."""
-        self.latest: dict[str, Any] = {}
+        self.latest: dict[str, object] = {}
         self._before = (time.monotonic(), 0, 0)
         self._rates = (0.0, 0.0)
         self._names: dict[int, str] = {}
         self._weights: dict[str, float] = {}
 
-    def tick(self) -> dict[str, Any]:
+    def tick(self) -> dict[str, object]:
         """The figures of this moment, which become the latest."""
         now, engine = time.monotonic(), self.engine
         then, rows, total = self._before
@@ -88,7 +101,7 @@ class Stats(Counts):
         last = len(ordered) - 1
         return {name: ordered[round(q * last)] for name, q in (("p50", 0.5), ("p90", 0.9))} if ordered else {}
 
-    def _moving(self) -> list[dict[str, Any]]:
+    def _moving(self) -> list[Moving]:
         """The largest weights and those that changed most since the last look, with names."""
         engine = self.engine
         self.learn_names()
@@ -162,7 +175,7 @@ class Stats(Counts):
         return "\n".join(lines) + "\n"
 
 
-def experts(engine: Engine) -> list[dict[str, Any]]:
+def experts(engine: Engine) -> list[Expert]:
     """The weights of a bank's experts, the largest first."""
     pairs = sorted(engine.model.learner.experts.items(), key=lambda pair: -pair[1])
     return [{"name": name, "weight": weight} for name, weight in pairs]

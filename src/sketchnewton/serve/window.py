@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Floats, np
 from sketchnewton.evaluation.metrics import calibration, measure
 from sketchnewton.model import Model
 
-__all__ = ["Window"]
+__all__ = ["Figures", "Window"]
 
 _ROWS = 2000
 _ROOM = _ROWS + _ROWS // 4  # so that rows are seldom moved
+
+
+class Bin(TypedDict):
+    """Rows of about the same prediction."""
+
+    predicted: float
+    observed: float
+    count: float
+
+
+class Figures(TypedDict, total=False):
+    """How the model does; empty where there are no rows."""
+
+    loss: float
+    metrics: dict[str, float]
+    calibration: list[Bin]
 
 
 class Window:
@@ -39,7 +55,7 @@ class Window:
         self._labels[begin : self._end] = views.labels[-rows:]
         self._weights[begin : self._end] = 1.0 if views.weights is None else views.weights[-rows:]
 
-    def figures(self, model: Model) -> dict[str, Any]:
+    def figures(self, model: Model) -> Figures:
         """Mean loss, metrics and calibration of these rows; empty if there are none."""
         if self._scores is None:
             return {}

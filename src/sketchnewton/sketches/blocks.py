@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from sketchnewton.core.extras import needs
+
+if TYPE_CHECKING:
+    import dask.array as da
+    import dask.bag as db
+    import dask.dataframe as dd
+    from dask.delayed import Delayed
 
 __all__ = ["sketch_of_blocks"]
 
@@ -23,7 +29,7 @@ class Mergeable(Protocol):
 Kind = TypeVar("Kind", bound=Mergeable)
 
 
-def sketch_of_blocks(make: Callable[[], Kind], X: Any) -> Kind:
+def sketch_of_blocks(make: Callable[[], Kind], X: da.Array | dd.DataFrame) -> Kind:
     """`make()` after the rows of all blocks of a Dask array, or of all partitions of a DataFrame."""
     with needs("dask", "a sketch of a Dask array needs Dask", "dask"):
         import dask
@@ -39,7 +45,7 @@ def sketch_of_blocks(make: Callable[[], Kind], X: Any) -> Kind:
     return whole
 
 
-def row_blocks(X: Any) -> list[Any]:
+def row_blocks(X: da.Array | dd.DataFrame | db.Bag) -> list[Delayed]:
     """The blocks of rows of a Dask collection, each with all columns, as delayed values."""
     if hasattr(X, "numblocks"):  # an array
         if X.ndim != 2:

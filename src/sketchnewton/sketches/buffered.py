@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -16,6 +16,9 @@ from sketchnewton.sketches.rows import as_rows
 from sketchnewton.sketches.spectrum import Spectrum, spectrum_of
 from sketchnewton.sketches.stack import Matrix, Stack, concatenated
 from sketchnewton.sketches.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 # From squared singular values, largest first, and m to the at most m − 1 that remain, none above its old value.
 ShrinkRule = Callable[[Floats, int], Floats]
@@ -235,7 +238,7 @@ class BufferedRows:
         return state
 
 
-def _restored_sparse(arrays: Arrays, name: str, n_features: int, dtype: str) -> Any:
+def _restored_sparse(arrays: Arrays, name: str, n_features: int, dtype: str) -> csr_array:
     """The sparse rows of a file, if it has any."""
     if f"{name}.indptr" not in arrays:
         return None

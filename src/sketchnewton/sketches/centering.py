@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -12,6 +12,9 @@ from sketchnewton.core.types import Array, Floats
 from sketchnewton.sketches.base import Sketch
 from sketchnewton.sketches.rows import Rows, as_rows
 from sketchnewton.sketches.stack import Matrix, Stack
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 class RunningMean:
@@ -46,7 +49,7 @@ class RunningMean:
             self.mean = self.mean + sums[-1] / self.count
         return rows
 
-    def mixture(self, block: Any) -> Stack:
+    def mixture(self, block: csr_array) -> Stack:
         """Take in a few CSR rows; what `center` returns for them, as a mixture of them and the mean so far."""
         rows = int(block.shape[0])
         number = self.count + np.arange(rows, dtype=np.float64)[:, None]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from sketchnewton.core.types import Array, Integers
 from sketchnewton.sketches.stack import Stack
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 # Larger values could leave the type's range when they are summed. What squares need depends on how many there are.
 LARGEST = {"float64": 1e300, "float32": 1e30}
@@ -56,11 +59,11 @@ class Rows:
         return Stack(self.block(start, stop, dtype))
 
     @staticmethod
-    def worth_sparse(matrix: Any) -> bool:
+    def worth_sparse(matrix: csr_array) -> bool:
         """Whether products with these CSR rows are cheaper than with dense ones."""
         return bool(matrix.nnz <= _SPARSE * matrix.shape[0] * matrix.shape[1])
 
-    def csr(self, start: int, stop: int, dtype: DTypeLike) -> Any:
+    def csr(self, start: int, stop: int, dtype: DTypeLike) -> csr_array:
         """The rows `start` to `stop` of a sparse matrix, as SciPy would make them of a dense one."""
         from scipy.sparse import csr_array  # dense users need not wait for it
 
@@ -110,7 +113,7 @@ def _dense(X: object, width: int | None, dtype: str) -> Rows:
     return Rows(array.shape[1], len(array), peak, array, _NONE)
 
 
-def _sparse(X: Any, width: int | None, dtype: str) -> Rows:
+def _sparse(X: csr_array, width: int | None, dtype: str) -> Rows:
     if getattr(X, "ndim", 2) != 2:
         raise ValueError(f"sparse rows have shape {X.shape}: expected two dimensions")
     length, columns = (int(size) for size in X.shape)
@@ -167,7 +170,7 @@ def _peak(array: Array) -> float:
     return float(np.maximum(array.max(initial=0), -array.min(initial=0)))
 
 
-def _unfit(value: Any, row: int, column: int, dtype: str) -> ValueError:
+def _unfit(value: float, row: int, column: int, dtype: str) -> ValueError:
     if not np.isfinite(value):
         name = "NaN" if np.isnan(value) else "infinity"
         return ValueError(f"row {row}, column {column} is {name}: rows must be finite numbers")

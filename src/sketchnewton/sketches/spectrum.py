@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -92,7 +91,7 @@ def safe_exponent(B: Matrix) -> int:
     return 0 if -20 <= exponent <= 20 else exponent
 
 
-def scaled(B: Matrix, exponent: int, dtype: np.dtype[Any]) -> Matrix:
+def scaled(B: Matrix, exponent: int, dtype: np.dtype[np.floating]) -> Matrix:
     """B·2⁻ᵉ in that precision."""
     if exponent == 0:
         return B.astype(dtype, copy=False)

@@ -34,7 +34,7 @@ class Stack:
         return int(self.dense.shape[1])
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.floating]:
         """Of the entries."""
         return self.dense.dtype
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -14,6 +14,9 @@ from sketchnewton.learners.probabilities import cross_entropy
 from sketchnewton.sklearn.base import mean_loss
 from sketchnewton.sklearn.classifier import OnlineClassifier
 from sketchnewton.sklearn.regressor import OnlineRegressor
+
+if TYPE_CHECKING:
+    from sketchnewton.sklearn.base import Matrix
 
 
 class SketchedAdaGradClassifier(OnlineClassifier):
@@ -135,7 +138,7 @@ n_iter_no_change, warm_start, dtype :
             return _learner(self, seed)
         return _learner(self, seed, classes=len(self.classes_), of="data" if self._shared else self.of)
 
-    def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
+    def _learn_targets(self, X: Matrix, targets: Array, weights: Floats | None) -> float:
         if not self._by_softmax():
             return super()._learn_targets(X, targets, weights)
         scores = self._learners[0].learn(X, targets.astype(np.float64), weights)
@@ -223,7 +226,7 @@ shuffle, random_state, early_stopping, validation_fraction, n_iter_no_change, wa
     def _row_unit(self) -> float:
         return self._length or 1.0
 
-    def _learn_targets(self, X: Any, targets: Array, weights: Floats | None) -> float:
+    def _learn_targets(self, X: Matrix, targets: Array, weights: Floats | None) -> float:
         if self.clip != "auto":
             return super()._learn_targets(X, targets, weights)
         length = self._length or _first_length(X, weights)
@@ -235,17 +238,22 @@ shuffle, random_state, early_stopping, validation_fraction, n_iter_no_change, wa
         return _learner(self, seed)
 
 
-def _first_length(X: Any, weights: Floats | None) -> float:
+def _first_length(X: Matrix, weights: Floats | None) -> float:
     """‖x‖ of the first row that has a length and a weight; 0 if none has."""
     for i in range(X.shape[0]) if weights is None else np.flatnonzero(weights):
-        row = X[[i]].data if issparse(X) else X[i]
+        row = X[[int(i)]].data if issparse(X) else X[i]
         length = math.sqrt(float(np.square(row, dtype=np.float64).sum()))
         if length != 0:
             return length
     return 0.0
 
 
-def _learner(estimator: Any, seed: int, classes: int | None = None, of: str | None = None) -> Learner:
+def _learner(
+    estimator: SketchedAdaGradClassifier | SketchedAdaGradRegressor,
+    seed: int,
+    classes: int | None = None,
+    of: str | None = None,
+) -> Learner:
     shared: dict[str, Any] = {
         "eta": estimator.eta,
         "loss": estimator.loss,

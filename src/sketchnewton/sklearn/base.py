@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,11 +20,14 @@ from sketchnewton.learners.rows import as_rows
 if TYPE_CHECKING:
     import pandas as pd
     from onnx import ModelProto
+    from scipy.sparse import csr_array
     from sklearn.utils import Tags
 
     from sketchnewton._native import Rows
     from sketchnewton.sklearn.export import Linear
     from sketchnewton.sklearn.onnx_pipeline import Container, Operator, Scope
+
+    Matrix: TypeAlias = Array | csr_array
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -51,7 +54,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     max_iter: int
     tol: float | None
     shuffle: bool
-    random_state: Any
+    random_state: object
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
@@ -74,7 +77,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """A learner with the parameters of this estimator, which has seen nothing."""
 
     @abstractmethod
-    def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
+    def _learn_targets(self, X: Matrix, targets: Array, weights: Floats | None) -> float:
         """Let the learners learn rows in order; return the mean loss of predictions made before learning."""
 
     @abstractmethod
@@ -88,7 +91,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """Learners see rows divided by this."""
         return 1.0
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """The parameters by their names."""
         given = vars(self)  # where a GivenParameter is None, too
         return {
@@ -110,11 +113,11 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.loss_curve_ = []
         self.n_iter_ = 0
 
-    def _learn(self, X: object, targets: Array, weights: Floats | None) -> None:
+    def _learn(self, X: Matrix, targets: Array, weights: Floats | None) -> None:
         self._weights.clear()
         self.loss_curve_.append(self._learn_targets(X, targets, weights))
 
-    def _passes(self, X: Any, targets: Array, weights: Floats | None, y: Any) -> Self:
+    def _passes(self, X: Matrix, targets: Array, weights: Floats | None, y: Array) -> Self:
         """`max_iter` passes, or fewer if the loss, or the score of rows held out, no longer improves."""
         checked_size("max_iter", self.max_iter)
         random = check_random_state(self.random_state)
@@ -153,7 +156,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     # -- validation
 
-    def _is_plain(self, X: object) -> bool:
+    def _is_plain(self, X: object) -> TypeGuard[Array]:
         """Is X what the learners take as it is? They check for NaN and infinity themselves."""
         return (
             type(X) is np.ndarray
@@ -165,10 +168,19 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             and not hasattr(self, "feature_names_in_")
         )
 
-    def _validated(self, X: object, y: object = "no_validation", *, reset: bool, **options: object) -> Any:
-        return validate_data(
+    @overload
+    def _validated(self, X: object, *, reset: bool) -> Matrix: ...
+    @overload
+    def _validated(
+        self, X: object, y: object, *, reset: bool, y_numeric: bool = False
+    ) -> tuple[Matrix, Array]: ...
+    def _validated(
+        self, X: object, y: object = "no_validation", *, reset: bool, **options: object
+    ) -> Matrix | tuple[Matrix, Array]:
+        found: Matrix | tuple[Matrix, Array] = validate_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=list(_FLOATS), order="C", **options
         )
+        return found
 
     def _validated_weights(self, sample_weight: object, n: int, *, may_be_zero: bool) -> Floats | None:
         if sample_weight is None:
@@ -215,7 +227,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         coefficients, intercepts = self._weights
         return coefficients, intercepts
 
-    def _answers(self, X: Any, ask: Callable[[Learner, Rows], Floats]) -> Floats:
+    def _answers(self, X: object, ask: Callable[[Learner, Rows], Floats]) -> Floats:
         """What the learners answer to rows, one column per output."""
         check_is_fitted(self)
         if self._is_plain(X):
@@ -225,12 +237,12 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 pass  # scikit-learn says what is wrong, in its own words
         return self._asked(self._validated(X, reset=False), ask)
 
-    def _asked(self, X: Any, ask: Callable[[Learner, Rows], Floats]) -> Floats:
+    def _asked(self, X: Matrix, ask: Callable[[Learner, Rows], Floats]) -> Floats:
         unit = self._row_unit()
         rows = as_rows(X if unit == 1.0 else X / unit)
         return np.column_stack([ask(learner, rows) for learner in self._learners])
 
-    def _scores(self, X: Any) -> Floats:
+    def _scores(self, X: object) -> Floats:
         """The scores of the learners, before they are clipped where a learner clips its sum."""
         scores = self._answers(X, lambda learner, rows: learner.decision_function(rows))
         return scores if min(self._signs) > 0 else scores * self._signs

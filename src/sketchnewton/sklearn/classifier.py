@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners.calibration import ClassCalibration
 from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
 
+if TYPE_CHECKING:
+    from sketchnewton.sklearn.base import Matrix
+
 _BALANCED = (
     "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
     "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough "
@@ -30,19 +33,19 @@ _BALANCED = (
 class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
     """One learner for two classes, one per class against the rest for more."""
 
-    class_weight: Any
+    class_weight: object
     classes_: Array
     _calibration: ClassCalibration | None = None
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> Self:
         """Learn `X` in `max_iter` passes, forgetting what was learned before unless `warm_start`.
 
         One pass without `shuffle` gives the same model, bit for bit, as `partial_fit` in batches of any size.
         """
-        X, y = self._validated(X, y, reset=True)
-        check_classification_targets(y)
-        weights = self._validated_weights(sample_weight, len(y), may_be_zero=False)
-        classes = unique_labels(y)  # text as text, whatever it came in
+        rows, labels = self._validated(X, y, reset=True)
+        check_classification_targets(labels)
+        weights = self._validated_weights(sample_weight, len(labels), may_be_zero=False)
+        classes = unique_labels(labels)  # text as text, whatever it came in
         if len(classes) < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {len(classes)} class")
         if self.warm_start and hasattr(self, "_learners"):
@@ -54,12 +57,12 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         else:
             self.classes_ = classes
             self._start()
-        codes = self._known_codes(y, self.classes_)
-        by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
-        return self._passes(X, codes, self._weighted(codes, weights, by_class), y)
+        codes = self._known_codes(labels, self.classes_)
+        by_class = compute_class_weight(self.class_weight, classes=classes, y=labels)
+        return self._passes(rows, codes, self._weighted(codes, weights, by_class), labels)
 
     def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: object, y: object, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn from more rows, in order. `classes`, all there will ever be, is needed at the first call.
 
@@ -84,19 +87,19 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         return self._validate_and_learn(X, y, classes, sample_weight)
 
     def _validate_and_learn(
-        self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
+        self, X: object, y: object, classes: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> Self:
         first = not hasattr(self, "_learners")
         if first and isinstance(self.class_weight, str):
             raise ValueError(_BALANCED)
         if first and hasattr(self, "classes_"):
             del self.classes_  # of a call that failed
-        X, y = self._validated(X, y, reset=first)
-        weights = self._validated_weights(sample_weight, len(y), may_be_zero=True)
+        rows, labels = self._validated(X, y, reset=first)
+        weights = self._validated_weights(sample_weight, len(labels), may_be_zero=True)
         more = None if first or classes is None else self._more_classes(classes)
         if more is None:
             _check_partial_fit_first_call(self, classes)
-        codes = self._known_codes(y, self.classes_ if more is None else more)
+        codes = self._known_codes(labels, self.classes_ if more is None else more)
         if more is not None:
             self._add_classes(more)
         if first:
@@ -104,8 +107,8 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
                 n = len(self.classes_)
                 raise ValueError(f"The number of classes has to be greater than one; got {n} class")
             self._start()
-        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        self._learn(X, codes, self._weighted(codes, weights, by_class))
+        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
+        self._learn(rows, codes, self._weighted(codes, weights, by_class))
         return self
 
     def decision_function(self, X: object) -> Floats:
@@ -199,7 +202,7 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
             return weights
         return np.asarray(by_class[codes] if weights is None else weights * by_class[codes])
 
-    def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
+    def _learn_targets(self, X: Matrix, targets: Array, weights: Floats | None) -> float:
         total = 0.0
         scores = []
         for k, learner in enumerate(self._learners, start=len(self._learners) == 1):

@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -23,6 +23,7 @@ from sketchnewton.core.types import Array
 from sketchnewton.sketches import CenteredSketch, ParameterizedFrequentDirections
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
     from sklearn.utils import Tags
 
 __all__ = ["SketchedPCA"]
@@ -73,19 +74,19 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self._sketch = self._new_sketch()
         return self._learn(X)
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: object) -> Array:
         """The coordinates of rows along the components, about the mean."""
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        coordinates = np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
-        return coordinates.astype(X.dtype, copy=False)
+        rows = self._validated(X, reset=False)
+        coordinates = np.asarray(rows @ self.components_.T) - self.mean_ @ self.components_.T
+        return coordinates.astype(rows.dtype, copy=False)
 
     def inverse_transform(self, X: object) -> Array:
         """Rows with these coordinates."""
         check_is_fitted(self)
         return np.asarray(X) @ self.components_ + self.mean_
 
-    def _validated(self, X: object, *, reset: bool) -> Any:
+    def _validated(self, X: object, *, reset: bool) -> Array | csr_array:
         return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
 
     def _new_sketch(self) -> CenteredSketch:

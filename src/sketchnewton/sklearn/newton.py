@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from sketchnewton.learners.default_learner import (
 from sketchnewton.sklearn.base import GivenParameter, mean_loss
 from sketchnewton.sklearn.classifier import OnlineClassifier
 from sketchnewton.sklearn.regressor import OnlineRegressor
+
+if TYPE_CHECKING:
+    from sketchnewton.sklearn.base import Matrix
 
 
 class SketchedNewtonClassifier(OnlineClassifier):
@@ -193,7 +196,7 @@ class SketchedNewtonClassifier(OnlineClassifier):
     def _n_outputs(self) -> int:
         return len(self.classes_) if self._shared() else super()._n_outputs()
 
-    def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
+    def _learn_targets(self, X: Matrix, targets: Array, weights: Floats | None) -> float:
         if not self._shared():
             return super()._learn_targets(X, targets, weights)
         learner = self._learners[0]
@@ -285,7 +288,9 @@ class SketchedNewtonRegressor(OnlineRegressor):
         return _learner(self, seed, classes=False)
 
 
-def _learner(estimator: Any, seed: int, *, classes: bool) -> Learner:
+def _learner(
+    estimator: SketchedNewtonClassifier | SketchedNewtonRegressor, seed: int, *, classes: bool
+) -> Learner:
     return newton_learner(
         estimator.learner,
         classes=classes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from sketchnewton.learners.newton.frozen_bank import LARGEST_LOGIT as BANK_LOGIT
 from sketchnewton.learners.newton.frozen_bank import FrozenBank, freeze
 from sketchnewton.learners.probabilities import LARGEST_LOGIT
 from sketchnewton.sklearn.base import OnlineEstimator
+
+if TYPE_CHECKING:
+    from sketchnewton.sklearn.classifier import OnlineClassifier
 
 
 class Sink(Protocol):
@@ -160,7 +163,7 @@ class Graph:
             return self.node("Identity", scores, output=output)
         return self.node("Exp", self.node("Min", scores, self.constant(loss.link_cap)), output=output)
 
-    def classes(self, estimator: Any, X: str, label: str, probabilities: str) -> None:
+    def classes(self, estimator: OnlineClassifier, X: str, label: str, probabilities: str) -> None:
         """The class of each row and the probabilities of all classes."""
         scores = self.scores(estimator, X, clipped=False)
         if estimator._n_outputs() == 1:
@@ -179,7 +182,7 @@ class Graph:
         else:
             self._nearest(scores, k, int(estimator.t_) - 1, probabilities)
 
-    def _calibrated(self, estimator: Any, scores: str, k: int, output: str) -> None:
+    def _calibrated(self, estimator: OnlineClassifier, scores: str, k: int, output: str) -> None:
         """As native/learners/calibration.hpp has it."""
         learner, joint = estimator._learners[0], estimator._calibration
         sides = learner._state["calibration"] if joint is None else joint.numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Literal, Self, overload
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -16,24 +16,26 @@ from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
+    from sketchnewton.sklearn.base import Matrix
+
 
 class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     """One learner."""
 
     loss: str | Loss
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> Self:
         """Learn `X` in `max_iter` passes, forgetting what was learned before unless `warm_start`.
 
         One pass without `shuffle` gives the same model, bit for bit, as `partial_fit` in batches of any size.
         """
-        X, y = self._validated(X, y, reset=True, y_numeric=True)
-        weights = self._validated_weights(sample_weight, len(y), may_be_zero=False)
+        rows, numbers = self._validated(X, y, reset=True, y_numeric=True)
+        weights = self._validated_weights(sample_weight, len(numbers), may_be_zero=False)
         if not (self.warm_start and hasattr(self, "_learners")):
             self._start()
-        return self._passes(X, self._targets(y), weights, y)
+        return self._passes(rows, self._targets(numbers), weights, numbers)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: object, y: object, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from more rows, in order."""
         if (
             hasattr(self, "_learners")
@@ -49,11 +51,11 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
             except ValueError:
                 pass  # scikit-learn says what is wrong, in its own words
         first = not hasattr(self, "_learners")
-        X, y = self._validated(X, y, reset=first, y_numeric=True)
-        weights = self._validated_weights(sample_weight, len(y), may_be_zero=True)
+        rows, numbers = self._validated(X, y, reset=first, y_numeric=True)
+        weights = self._validated_weights(sample_weight, len(numbers), may_be_zero=True)
         if first:
             self._start()
-        self._learn(X, self._targets(y), weights)
+        self._learn(rows, self._targets(numbers), weights)
         return self
 
     @overload
@@ -103,6 +105,6 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     def _targets(self, y: object) -> Array:
         return np.asarray(y, np.float64)
 
-    def _learn_targets(self, X: object, targets: Array, weights: Floats | None) -> float:
+    def _learn_targets(self, X: Matrix, targets: Array, weights: Floats | None) -> float:
         learner = self._learners[0]
         return mean_loss(learner.loss.value(learner.learn(X, targets, weights), targets), weights)

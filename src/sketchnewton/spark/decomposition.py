@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark import keyword_only
 from pyspark.ml import Estimator
@@ -22,12 +22,16 @@ from sketchnewton.sklearn import decomposition
 from sketchnewton.spark.persistence import Savable
 from sketchnewton.spark.records import selected, tables, vectors
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
 __all__ = ["SketchedPCA", "SketchedPCAModel", "sketch"]
 
 Kind = TypeVar("Kind", bound=Mergeable)
 
 
-def sketch(frame: Any, make: Callable[[], Sketch], featuresCol: str = "features") -> Sketch:
+def sketch(frame: DataFrame, make: Callable[[], Sketch], featuresCol: str = "features") -> Sketch:
     """The sketch of a column of ML vectors: `make` makes one for each partition, and they are merged.
 
     `sketch(frame, lambda: FrequentDirections(50))`. `featuresCol` is the column of `frame` to sketch. The
@@ -36,7 +40,7 @@ def sketch(frame: Any, make: Callable[[], Sketch], featuresCol: str = "features"
     return _sketched(frame, make, featuresCol)
 
 
-def _sketched(frame: Any, make: Callable[[], Kind], column: str) -> Kind:
+def _sketched(frame: DataFrame, make: Callable[[], Kind], column: str) -> Kind:
     chosen, _ = selected(frame, column, [])
     found = chosen.mapInArrow(
         functools.partial(_partition, make=make), "partition int, sketch binary"
@@ -50,7 +54,7 @@ def _sketched(frame: Any, make: Callable[[], Kind], column: str) -> Kind:
     return whole
 
 
-def _partition(batches: Iterator[Any], make: Callable[[], Kind]) -> Iterator[Any]:
+def _partition(batches: Iterator[pa.RecordBatch], make: Callable[[], Kind]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     from pyspark import TaskContext
 
@@ -83,7 +87,7 @@ class SketchedPCA(Estimator, HasInputCol, HasOutputCol, DefaultParamsReadable, D
         self._setDefault(sketchSize=0, inputCol="features", outputCol="pca")
         self._set(**{name: value for name, value in self._input_kwargs.items() if value is not None})
 
-    def _fit(self, dataset: Any) -> SketchedPCAModel:
+    def _fit(self, dataset: DataFrame) -> SketchedPCAModel:
         if not self.isDefined("k"):
             raise ValueError("k is missing: say how many components to keep")
         local = decomposition.SketchedPCA(
@@ -139,7 +143,7 @@ class SketchedPCAModel(SparkModel, HasInputCol, HasOutputCol, Savable):
         if header.get("class") != "SketchedPCAModel":
             raise archive.ModelFileError(f"holds a {header.get('class')}, not a SketchedPCAModel")
 
-    def _transform(self, dataset: Any) -> Any:
+    def _transform(self, dataset: DataFrame) -> DataFrame:
         from pyspark.ml.functions import array_to_vector
         from pyspark.sql.types import ArrayType, DoubleType, StructField, StructType
 
@@ -154,8 +158,8 @@ class SketchedPCAModel(SparkModel, HasInputCol, HasOutputCol, Savable):
 
 
 def _project(
-    batches: Iterator[Any], column: str, output: str, components: Floats, mean: Floats
-) -> Iterator[Any]:
+    batches: Iterator[pa.RecordBatch], column: str, output: str, components: Floats, mean: Floats
+) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     for batch in batches:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import decimal
 import functools
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Callable, Hashable, Iterator
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from pyspark import keyword_only
 from pyspark.ml import Estimator
@@ -15,11 +15,15 @@ from pyspark.ml.param import Param, Params, TypeConverters
 from pyspark.ml.param.shared import HasFeaturesCol, HasLabelCol, HasPredictionCol, HasWeightCol
 from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
 
-from sketchnewton.core.types import np
+from sketchnewton.core.types import Floats, np
 from sketchnewton.model import Model, shards
 from sketchnewton.spark.persistence import Savable
 from sketchnewton.spark.records import selected, vectors
 from sketchnewton.spark.training import Columns, trained
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 __all__ = [
     "SketchedNewtonClassificationModel",
@@ -29,7 +33,10 @@ __all__ = [
 ]
 
 
-def _param(name: str, doc: str, convert: Any) -> Any:
+Answering = TypeVar("Answering", bound="_Fitted")
+
+
+def _param(name: str, doc: str, convert: Callable[[object], object]) -> Param:
     return Param(Params._dummy(), name, doc, typeConverter=convert)
 
 
@@ -66,7 +73,7 @@ class _Estimator(Estimator, _Columns, DefaultParamsReadable, DefaultParamsWritab
         "initialModel", "a model to begin with, its bytes in base64", TypeConverters.toString
     )
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **given: object) -> None:
         super().__init__()
         self._setDefault(
             featuresCol="features",
@@ -82,13 +89,13 @@ class _Estimator(Estimator, _Columns, DefaultParamsReadable, DefaultParamsWritab
         )
         self._set_given(given)
 
-    def _set_given(self, given: dict[str, Any]) -> None:
+    def _set_given(self, given: dict[str, object]) -> None:
         begun = given.pop("initialModel", None)
         self._set(**{name: value for name, value in given.items() if value is not None})
         if begun is not None:
-            self.setInitialModel(begun)
+            self.setInitialModel(cast("Model | bytes | str", begun))
 
-    def setParams(self, **given: Any) -> Self:
+    def setParams(self, **given: object) -> Self:
         """Set parameters by their names."""
         self._set_given(given)
         return self
@@ -101,7 +108,7 @@ class _Estimator(Estimator, _Columns, DefaultParamsReadable, DefaultParamsWritab
         self._set(initialModel=base64.b64encode(data).decode())
         return self
 
-    def _base(self, frame: Any) -> Model:
+    def _base(self, frame: DataFrame) -> Model:
         begun = self.getOrDefault("initialModel")
         if begun:
             return Model.from_bytes(base64.b64decode(begun))
@@ -109,10 +116,10 @@ class _Estimator(Estimator, _Columns, DefaultParamsReadable, DefaultParamsWritab
         given = {"sketch_size": size} if size else {}
         return shards.new_model(self._classes(frame), loss=self.getOrDefault("loss"), **given)
 
-    def _classes(self, frame: Any) -> list[Any] | None:
+    def _classes(self, frame: DataFrame) -> list[Hashable] | None:
         return None
 
-    def _trained(self, frame: Any) -> Model:
+    def _trained(self, frame: DataFrame) -> Model:
         rounds, seed = self.getOrDefault("rounds"), self.getOrDefault("shuffleSeed")
         partitions = self.getOrDefault("partitions")
         for name, value, least in (("rounds", rounds, 1), ("partitions", partitions, 0)):
@@ -130,10 +137,11 @@ class _Estimator(Estimator, _Columns, DefaultParamsReadable, DefaultParamsWritab
             raise ValueError("the DataFrame has no rows: there is nothing to learn")
         return model
 
-    def _answering(self, fitted: Any) -> Any:
+    def _answering(self, fitted: Answering) -> Answering:
         """The fitted model, with the parameters that both have."""
         fitted._resetUid(self.uid)
-        return self._copyValues(fitted)
+        answering: Answering = self._copyValues(fitted)
+        return answering
 
 
 class _Fitted(SparkModel, _Columns, Savable):
@@ -153,7 +161,7 @@ class _Fitted(SparkModel, _Columns, Savable):
         if model is not None:
             self.model = model
 
-    def _transform(self, dataset: Any) -> Any:
+    def _transform(self, dataset: DataFrame) -> DataFrame:
         from pyspark.ml.functions import array_to_vector
         from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
 
@@ -184,13 +192,13 @@ class _Fitted(SparkModel, _Columns, Savable):
 
 
 def _answers(
-    batches: Iterator[Any],
+    batches: Iterator[pa.RecordBatch],
     data: bytes,
     features: str | None,
     vector: bool,
     others: list[str],
     wanted: dict[str, str],
-) -> Iterator[Any]:
+) -> Iterator[pa.RecordBatch]:
     """The batches with columns of predictions; runs on a worker."""
     import pyarrow as pa
 
@@ -214,7 +222,7 @@ def _answers(
         yield pa.RecordBatch.from_arrays(arrays, names=names)
 
 
-def _lists(rows: Any) -> Any:
+def _lists(rows: Floats) -> pa.ListArray:
     import pyarrow as pa
 
     offsets = np.arange(0, rows.size + 1, rows.shape[1], dtype=np.int32)
@@ -256,7 +264,7 @@ class SketchedNewtonClassifier(_Estimator):
         super().__init__(loss=loss, probabilityCol=probabilityCol, rawPredictionCol=rawPredictionCol)
         self._set_given(dict(self._input_kwargs))
 
-    def _classes(self, frame: Any) -> list[Any] | None:
+    def _classes(self, frame: DataFrame) -> list[Hashable] | None:
         label = self.getOrDefault("labelCol")
         found = [row[0] for row in frame.select(label).distinct().collect()]
         if any(value is None for value in found):
@@ -265,11 +273,8 @@ class SketchedNewtonClassifier(_Estimator):
             raise ValueError("the DataFrame has no rows: there is nothing to learn")
         return sorted(float(value) if isinstance(value, decimal.Decimal) else value for value in found)
 
-    def _fit(self, dataset: Any) -> SketchedNewtonClassificationModel:
-        fitted: SketchedNewtonClassificationModel = self._answering(
-            SketchedNewtonClassificationModel(self._trained(dataset))
-        )
-        return fitted
+    def _fit(self, dataset: DataFrame) -> SketchedNewtonClassificationModel:
+        return self._answering(SketchedNewtonClassificationModel(self._trained(dataset)))
 
 
 class SketchedNewtonRegressor(_Estimator):
@@ -297,18 +302,15 @@ class SketchedNewtonRegressor(_Estimator):
         super().__init__(loss=loss)
         self._set_given(dict(self._input_kwargs))
 
-    def _fit(self, dataset: Any) -> SketchedNewtonRegressionModel:
-        fitted: SketchedNewtonRegressionModel = self._answering(
-            SketchedNewtonRegressionModel(self._trained(dataset))
-        )
-        return fitted
+    def _fit(self, dataset: DataFrame) -> SketchedNewtonRegressionModel:
+        return self._answering(SketchedNewtonRegressionModel(self._trained(dataset)))
 
 
 class SketchedNewtonClassificationModel(_Fitted):
     """What a SketchedNewtonClassifier has learned; adds predictions, probabilities and scores."""
 
     @property
-    def classes(self) -> list[Any]:
+    def classes(self) -> list[Hashable]:
         """The labels, in the order of probabilities."""
         return list(self.model.classes or [])
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.ml.util import (
     DefaultParamsReader,
     DefaultParamsWriter,
@@ -19,7 +17,7 @@ __all__ = ["Savable"]
 
 
 class _Writer(MLWriter):
-    def __init__(self, instance: Any) -> None:
+    def __init__(self, instance: Savable) -> None:
         super().__init__()
         self._instance = instance
 
@@ -31,11 +29,11 @@ class _Writer(MLWriter):
 
 
 class _Reader(MLReader):
-    def __init__(self, cls: Any) -> None:
+    def __init__(self, cls: type[Savable]) -> None:
         super().__init__()
         self._cls = cls
 
-    def load(self, path: str) -> Any:
+    def load(self, path: str) -> Savable:
         """What was saved below `path`."""
         metadata = DefaultParamsReader.loadMetadata(path, self.sparkSession)
         row = self.sparkSession.read.parquet(f"{path}/model").first()
@@ -49,20 +47,19 @@ class _Reader(MLReader):
 class Savable(MLReadable, MLWritable):
     """A fitted model around a `model`, which has a file."""
 
-    model: Any
+    model: Persistent
 
     def _saved(self) -> bytes:
-        data: bytes = self.model.to_bytes()
-        return data
+        return self.model.to_bytes()
 
     def _restored(self, data: bytes) -> None:
         self.model = Persistent.from_bytes(data)
 
-    def write(self) -> Any:
+    def write(self) -> MLWriter:
         """What saves it."""
         return _Writer(self)
 
     @classmethod
-    def read(cls) -> Any:
+    def read(cls) -> MLReader:
         """What loads it."""
         return _Reader(cls)

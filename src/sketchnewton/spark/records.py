@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from sketchnewton.core.types import NDArray, np
+from sketchnewton.core.types import Floats, np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from scipy.sparse import csr_array
 
 __all__ = ["check_columns", "selected", "tables", "vectors"]
 
 VECTOR = "vector"
 
 
-def check_columns(frame: Any, names: Sequence[str]) -> None:
+def check_columns(frame: DataFrame, names: Sequence[str]) -> None:
     """Refuse columns that the DataFrame does not have, and DataFrames of Spark Connect."""
     if type(frame).__module__.startswith("pyspark.sql.connect"):
         raise ValueError("a DataFrame of Spark Connect cannot broadcast a model: use a classic SparkSession")
@@ -21,7 +26,7 @@ def check_columns(frame: Any, names: Sequence[str]) -> None:
             raise ValueError(f"column {name!r} is missing: the DataFrame has {', '.join(frame.columns)}")
 
 
-def selected(frame: Any, features: str | None, others: Sequence[str]) -> tuple[Any, bool]:
+def selected(frame: DataFrame, features: str | None, others: Sequence[str]) -> tuple[DataFrame, bool]:
     """The columns that training or predicting needs, and whether features are one column of ML vectors.
 
     Without a column of features all columns but `others` are features, each of its own type.
@@ -36,7 +41,7 @@ def selected(frame: Any, features: str | None, others: Sequence[str]) -> tuple[A
     return frame.select(features, *others), True
 
 
-def vectors(column: Any) -> Any:
+def vectors(column: pa.Array | pa.ChunkedArray) -> csr_array:
     """A column of ML vectors, as Arrow has them, as a CSR matrix."""
     from scipy.sparse import csr_array
 
@@ -59,11 +64,11 @@ def vectors(column: Any) -> Any:
     return csr_array((data, column_of, indptr), shape=(len(kinds), width))
 
 
-def tables(batches: Iterable[Any], rows: int = 8192) -> Iterator[Any]:
+def tables(batches: Iterable[pa.RecordBatch], rows: int = 8192) -> Iterator[pa.Table]:
     """Arrow batches as tables of at least so many rows but for the last: learning in small ones is slow."""
     import pyarrow as pa
 
-    waiting: list[Any] = []
+    waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
         if sum(part.num_rows for part in waiting) >= rows:
@@ -73,17 +78,17 @@ def tables(batches: Iterable[Any], rows: int = 8192) -> Iterator[Any]:
         yield pa.Table.from_batches(waiting)
 
 
-def listed(table: Any, name: str) -> list[Any]:
+def listed(table: pa.Table, name: str) -> list[object]:
     """A column as a list."""
     import pyarrow as pa
 
     column = table.column(name)
     if pa.types.is_decimal(column.type):  # classes are numbers then, as in the estimators
         column = column.cast(pa.float64())
-    found: list[Any] = column.to_pylist()
+    found: list[object] = column.to_pylist()
     return found
 
 
-def numbers(table: Any, name: str | None) -> NDArray[Any] | None:
+def numbers(table: pa.Table, name: str | None) -> Floats | None:
     """A column of numbers; None if there is none."""
     return None if name is None else table.column(name).to_numpy().astype(np.float64)

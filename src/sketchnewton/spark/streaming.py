@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.model import Model, shards
 from sketchnewton.spark.training import Columns, trained
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = ["StreamingLearner"]
 
@@ -48,7 +51,7 @@ class StreamingLearner:
         else:
             self.model = shards.new_model() if model is None else model
 
-    def __call__(self, batch: Any, epoch: int) -> None:
+    def __call__(self, batch: DataFrame, epoch: int) -> None:
         """Learn a micro-batch, unless it was learned before."""
         if epoch <= self.epoch:
             return

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sketchnewton.model import Model, shards
 from sketchnewton.spark.records import listed, numbers, selected, tables, vectors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, Row, SparkSession
+    from scipy.sparse import csr_array
+
+    from sketchnewton.core.types import Floats
 
 __all__ = ["Columns", "trained"]
 
@@ -20,7 +27,9 @@ class Columns(NamedTuple):
     label: str
     weight: str | None
 
-    def parts(self, table: Any, vector: bool) -> tuple[Any, Any, Any]:
+    def parts(
+        self, table: pa.Table, vector: bool
+    ) -> tuple[pa.Table | csr_array, list[object], Floats | None]:
         """Records, labels and weights of an Arrow table."""
         labels, weights = listed(table, self.label), numbers(table, self.weight)
         if vector:
@@ -30,7 +39,7 @@ class Columns(NamedTuple):
 
 
 def trained(
-    frame: Any, base: Model, columns: Columns, *, rounds: int, partitions: int | None, seed: int | None
+    frame: DataFrame, base: Model, columns: Columns, *, rounds: int, partitions: int | None, seed: int | None
 ) -> Model:
     """The model after all rows of a DataFrame.
 
@@ -68,11 +77,11 @@ def trained(
             cached.unpersist()
 
 
-def _round(spark: Any, frame: Any, state: bytes, columns: Columns, vector: bool) -> bytes:
+def _round(spark: SparkSession, frame: DataFrame, state: bytes, columns: Columns, vector: bool) -> bytes:
     """One job: every partition learns from the broadcast model; the models are merged in their order."""
     sent = spark.sparkContext.broadcast(state)
 
-    def learn(batches: Iterator[Any]) -> Iterator[Any]:
+    def learn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         from pyspark import TaskContext
 
@@ -87,5 +96,5 @@ def _round(spark: Any, frame: Any, state: bytes, columns: Columns, vector: bool)
         found = frame.mapInArrow(learn, "partition int, model binary").collect()
     finally:
         sent.unpersist()
-    ordered: Sequence[Any] = sorted(found, key=lambda row: row["partition"])
+    ordered: Sequence[Row] = sorted(found, key=lambda row: row["partition"])
     return shards.merged([bytes(row["model"]) for row in ordered], state)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.core.types import ArrayLike, Floats, NDArray, np
+from sketchnewton.core.types import Array, ArrayLike, Floats, np
 
 
 class Answers(NamedTuple):
     """Labels of any kind and weights, one per record."""
 
-    labels: NDArray[Any] | None
+    labels: Array | None
     weights: Floats | None
 
     @classmethod
-    def of(cls, labels: ArrayLike | None, weights: ArrayLike | None) -> Answers:
+    def of(cls, labels: ArrayLike | Sequence[object] | None, weights: ArrayLike | None) -> Answers:
         """What the caller gave; ``ValueError`` for what cannot be any."""
         vector = None if labels is None else np.atleast_1d(np.asarray(labels))
         if vector is not None and vector.ndim != 1:
@@ -30,7 +30,7 @@ class Answers(NamedTuple):
         try:
             for batch in batches:
                 part = slice(done, done + len(batch))
-                changes: dict[str, Any] = {}
+                changes: dict[str, Floats | None] = {}
                 if self.labels is not None:
                     _check_count("labels", self.labels, part.stop, at_least=True)
                     changes["labels"] = np.full(len(batch), np.nan) if numbers is None else numbers[part]
@@ -49,7 +49,7 @@ class Answers(NamedTuple):
                 _check_count(name, values, done)
 
 
-def _numbers(labels: NDArray[Any]) -> Floats | None:
+def _numbers(labels: Array) -> Floats | None:
     """The labels as numbers, NaN for None; None if some are none."""
     kind = labels.dtype.kind
     if kind == "O" and not any(isinstance(label, str | bytes) for label in labels):
@@ -75,7 +75,7 @@ def _weights(weights: ArrayLike) -> Floats:
     return array
 
 
-def _check_count(name: str, values: NDArray[Any], records: int, *, at_least: bool = False) -> None:
+def _check_count(name: str, values: Array, records: int, *, at_least: bool = False) -> None:
     if len(values) < records or (len(values) != records and not at_least):
         more = "at least " if at_least else ""
         raise ValueError(f"{len(values)} {name} for {more}{records} records: expected one for each")

@@ -18,6 +18,8 @@ from sketchnewton.streams.reader import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from _typeshed import WriteableBuffer
+    from pyarrow import parquet
 
 TEXT_BYTES = 32 << 20
 """Of the texts that are looked at together."""
@@ -40,7 +42,7 @@ def check_expansion(path: str, stored: int, becomes: int) -> None:
         )
 
 
-def check_parquet(path: str, metadata: Any) -> int:
+def check_parquet(path: str, metadata: parquet.FileMetaData) -> int:
     """Refuse row groups that would become far more than they are; how many rows to read at a time."""
     rows = 8192
     for at in range(metadata.num_row_groups):
@@ -70,7 +72,7 @@ class CheckedMessages(io.RawIOBase):
         """Always."""
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         """The next bytes of whole messages."""
         if not self._parts and not self._ended:
             self._next()

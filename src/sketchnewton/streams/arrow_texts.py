@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,7 @@ def text_cells(column: pa.Array, *, encode: bool = True) -> Texts:
     )
 
 
-def _without_views(column: Any) -> Any:
+def _without_views(column: pa.Array) -> pa.Array:
     """The same texts in a layout that pyarrow's functions know."""
     kind = str(column.type)
     return (
@@ -104,7 +104,7 @@ def _in_use(codes: npt.NDArray[np.int64], entries: pa.Array) -> tuple[npt.NDArra
     return places[codes], entries.take(import_arrow().array(np.flatnonzero(used)))
 
 
-def _places(indices: Any) -> npt.NDArray[np.int64]:
+def _places(indices: pa.Array) -> npt.NDArray[np.int64]:
     """Which entry of its dictionary each cell is; −1 for none. Polars counts without a sign."""
     places: npt.NDArray[np.int64] = (
         indices.cast(import_arrow().int64()).fill_null(-1).to_numpy(zero_copy_only=False)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.opening import _Opener, _options, format_of_file
 from sketchnewton.streams.source import Source, _Raw, open_source
+
+if TYPE_CHECKING:
+    from io import FileIO
 
 __all__ = ["Part", "cut", "read_parts"]
 
@@ -75,19 +78,18 @@ class _Behind(ErrorPolicy):
 class _Range:
     """Some bytes of a file that is open for reading."""
 
-    def __init__(self, file: Any, part: Part) -> None:
+    def __init__(self, file: FileIO, part: Part) -> None:
         self._file, self._left = file, part.size
         file.seek(part.begin)
 
     def readinto(self, buffer: memoryview) -> int:
         with buffer[: self._left] as room:
-            count: int = self._file.readinto(room) if self._left else 0
+            count = self._file.readinto(room) if self._left else 0
         self._left -= count
         return count
 
     def fileno(self) -> int:
-        number: int = self._file.fileno()
-        return number
+        return self._file.fileno()
 
     def close(self) -> None:
         self._file.close()

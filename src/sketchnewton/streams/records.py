@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from types import ModuleType
+from types import ModuleType, UnionType
 from typing import TYPE_CHECKING, Any
 
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.core.types import ArrayLike, Integers, np
+from sketchnewton.core.types import Array, ArrayLike, Integers, np
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
@@ -51,7 +51,7 @@ def read_records(
     features: Features | None = None,
     names: Names | None = None,
     kinds: dict[str, str] | None = None,
-    labels: ArrayLike | None = None,
+    labels: ArrayLike | Sequence[object] | None = None,
     weights: ArrayLike | None = None,
     label_codes: Mapping[bytes, float] | None = None,
     ignore_labels: bool = False,
@@ -138,7 +138,7 @@ def _items(
     raise TypeError(f"record 1: expected a dict, a line of VW text, a path or a batch, got {kind}")
 
 
-def _only(items: Iterator[Any], kind: Any, expected: str) -> Iterator[Any]:
+def _only(items: Iterator[object], kind: type | UnionType, expected: str) -> Iterator[Any]:
     for number, item in enumerate(items, 1):
         if not isinstance(item, kind):
             raise TypeError(f"record {number}: expected {expected} like the first, got {type(item).__name__}")
@@ -287,7 +287,7 @@ def _key(key: object) -> str:
     raise BadValue("expected a text or a whole number as a name", "", key)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """The value as a decoder of JSON gives it: an object as pairs, NumPy's numbers and arrays as Python's.
 
     Bytes are a text, as in Arrow's columns of them; they need not be UTF-8.
@@ -301,7 +301,7 @@ def _plain(value: object) -> Any:
     return _plain_scalar(value)
 
 
-def _plain_scalar(value: Any) -> Any:
+def _plain_scalar(value: object) -> object:
     if isinstance(value, bytes | bytearray):
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, Decimal):
@@ -362,7 +362,7 @@ def _table_batches(
         return
     arrow = _pyarrow()
     columns, known = options.columns, first.schema.names
-    replaced: dict[str | None, Any] = {}
+    replaced: dict[str | None, Callable[[int], pa.Array]] = {}
     if answers.labels is not None:
         columns = _without(columns, columns.label)
         replaced[columns.label_among(known)] = arrow.nulls
@@ -384,7 +384,7 @@ def _table_batches(
 # --- arrays
 
 
-def _array_batches(X: Any, options: ReadOptions) -> Iterator[Batch]:
+def _array_batches(X: Array | csr_array, options: ReadOptions) -> Iterator[Batch]:
     """Numbered features, as a NumPy archive has them."""
     if X.ndim != 2:
         raise ValueError(f"expected an array of two dimensions, one row per record, got the shape {X.shape}")

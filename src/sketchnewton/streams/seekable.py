@@ -6,9 +6,12 @@ import io
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from sketchnewton.streams.source import Source
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _PIECE = 1 << 20
 
@@ -24,7 +27,7 @@ class SourceFile(io.RawIOBase):
         """Always."""
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         """As ``Source.readinto``."""
         with memoryview(buffer) as view:
             return self._source.readinto(view) if view else 0

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -119,7 +118,7 @@ def all_array_formats_give_the_same(case: Case) -> None:
         require_same(case.make().learn(rows, y), predictions, f"predictions of rows as {name}")
 
 
-def _formats(X: Floats) -> dict[str, Any]:
+def _formats(X: Floats) -> dict[str, object]:
     from scipy.sparse import coo_array, csc_array, csr_array
 
     n, d = X.shape
@@ -348,7 +347,7 @@ def bad_input_changes_nothing(case: Case) -> None:
         assert_same_state(learner, before)
 
 
-def _bad_input() -> dict[str, tuple[Any, list[float], list[float] | None, str]]:
+def _bad_input() -> dict[str, tuple[object, list[float], list[float] | None, str]]:
     from scipy.sparse import csr_array
 
     negative = csr_array(([1.0], [0], [0, 1]), shape=(1, 2))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sketchnewton.core.persistence import HOMES
-from sketchnewton.core.types import Floats
+from sketchnewton.core.types import DTypeLike, Floats, Header
 from sketchnewton.sketches import Sketch
 from sketchnewton.testing.matrices import hard_matrices, rounding, unit
 from sketchnewton.testing.promises import (
@@ -166,7 +166,7 @@ class _Table:
     def __init__(self, array: Floats) -> None:
         self.array = array
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Floats:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
         return self.array.astype(dtype or float)
 
 
@@ -332,7 +332,7 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _content(sketch: Sketch) -> tuple[Any, dict[str, tuple[str, bytes]]]:
+def _content(sketch: Sketch) -> tuple[Header, dict[str, tuple[str, bytes]]]:
     """All that a file would hold."""
     header, buffers = sketch.to_archive()
     arrays = {name: np.asarray(array) for name, array in buffers.items()}

@@ -6,7 +6,6 @@ import argparse
 import copy
 import re
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-from typing import Any
 
 from sketchnewton.cli.io.console import Console, counted
 from sketchnewton.cli.io.errors import CommandError, usage_error
@@ -160,7 +159,7 @@ class DataSource:
         """Path, size and time of each file; None if one of them is a pipe, which has none."""
         return identity_of(self.paths)
 
-    def way(self) -> dict[str, Any]:
+    def way(self) -> dict[str, object]:
         """How the data is read: what a cache of it must agree with."""
         return {
             "format": self.format,
@@ -290,7 +289,7 @@ def expand_data(typed: list[str]) -> list[str]:
     return [path for path in expand_paths(typed) if path in typed or not _OURS.search(path)]
 
 
-def watched(reader: Any, console: Console, stop: GracefulStop) -> Iterator[Batch]:
+def watched(reader: BatchReader, console: Console, stop: GracefulStop) -> Iterator[Batch]:
     """The batches of a reader, with a progress bar, up to the moment when a signal comes."""
     try:
         while True:

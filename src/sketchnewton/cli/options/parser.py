@@ -6,11 +6,14 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sketchnewton.cli.io.console import terminal_width
 from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.core.spelling import closest
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 __all__ = ["Parser", "add_if_given", "nearest"]
 
@@ -64,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         )
         raise usage_error(f"{message} (see {self.prog} --help)")
 
-    def _print_message(self, message: str, file: Any = None) -> None:
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         (file or sys.stdout).write(message)  # argparse would ignore that it cannot be written
 
     def _wrong_choice(self, where: str, value: str) -> str:

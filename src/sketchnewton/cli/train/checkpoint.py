@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from typing import Any
 
 from sketchnewton.cli.io.console import amount
 from sketchnewton.cli.io.errors import CommandError, usage_error
@@ -71,7 +70,7 @@ def forget(model: str) -> None:
             os.unlink(_place(model))
 
 
-def resumed(path: str, files: list[list[Any]] | None) -> tuple[Model, Run | None, bool]:
+def resumed(path: str, files: list[list[object]] | None) -> tuple[Model, Run | None, bool]:
     """The model to continue, the run over the same `files` that it is in the middle of, and whether it is new."""
     marker = _marker(path)
     if marker is not None and (files is None or marker["run"]["files"] != files):
@@ -118,7 +117,7 @@ def agree(path: str, run: Run, given: Header) -> None:
         raise usage_error(f"{path} is a checkpoint of a run that read its data with other options: use those")
 
 
-def _check_same(path: str, run: Run, files: list[list[Any]] | None) -> None:
+def _check_same(path: str, run: Run, files: list[list[object]] | None) -> None:
     """A checkpoint of other data is an ordinary model; one of data that has changed since is a trap."""
     if files is None or run["files"] is None or run["files"] == files:
         return

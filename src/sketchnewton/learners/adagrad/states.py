@@ -6,7 +6,6 @@ Small arrays have one entry per block: a sketch and the `weights` classes that s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.checks import are_whole, check_numbers
@@ -64,7 +63,7 @@ class AdaptiveSketch(ABC):
         """The eigenvalues of SᵀS of each block, largest first."""
 
     @abstractmethod
-    def fits(self, state: State, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, block: int, seen: Integers, columns: NDArray[np.floating]) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""
 
     def reserve(self, state: State, widest: int) -> dict[str, View]:
@@ -127,7 +126,7 @@ class ProjectionBasis(AdaptiveSketch):
         """The eigenvalues of SSᵀ, which are those of SᵀS."""
         return np.asarray(np.linalg.eigvalsh(state["G"][:, :, : self._m])[:, ::-1], np.float64)
 
-    def fits(self, state: State, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, block: int, seen: Integers, columns: NDArray[np.floating]) -> bool:
         """Are the counters possible?"""
         return bool(state["sketch_counts"].min() >= 0 and state["a"].min() > 0)
 
@@ -226,7 +225,7 @@ class FrequentBasis(AdaptiveSketch):
             values[block, : rank + opened] = np.square(state["s"][block, : rank + opened])
         return values
 
-    def fits(self, state: State, block: int, seen: Integers, columns: NDArray[Any]) -> bool:
+    def fits(self, state: State, block: int, seen: Integers, columns: NDArray[np.floating]) -> bool:
         """Are the counters possible?"""
         rank, opened, filled, touched, met, since, everywhere = state["sketch_counts"][block]
         items = state["items"][block]

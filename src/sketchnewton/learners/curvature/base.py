@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from sketchnewton import _native
 from sketchnewton.core.state import State, View
@@ -107,7 +107,7 @@ class LearnerSketch(ABC):
         """What α has gained."""
         return 0.0
 
-    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[Any]]) -> bool:
+    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[np.floating]]) -> bool:
         """Kernels trust the counters of a model file, so they are checked when it is loaded."""
         return True
 

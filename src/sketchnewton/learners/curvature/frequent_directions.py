@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.checks import are_whole, check_numbers
@@ -240,7 +239,7 @@ class FrequentState(LearnerSketch):
         """Of each shrink, its share."""
         return float(self._ridge * state["shrunk"][0])
 
-    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[Any]]) -> bool:
+    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[np.floating]]) -> bool:
         """Are the counters possible?"""
         rank, opened, filled, met, rounds, few, members, recent = state["sketch_counts"]
         items = state["items"]
@@ -262,7 +261,7 @@ class FrequentState(LearnerSketch):
             )
         )
 
-    def _few_fit(self, state: State, columns: NDArray[Any]) -> bool:
+    def _few_fit(self, state: State, columns: NDArray[np.floating]) -> bool:
         """Has every feature its row, the factor of the metric a diagonal, and does nothing wait?"""
         rank, opened, filled = state["sketch_counts"][:3]
         n, count = int(rank + opened), len(columns)
@@ -277,7 +276,7 @@ class FrequentState(LearnerSketch):
             and (np.diag(state["H"])[:n] > 0).all()
         )
 
-    def _columns_fit(self, state: State, seen: Integers, columns: NDArray[Any]) -> bool:
+    def _columns_fit(self, state: State, seen: Integers, columns: NDArray[np.floating]) -> bool:
         """Do the features wait for epochs, gradients and slots that there are?"""
         _, opened, _, _, _, _, members, recent = state["sketch_counts"]
         now, start = state["items"][0], state["items"][1] * GROUP

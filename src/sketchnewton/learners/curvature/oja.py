@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.state import State, View, filled, zeros
@@ -91,7 +90,7 @@ class OjaSketchState(LearnerSketch):
         columns[:, :rank] = V[:rank].T
         return Merged(state, columns, alpha)
 
-    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[Any]]) -> bool:
+    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[np.floating]]) -> bool:
         """Are the counters possible?"""
         updates, rank, touched, filled, recent = state.view("sketch_counts").tolist()
         return bool(

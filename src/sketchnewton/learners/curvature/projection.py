@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.state import State, View, zeros
@@ -69,6 +68,6 @@ class ProjectionState(LearnerSketch):
         state["sketch_counts"][0] = mine["sketch_counts"][0]  # numbers not drawn yet
         return Merged(state, whole.T, alpha)
 
-    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[Any]]) -> bool:
+    def fits(self, state: State, seen: Integers | View, columns: Callable[[], NDArray[np.floating]]) -> bool:
         """Are the counters possible?"""
         return min(state.view("sketch_counts").tolist()) >= 0

@@ -66,7 +66,7 @@ def parquet_parser(options: ReadOptions) -> Parse:
     return parse
 
 
-def _texts(table: Any) -> list[str]:
+def _texts(table: pa.Table) -> list[str]:
     """The columns of texts, and the texts inside structs and lists by their paths: ``u.a``, ``v.list.element``."""
     fields = {field.name: str(field.type) in TEXTS for field in table.schema_arrow}
     leaves = [table.schema.column(k) for k in range(len(table.schema))]

@@ -110,7 +110,7 @@ class _Array:
         return np.frombuffer(text, self.dtype)
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     """The shape of an array, whether columns come first, and its type; no more is read than a header may have."""
     version = np.lib.format.read_magic(file)
     read = {
@@ -363,7 +363,7 @@ _DTYPES = {
 }
 
 
-def _write_header(member: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+def _write_header(member: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
     header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(member, header)
 
