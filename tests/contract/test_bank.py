@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sketchnewton import NewtonBank
 from sketchnewton.cli.pictures.demo_data import ill_conditioned
 from sketchnewton.learners.newton.bank import EXPERTS
-from sketchnewton.learners.newton.bank_full import FULL
+from sketchnewton.learners.newton.full_places import FULL
 from tests.contract.bank_streams import ALL_LOSSES, adversaries, count_stream, regression_stream, stream_for
 from tests.contract.learners import sparse_stream
 from tests.oracles.bank import bank

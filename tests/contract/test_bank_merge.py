@@ -18,6 +18,7 @@ from sketchnewton.learners.newton import bank_full
 from sketchnewton.learners.newton.bank import CONSTANT, EXPERTS
 from sketchnewton.learners.newton.bank_merge import merged
 from sketchnewton.learners.newton.full_merge import moments_of
+from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.newton.odds_merge import merged as merged_odds
 from tests.contract.learners import assert_same_state
 
@@ -244,7 +245,7 @@ def test_whole_matrices_are_those_of_one_bank_in_rounds(rounds: int) -> None:
     found, expected = (as_they_come(bank) for bank in (whole, serial))
     for mine, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-9, atol=1e-9 * np.abs(theirs[0]).max())
-    for number, name in enumerate(bank_full.FULL):
+    for number, name in enumerate(FULL):
         A = found[0][number]
         assert A[0, 0] == pytest.approx(expected[0][number, 0, 0], rel=0.2)  # rows that it remembers
         assert np.linalg.eigvalsh(A / np.sqrt(np.outer(np.diag(A), np.diag(A)))).min() > 0

@@ -19,9 +19,9 @@ from sketchnewton.learners import calibration
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
 from sketchnewton.learners.newton import bank_full, residuals
-from sketchnewton.learners.newton.bank_full import FULL
+from sketchnewton.learners.newton.expert_shares import ExpertShares
+from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.rows import checked_scan
-from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
 _PLAIN, _EVEN, _RESTLESS, _RARE = range(4)  # how rows are seen: `View` in native/learners/bank_state.hpp
@@ -48,7 +48,7 @@ _HUGE_LOGIT = 40.0  # beyond all bounds
 _SIGNS = 1  # _LABELS while all labels are -1 or +1
 
 
-class NewtonBank(TableLearner):
+class NewtonBank(ExpertShares):
     """A bank of online Newton learners that needs no tuning: the default.
 
     Experts that differ in the size of their steps share one Robust Frequent Directions sketch of the rows and
@@ -171,24 +171,6 @@ class NewtonBank(TableLearner):
         leave when features become many.
         """
         return (*EXPERTS, CONSTANT, *FULL)[: self._kernel.experts]
-
-    @property
-    def expert_shares(self) -> Floats:
-        """The weight of each expert; they sum to one."""
-        with self._lock:
-            return self._state["shares"][: self._kernel.experts].copy()
-
-    @property
-    def experts(self) -> dict[str, float]:
-        """The weight of each expert, by its name."""
-        return dict(zip(self.expert_names, self.expert_shares.tolist(), strict=True))
-
-    @property
-    def leading_expert(self) -> str:
-        """The name of the expert with the largest share."""
-        with self._lock:
-            shares = self._state.view("shares")
-            return self.expert_names[max(range(self._kernel.experts), key=shares.__getitem__)]
 
     @property
     def expert_weights(self) -> Floats:
@@ -448,7 +430,7 @@ class NewtonBank(TableLearner):
         """Make room for the experts with whole matrices to learn these rows; none if they are gone."""
         needed = self._kernel.places_for(rows)
         if needed != 0:
-            self._replace(bank_full.reserve(self._state, needed, self._places))
+            self._replace(bank_full.PLACES.reserve(self._state, needed, self._places))
 
     def _reserve_epochs(self, rows: int) -> None:
         """Make room for the updates of the sketch that so many rows may bring."""
@@ -492,14 +474,14 @@ class NewtonBank(TableLearner):
     def _all_arrays(self) -> Buffers:
         used = int(self._state.view("bank_counts")[_ENTRIES])
         buffer = {name: self._state.head(name, used) for name in ("buffer_index", "buffer_value")}
-        full = bank_full.saved(self._state, self._places)
+        full = bank_full.PLACES.saved(self._state, self._places)
         return {**super()._all_arrays(), **self._epochs.saved(self._state), **buffer, **full}
 
     def _restore(self, arrays: Arrays) -> None:
         if not all(map(all_finite, arrays.values())):
             raise ValueError("its counters contradict its arrays")
         self._epochs.restore(self._state, arrays)
-        bank_full.restore(self._state, arrays)
+        bank_full.PLACES.restore(self._state, arrays)
         self._room_until = self._widest = 0
         for name in ("buffer_index", "buffer_value"):
             self._state.resize(name, len(arrays[name]), 0)

@@ -15,9 +15,9 @@ from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
 from sketchnewton.learners.newton import class_full
 from sketchnewton.learners.newton.bank import unscaled
-from sketchnewton.learners.newton.bank_full import FULL
+from sketchnewton.learners.newton.expert_shares import ExpertShares
+from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.rows import checked_scan
-from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
 _PLAIN, _EVEN, _RESTLESS, _RARE = range(4)  # how rows are seen: `View` in native/learners/bank_state.hpp
@@ -42,7 +42,7 @@ _BETA, _GAMMA, _BB, _BG, _GG, _RAW, _TEMPERED = range(7)  # of `temper`: `ClassT
 _MOST_TEMPER = 20.0
 
 
-class ClassBank(ClassLearner, TableLearner):
+class ClassBank(ClassLearner, ExpertShares):
     """Several classes by softmax with nothing to tune: what `NewtonBank` is for two.
 
     Eight experts that differ in the size of their steps share one Robust Frequent Directions sketch of the rows
@@ -140,24 +140,6 @@ class ClassBank(ClassLearner, TableLearner):
     def expert_names(self) -> tuple[str, ...]:
         """Names as those of `NewtonBank`; those with whole matrices leave when features become many."""
         return (*EXPERTS, *FULL)[: self._kernel.experts]
-
-    @property
-    def expert_shares(self) -> Floats:
-        """The weight of each expert; they sum to one."""
-        with self._lock:
-            return self._state["shares"][: self._kernel.experts].copy()
-
-    @property
-    def experts(self) -> dict[str, float]:
-        """The weight of each expert, by its name."""
-        return dict(zip(self.expert_names, self.expert_shares.tolist(), strict=True))
-
-    @property
-    def leading_expert(self) -> str:
-        """The name of the expert with the largest weight."""
-        with self._lock:
-            shares = self._state.view("shares")
-            return self.expert_names[max(range(self._kernel.experts), key=shares.__getitem__)]
 
     @property
     def linear_expert(self) -> str:
@@ -261,7 +243,7 @@ class ClassBank(ClassLearner, TableLearner):
     def _reserve_places(self, rows: _native.Rows | None = None) -> None:
         """Make room for the experts with whole matrices to learn these rows; none if they are gone."""
         needed = 0 if rows is None else self._kernel.places_for(rows)
-        self._replace(class_full.reserve(self._state, needed, self._places))
+        self._replace(class_full.PLACES.reserve(self._state, needed, self._places))
 
     def _reserve_epochs(self, rows: int) -> None:
         """Make room for the updates of the sketch that so many rows may bring."""
@@ -301,14 +283,14 @@ class ClassBank(ClassLearner, TableLearner):
     def _all_arrays(self) -> Buffers:
         used = int(self._state.view("bank_counts")[_ENTRIES])
         buffer = {name: self._state.head(name, used) for name in ("buffer_index", "buffer_value")}
-        full = class_full.saved(self._state, self._places)
+        full = class_full.PLACES.saved(self._state, self._places)
         return {**super()._all_arrays(), **self._epochs.saved(self._state), **buffer, **full}
 
     def _restore(self, arrays: Arrays) -> None:
         if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
             raise ValueError("its counters contradict its arrays")
         self._epochs.restore(self._state, arrays)
-        class_full.restore(self._state, arrays)
+        class_full.PLACES.restore(self._state, arrays)
         self._room_until = 0
         for name in ("buffer_index", "buffer_value"):
             self._state.resize(name, len(arrays[name]), 0)

@@ -9,6 +9,7 @@ from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton import bank as banks
 from sketchnewton.learners.newton import bank_full
 from sketchnewton.learners.newton.bank import EXPERTS, NewtonBank
+from sketchnewton.learners.newton.full_places import FULL
 
 LARGEST_LOGIT = 20.0  # of an expert: native/learners/bank_loss.hpp
 WILD = 16.0  # mean sizes that a value counts as at most, if labels are classes: native/learners/bank.hpp
@@ -112,7 +113,7 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
 def _whole(bank: NewtonBank, dimension: int) -> tuple[Floats, Floats, Floats]:
     """Of the experts with whole matrices: the mean row, weights around it, and scores there."""
     state, places = bank._state, max(bank._places, 0) if bank._whole else 0
-    experts = len(bank_full.FULL) if bank._whole else 0
+    experts = len(FULL) if bank._whole else 0
     centre, weights = np.zeros(dimension), np.zeros((dimension, experts))
     offset = 0.0 if bank._signs else float(state["scalars"][banks._OFFSET])
     if not places:

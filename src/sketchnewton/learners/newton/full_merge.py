@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import bank_full
+from sketchnewton.learners.newton.full_places import FULL, MOST
 from sketchnewton.learners.newton.odds_merge import merged as merged_odds
 
 if TYPE_CHECKING:
@@ -73,13 +74,13 @@ def merged(
     begun, *ended = learned
     rows = begun + sum(end - begun for end in ended)
     dense = len(features) <= _FEW or len(features) * rows <= _DENSE * counts.sum()
-    if len(known) < len(sides) or len(features) >= bank_full.MOST or not dense:
+    if len(known) < len(sides) or len(features) >= MOST or not dense:
         return None
     places = 1 + len(features)
     units = np.ones(places)
     for side in known:
         units[_places(side, features)] = side.units
-    A, b = np.zeros((len(bank_full.FULL), places, places)), np.zeros((len(bank_full.FULL), places))
+    A, b = np.zeros((len(FULL), places, places)), np.zeros((len(FULL), places))
     own, of_base = _parts(known, base)
     for part, side in [*zip(own, known, strict=True), *([] if base is None else [(of_base, base)])]:
         at = _places(side, features)
@@ -113,7 +114,7 @@ def _parts(sides: Sequence[Moments], base: Moments | None) -> tuple[list[Floats]
     One bank would have forgotten all but γ^N in the rows of all sides, and remember s(N) of them. So much the
     sides now have together, each according to its rows. Without forgetting s(n) = n, and moments just add up.
     """
-    gamma = np.array(list(bank_full.FULL.values()))
+    gamma = np.array(list(FULL.values()))
     begun = 0.0 if base is None else base.clock
     new = [max(side.clock - begun, 0.0) for side in sides]
 
