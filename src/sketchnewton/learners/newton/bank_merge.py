@@ -18,6 +18,7 @@ from sketchnewton.learners.newton import residuals
 from sketchnewton.learners.newton.expert_merge import parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
+from sketchnewton.learners.newton.mean_merge import mean_rows, scores, with_scores
 
 if TYPE_CHECKING:
     from sketchnewton.learners.newton.bank import NewtonBank
@@ -76,7 +77,7 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     whole = _counted(sides, start, banks[0]._rule == "squared")
     like = max(banks, key=lambda bank: bank._m)
     sketch, directions = _sketch(sides, start, whole, like._m)
-    weights = _weights(sides, start, whole)
+    weights = _weights(sides, start, whole, directions[:1])
     full = _full(sides, start, whole)
     shares = _shares(sides, start, whole, remain=full is not None)
     gaps, experts = whole.scalars[layout._GAPS], np.count_nonzero(shares)
@@ -282,8 +283,11 @@ def _eigenpairs(rows: Floats, signs: Floats, most: int) -> tuple[Floats, Floats]
     return values, np.linalg.inv(factor) @ found
 
 
-def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Floats:
-    """Of features, then the constant, for each expert, for features scaled as all rows have it."""
+def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole, leading: Floats) -> Floats:
+    """Of features, then the constant, for each expert, for features scaled as all rows have it.
+
+    `leading` is the first direction of the sketch, if there is any.
+    """
     views = np.array([view for *_, view in layout.EXPERTS.values()])
     constants = _constants(whole, views)
     before, seen = _comparable(base, whole, constants), _rows_with(base, whole)
@@ -291,13 +295,20 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Float
     known = _known(sides, base, new)
     by_view = {view: parts(view, new, seen, known) for view in set(views.tolist())}
     weights = before.copy()
+    fresh = base is None and len(leading) > 0
+    mean = mean_rows(whole.counts / whole.learned, leading[0], views, constants) if fresh else before
+    usual = np.zeros(len(views))
     for i, (side, rows) in enumerate(zip(sides, new, strict=True)):
         its = _comparable(side, whole, constants)
         for expert, view in enumerate(views.tolist()):
             part = by_view[view][i]
             moved = part.own * its[:, expert] - part.less * before[:, expert]
             weights[:, expert] += np.where(rows > 0, moved, 0.0)
-    return weights
+        if fresh:  # rare experts saw the same rows larger
+            larger = ((whole.learned + 1.0) / (side.learned + 1.0)) ** 0.25
+            seen_larger = np.where(views == layout._RARE, larger, 1.0)
+            usual += side.learned / whole.learned * seen_larger * scores(its, mean)
+    return with_scores(weights, mean, usual) if fresh else weights
 
 
 def _known(sides: Sequence[_Side], base: _Side | None, new: Sequence[Floats]) -> list[Floats]:

@@ -1,0 +1,36 @@
+"""What the experts of fresh banks say of the mean row does not add up when they are merged (docs/merging.md).
+
+Each of several fresh banks finds out how frequent labels are, and rows of many features spread that over all of
+them. Where what was learned of rare features adds up, it would be there many times over.
+"""
+
+from __future__ import annotations
+
+from sketchnewton.core.types import Floats, np
+from sketchnewton.learners.newton import bank as layout
+
+__all__ = ["mean_rows", "scores", "with_scores"]
+
+
+def mean_rows(seen: Floats, leading: Floats, views: Floats, constants: Floats) -> Floats:
+    """The mean of all rows as each expert sees it, 1 long: features, then the constant, × experts.
+
+    By the share of rows that had each feature (`seen`), and what each expert sees as the constant. Banks know how
+    large features are, not on which side of 0. Where most are on one side, as counts are, the mean row has a
+    large part in all rows, and the `leading` direction of their sketch has its signs. Where they are on both
+    sides there is no such row, and this is one like any other.
+    """
+    sizes = np.append(seen**0.75, 1.0)  # as features are scaled
+    rows = np.outer(np.sign(leading) * sizes, np.ones(len(views)))
+    rows[-1] *= np.where(views == layout._RESTLESS, constants, 1.0)
+    return np.asarray(rows / np.linalg.norm(rows, axis=0))
+
+
+def scores(weights: Floats, rows: Floats) -> Floats:
+    """Of each expert's row."""
+    return np.asarray(np.sum(weights * rows, axis=0))
+
+
+def with_scores(weights: Floats, rows: Floats, wanted: Floats) -> Floats:
+    """Weights, moved along each expert's row until its score is the one that is wanted."""
+    return np.asarray(weights + rows * (wanted - scores(weights, rows)))
