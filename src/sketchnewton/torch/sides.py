@@ -19,7 +19,7 @@ class SidedOptimizer(Optimizer):
     are cut into blocks with sketches of their own.
     """
 
-    _integers = (("sketch_size", 2), ("block_size", 1))
+    _integers: tuple[tuple[str, int], ...] = (("sketch_size", 2), ("block_size", 1))
 
     def error_bounds(self, parameter: torch.nn.Parameter) -> list[tuple[float, float]]:
         """How far the sketches of L and R may be off, at most, in spectral norm: a pair for each block.

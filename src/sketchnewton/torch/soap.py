@@ -105,12 +105,12 @@ def _adam(batch: Batch, places: Places, mean: torch.Tensor, g: torch.Tensor) -> 
 
 
 def _complete(U: torch.Tensor) -> bool:
-    return U.shape[-2] == U.shape[-1]
+    return bool(U.shape[-2] == U.shape[-1])
 
 
 def _coordinates(U: torch.Tensor) -> int:
-    length, kept = U.shape[-2:]
-    return length if length == kept else kept + length
+    length: int = U.shape[-2]
+    return length if _complete(U) else length + U.shape[-1]
 
 
 def _into(X: torch.Tensor, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
