@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.torch_tasks import Batch, Task, tasks
 
-from sketchnewton.torch import AS_PUBLISHED, AdaFD, AdaGP, RadaGrad, SketchyShampoo
+from sketchnewton.torch import AS_PUBLISHED, AdaFD, AdaGP, RadaGrad, SketchyShampoo, SketchySOAP
 
 Make = Callable[[nn.Module, float], list[Any]]
 
@@ -71,6 +71,12 @@ METHODS: dict[str, tuple[float, float, Make]] = {
         0.002,
         0.002,
         lambda m, lr: [SketchyShampoo(m.parameters(), lr=lr, sketch_size=64, update_every=3)],
+    ),
+    "SketchySOAP": (0.003, 0.001, lambda m, lr: [SketchySOAP(m.parameters(), lr=lr)]),
+    "SketchySOAP, 64": (
+        0.003,
+        0.002,
+        lambda m, lr: [SketchySOAP(m.parameters(), lr=lr, sketch_size=64)],
     ),
     "AdaGP": (0.002, 0.001, lambda m, lr: [AdaGP(m.parameters(), lr=lr)]),
     "AdaGP per output": (0.002, 0.001, lambda m, lr: [AdaGP(m.parameters(), lr=lr, per_output=True)]),

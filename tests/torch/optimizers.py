@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from sketchnewton.torch import AS_PUBLISHED, AdaFD, AdaFull, AdaGP, RadaGrad, SketchyShampoo
+from sketchnewton.torch import AS_PUBLISHED, AdaFD, AdaFull, AdaGP, RadaGrad, SketchyShampoo, SketchySOAP
 
 
 def made(optimizer: Callable[..., Any], **usual: Any) -> Callable[..., Any]:
@@ -31,6 +31,8 @@ OPTIMIZERS: dict[str, Callable[..., Any]] = {
         SketchyShampoo, sketch_size=2, update_every=1, block_size=2, graft=None, betas=(0.0, 1.0)
     ),
     "SketchyShampoo, length of SGD": made(SketchyShampoo, sketch_size=3, graft="sgd", warmup=2),
+    "SketchySOAP": made(SketchySOAP, sketch_size=3, update_every=3),
+    "SketchySOAP in blocks": made(SketchySOAP, sketch_size=2, update_every=1, block_size=2),
 }
 
 

@@ -9,11 +9,11 @@ import torch
 import torch.distributed as dist
 from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
 
-from sketchnewton.torch import AdaFD, AdaGP, RadaGrad, SketchyShampoo
+from sketchnewton.torch import AdaFD, AdaGP, RadaGrad, SketchyShampoo, SketchySOAP
 
 from .optimizers import OPTIMIZERS, backward, groups, network, same_bits, train
 
-FEW = {"SketchyShampoo": SketchyShampoo, "AdaGP": AdaGP, "AdaFD": AdaFD, "RadaGrad": RadaGrad}
+FEW = {kind.__name__: kind for kind in (SketchyShampoo, SketchySOAP, AdaGP, AdaFD, RadaGrad)}
 
 
 @pytest.fixture(params=OPTIMIZERS)
@@ -55,7 +55,8 @@ def test_foreach_decomposes_matrices_of_one_size_at_once(monkeypatch):
         monkeypatch.setattr(
             torch.linalg, name, lambda A, real=real, **k: calls.append(tuple(A.shape)) or real(A, **k)
         )
-    for make, expected in ((AdaGP, {(9, 3, 4), (1, 3, 3)}), (SketchyShampoo, {(3, 5, 5), (1, 5, 5)})):
+    sides = {(3, 5, 5), (1, 5, 5)}
+    for make, expected in ((AdaGP, {(9, 3, 4), (1, 3, 3)}), (SketchyShampoo, sides), (SketchySOAP, sides)):
         calls.clear()
         model = deep()
         backward(model, 0)

@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from sketchnewton.torch import AdaFD, AdaFull, AdaGP, RadaGrad, SketchyShampoo
+from sketchnewton.torch import AdaFD, AdaFull, AdaGP, RadaGrad, SketchyShampoo, SketchySOAP
 
 from .optimizers import OPTIMIZERS, backward, groups, network, same_bits, snapshot, train
 
@@ -92,7 +92,6 @@ def test_complex_gradients_are_refused(make, diagonal):
         ("betas", 0.9, "betas=0.9 is invalid: must be two numbers"),
         ("betas", (1.0, 0.9), "the first must be below 1, the second at most 1"),
         ("betas", (0.9, 0.0), r"betas\[1\]=0.0 is invalid: must be > 0"),
-        ("graft", "lamb", "graft='lamb' is invalid: must be 'adam', 'sgd' or None"),
         ("update_every", 0, "update_every=0 is invalid: must be an integer >= 1"),
     ],
 )
@@ -119,15 +118,22 @@ def test_options_out_of_range(make, option, value, message):
         (SketchyShampoo, "sketch_size", 1, "sketch_size=1 is invalid: must be an integer >= 2"),
         (SketchyShampoo, "block_size", 0, "block_size=0 is invalid: must be an integer >= 1"),
         (SketchyShampoo, "ridge", -1.0, "ridge=-1.0 is invalid: must be >= 0"),
+        (SketchyShampoo, "graft", "lamb", "graft='lamb' is invalid: must be 'adam', 'sgd' or None"),
+        (AdaGP, "graft", "lamb", "graft='lamb' is invalid: must be 'adam', 'sgd' or None"),
+        (SketchySOAP, "sketch_size", 1, "sketch_size=1 is invalid: must be an integer >= 2"),
+        (SketchySOAP, "block_size", 0, "block_size=0 is invalid: must be an integer >= 1"),
         (RadaGrad, "seed", -1, "seed=-1 is invalid: must be an integer >= 0"),
     ],
 )
-def test_sizes_and_seeds_out_of_range(maker, option, value, message):
+def test_options_of_some_out_of_range(maker, option, value, message):
+    w = torch.nn.Parameter(torch.ones(3))
     with pytest.raises(ValueError, match=message):
-        maker([torch.nn.Parameter(torch.ones(3))], **{option: value})
+        maker([w], **{option: value})
+    with pytest.raises(ValueError, match=message):
+        maker([{"params": [w], option: value}])
 
 
-MAKERS = [AdaGP, AdaFD, AdaFull, RadaGrad, SketchyShampoo]
+MAKERS = [AdaGP, AdaFD, AdaFull, RadaGrad, SketchyShampoo, SketchySOAP]
 
 
 @pytest.mark.parametrize("saver", MAKERS)

@@ -1,12 +1,12 @@
-"""Optimizers for PyTorch whose metric sees correlated gradients: `SketchyShampoo`, and AdaGrad with sketches.
+"""Optimizers for PyTorch whose metric sees correlated gradients: Shampoo, SOAP and AdaGrad, with sketches.
 
 `SketchyShampoo` preconditions each weight matrix by sketches of its rows' and its columns' covariance: the one to
-try first. `AdaGP`, `AdaFD`, `AdaFull` and `RadaGrad` step along (σI + G^½)⁻¹g, where G is a small memory of the
-outer products of the gradients so far: by a random projection, by Frequent Directions, whole, or by a randomised
-range finder (Wan and Zhang, *Accelerating adaptive online learning by matrix approximation*, 2019, "ADA"). Each
-parameter tensor has an H of its own, over all its entries; in param groups with `per_output=True` the weights of
-each output of a layer have one. Groups with `diagonal=True` have a step size per entry. `auto_groups` chooses by
-shape.
+try first. `SketchySOAP` is Adam along the directions of the same sketches. `AdaGP`, `AdaFD`, `AdaFull` and
+`RadaGrad` step along (σI + G^½)⁻¹g, where G is a small memory of the outer products of the gradients so far: by a
+random projection, by Frequent Directions, whole, or by a randomised range finder (Wan and Zhang, *Accelerating
+adaptive online learning by matrix approximation*, 2019, "ADA"). Each parameter tensor has an H of its own, over
+all its entries; in param groups with `per_output=True` the weights of each output of a layer have one. Groups
+with `diagonal=True` have a step size per entry. `auto_groups` chooses by shape.
 
 Needs PyTorch: pip install 'sketchnewton[torch]'.
 
@@ -22,5 +22,15 @@ Needs PyTorch: pip install 'sketchnewton[torch]'.
 from sketchnewton.torch.adaptive import AS_PUBLISHED, AdaFD, AdaFull, AdaGP, RadaGrad
 from sketchnewton.torch.groups import auto_groups
 from sketchnewton.torch.shampoo import SketchyShampoo
+from sketchnewton.torch.soap import SketchySOAP
 
-__all__ = ["AS_PUBLISHED", "AdaFD", "AdaFull", "AdaGP", "RadaGrad", "SketchyShampoo", "auto_groups"]
+__all__ = [
+    "AS_PUBLISHED",
+    "AdaFD",
+    "AdaFull",
+    "AdaGP",
+    "RadaGrad",
+    "SketchySOAP",
+    "SketchyShampoo",
+    "auto_groups",
+]

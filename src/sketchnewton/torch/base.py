@@ -177,7 +177,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
         if group["foreach"] not in (None, True, False):
             raise ValueError(f"foreach={group['foreach']!r} is invalid: must be True, False or None")
         _check_betas(group["betas"])
-        if group["graft"] not in _GRAFTS:
+        if group.get("graft") not in _GRAFTS:  # SketchySOAP has none
             raise ValueError(f"graft={group['graft']!r} is invalid: must be 'adam', 'sgd' or None")
 
     # -- what follows from it
@@ -218,7 +218,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
     ) -> dict[str, Any]:
         dtype = self._dtype(parameter, group)
         diagonal = self._diagonal(parameter, group)
-        names = ("mean", "squares") if diagonal or group["graft"] == "adam" else ("mean",)
+        names = ("mean", "squares") if diagonal or group.get("graft") == "adam" else ("mean",)
         with torch.device(device):
             memory = {name: torch.zeros(parameter.shape) for name in names}
             if not diagonal:

@@ -1,0 +1,134 @@
+"""SOAP with sketched sides: Adam along the directions that matter to a matrix's rows and columns."""
+
+from __future__ import annotations
+
+from sketchnewton.torch.base import Batch, Group, options, torch, total_weight, weight_of_new
+from sketchnewton.torch.sides import Places, Side, SidedOptimizer, blocks_of, joined, stacked, together
+
+__all__ = ["SketchySOAP"]
+
+
+class SketchySOAP(SidedOptimizer):
+    """Adam in the eigenbasis of Shampoo's two covariances, which are Robust Frequent Directions sketches.
+
+    For a weight matrix (a × b) with gradients G, the columns of U and V are the leading eigenvectors of Σ GGᵀ and
+    Σ GᵀG, as in `SketchyShampoo`. Adam works on UᵀGV (Vyas et al., *SOAP*, 2024); what a sketch does not know,
+    (I − UUᵀ)G, it takes entry by entry. A side no longer than `sketch_size` − 1 is exact, so that with sketches
+    as large as the sides this is SOAP. State: Adam's, and O((a + b) m) numbers. Time: O(abm) per step, and an
+    eigendecomposition of each side's smaller Gram matrix in every `update_every`-th. `error_bounds` certifies
+    what the sketches have lost.
+
+    Convolutions are matrices with a row per filter. Vectors, and groups with `diagonal=True`, take steps of Adam.
+
+    `params` are the parameters to optimize, or groups of them.
+
+    Parameters: `lr` is η. `betas` are the decay of the mean gradient and of the second moments, of the sketches
+    and of Adam; with a second β of 1 both sum. `sketch_size` is m. `update_every` is how many steps share one
+    update of the sketches, which take the gradient of the first of them. `block_size` is the longest side: longer
+    ones are cut into blocks with sketches of their own. `eps` is Adam's. `weight_decay` adds that much of the
+    parameter to its gradient; `maximize` ascends. `foreach=False` works on one tensor at a time, which takes less
+    memory. All may differ between param groups. `unsupported` is what other optimizers take and this one refuses:
+    `fused`, `capturable`, `differentiable`.
+
+    >>> w = torch.nn.Parameter(torch.zeros(3, 2))
+    >>> optimizer = SketchySOAP([w], lr=0.1)
+    >>> for _ in range(100):
+    ...     optimizer.zero_grad()
+    ...     (0.5 * (w - 1) ** 2).sum().backward()
+    ...     optimizer.step()
+    >>> bool((w - 1).abs().max() < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        params: object,
+        lr: float = 0.003,
+        betas: tuple[float, float] = (0.9, 0.99),
+        sketch_size: int = 32,
+        *,
+        update_every: int = 10,
+        block_size: int = 2048,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        maximize: bool = False,
+        diagonal: bool = False,
+        foreach: bool | None = None,
+        **unsupported: object,
+    ) -> None:
+        super().__init__(params, options(locals()), unsupported)
+
+    # -- what the base asks for
+
+    def _sketch(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
+        """Before the first gradient the basis is that of the entries: the first step is Adam's."""
+        memory = super()._sketch(parameter, group, position)
+        for i in range(len(blocks_of(parameter, group))):
+            U, V = memory[f"left_basis{i}"], memory[f"right_basis{i}"]
+            memory[f"squares{i}"] = torch.zeros(_coordinates(U), _coordinates(V))
+            for basis in (U, V):
+                if _complete(basis):
+                    basis.fill_diagonal_(1)
+        return memory
+
+    def _preconditioned(
+        self, batch: Batch, means: list[torch.Tensor], adam: list[torch.Tensor] | None
+    ) -> list[torch.Tensor]:
+        group = batch.group
+        steps: dict[tuple[int, int], torch.Tensor] = {}
+        for (places, M), (_, G) in zip(stacked(batch, means), stacked(batch, batch.gradients), strict=True):
+            left, right = Side(places, "left"), Side(places, "right")
+            directions = _adam(batch, places, _into(M, left.U, right.U), _into(G, left.U, right.U))
+            steps.update(zip(places.blocks, _back(directions, left.U, right.U).unbind(), strict=True))
+            # After the step: in the basis of its own gradient alone, the first one has entries that are rounding
+            # alone, and Adam would give them the length of the others.
+            if batch.step % group["update_every"] == 0:
+                left.update(G, group["betas"][1])
+                right.update(G.mT, group["betas"][1])
+        return [joined(steps, which, mean, group) for which, mean in enumerate(means)]
+
+
+def _adam(batch: Batch, places: Places, mean: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
+    """Adam's directions, in place of the mean gradients."""
+    beta = batch.group["betas"][1]
+    squares = [state[f"squares{i}"] for state, (_, i) in zip(*places, strict=True)]
+    torch._foreach_mul_(squares, beta)
+    torch._foreach_addcmul_(squares, g.unbind(), g.unbind(), weight_of_new(beta))
+    lengths = together(squares).div(total_weight(beta, batch.step + 1)).sqrt_().add_(batch.group["eps"])
+    # Squares stay with their number when the basis moves, as in SOAP. Those of a direction that is new to the
+    # sketch have not seen it: steps would be ten times as long as any of Adam's.
+    return mean.div_(lengths).clamp_(-1, 1)
+
+
+# -- coordinates of a side: along the sketch's directions U, and, if those are not all, the entries of the rest.
+# [U, I − UUᵀ] times its transpose is I, so that nothing is lost or counted twice.
+
+
+def _complete(U: torch.Tensor) -> bool:
+    return bool(U.shape[-2] == U.shape[-1])
+
+
+def _coordinates(U: torch.Tensor) -> int:
+    length: int = U.shape[-2]
+    return length if _complete(U) else length + U.shape[-1]
+
+
+def _into(X: torch.Tensor, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+    """[U, I − UUᵀ]ᵀ X [V, I − VVᵀ]."""
+    known = U.mT @ X
+    X = known if _complete(U) else torch.cat((known, torch.baddbmm(X, U, known, alpha=-1)), -2)
+    known = X @ V
+    return known if _complete(V) else torch.cat((known, torch.baddbmm(X, known, V.mT, alpha=-1)), -1)
+
+
+def _back(X: torch.Tensor, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+    """[U, I − UUᵀ] X [V, I − VVᵀ]ᵀ."""
+    if _complete(V):
+        X = X @ V.mT
+    else:
+        kept = V.shape[-1]
+        X = torch.baddbmm(X[..., kept:], X[..., :kept] - X[..., kept:] @ V, V.mT)
+    if _complete(U):
+        return U @ X
+    kept = U.shape[-1]
+    return torch.baddbmm(X[..., kept:, :], U, X[..., :kept, :] - U.mT @ X[..., kept:, :])

@@ -1,0 +1,103 @@
+"""`SketchySOAP`: SOAP itself where sketches have room, Adam where they know nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from sketchnewton.torch import SketchyShampoo, SketchySOAP
+from sketchnewton.torch.soap import _back, _into
+
+from ..oracles.shampoo import soap
+from .test_shampoo import problem, run
+
+
+@pytest.mark.parametrize(("betas", "every"), [((0.0, 0.9), 1), ((0.9, 0.99), 1), ((0.8, 0.95), 4)])
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_sketches_as_large_as_the_sides_are_soap(n, betas, every):
+    """Of square matrices: one gradient of another leaves an eigenspace in which any basis will do."""
+    gradient, start = problem(n, n)
+    expected = soap(gradient, start, 0.05, 40, betas, every)
+    options = {"lr": 0.05, "betas": betas, "update_every": every, "sketch_size": n + 1}
+    found, _, _ = run(lambda W: SketchySOAP(W, **options), gradient, start, 40)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("a", "b"), [(5, 8), (9, 3), (40, 30)])
+def test_the_first_step_is_adams(a, b):
+    gradient, start = problem(a, b)
+    found, adam = (
+        run(lambda W, make=make: make(W, lr=0.1, betas=(0.9, 0.99)), gradient, start, 1)[0]
+        for make in (SketchySOAP, torch.optim.Adam)
+    )
+    np.testing.assert_allclose(found, adam, atol=1e-12)
+
+
+@pytest.mark.parametrize(("left", "right"), [(6, 7), (6, 2), (3, 7), (3, 2), (0, 0)])
+def test_coordinates_say_all_and_say_it_once(left, right):
+    random = torch.Generator().manual_seed(0)
+    X = torch.randn(2, 6, 7, generator=random, dtype=torch.float64)
+    U, V = (
+        torch.linalg.qr(torch.randn(2, n, n, generator=random, dtype=torch.float64))[0][..., :kept]
+        for n, kept in ((6, left), (7, right))
+    )
+    Y = _into(X, U, V)
+    torch.testing.assert_close(_back(Y, U, V), X)
+    torch.testing.assert_close(Y.norm(), X.norm())
+
+
+def test_rotated_gradients_rotate_the_steps():
+    """What Adam lacks: gradients along the sketch's directions have step sizes of their own in any basis."""
+    random = np.random.default_rng(0)
+    Q, P = (np.linalg.qr(random.standard_normal((n, n)))[0] for n in (12, 10))
+    # Two directions on either side, of unlike sizes; a sketch of four rows knows them from the second step on.
+    small = np.zeros((60, 12, 10))
+    small[:, :2, :2] = random.standard_normal((60, 2, 2)) * [[1, 0.1], [0.01, 0.001]]
+    # With this eps what is rounding alone does not move.
+    options = {"lr": 0.1, "betas": (0.9, 0.99), "update_every": 1, "sketch_size": 4, "eps": 1e-6}
+    ends = []
+    for left, right in ((np.eye(12), np.eye(10)), (Q, P)):
+        given = left @ small @ right.T
+        found, _, _ = run(
+            lambda W: SketchySOAP(W, **options), lambda W, t, g=given: g[t], np.zeros((12, 10)), 60
+        )
+        ends.append(left.T @ (found[-1] - found[0]) @ right)
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-5)
+
+
+def test_a_direction_that_is_new_moves_no_further_than_adam_would():
+    """After a thousand steps along one direction another one comes: its squares are those of an empty slot."""
+    G = np.zeros((1003, 6, 5))
+    G[:1000, 0, 0] = 1.0
+    G[1000:, 1, 1] = 1.0
+    found, _, _ = run(
+        lambda W: SketchySOAP(W, lr=1.0, betas=(0.0, 0.999), update_every=1, sketch_size=4),
+        lambda W, t: G[t],
+        np.zeros((6, 5)),
+        1003,
+    )
+    moves = abs(np.diff(found[999:], axis=0))
+    assert moves.max() <= 1 + 1e-9
+
+
+def test_certificates_are_those_of_shampoo():
+    gradient, start = problem(12, 9)
+    given = [gradient(start, t) for t in range(15)]
+    bounds = []
+    for make in (SketchySOAP, SketchyShampoo):
+        _, W, optimizer = run(
+            lambda W, make=make: make(W, update_every=2, sketch_size=4), lambda W, t: given[t], start, 15
+        )
+        bounds.append(optimizer.error_bounds(W))
+    assert bounds[0] == bounds[1]
+
+
+def test_state_is_small():
+    layer = torch.nn.Linear(784, 256)
+    optimizer = SketchySOAP(layer.parameters())
+    layer(torch.randn(4, 784)).sum().backward()
+    optimizer.step()
+    numbers = sum(t.numel() for s in optimizer.state.values() for t in s.values() if torch.is_tensor(t))
+    adam = 2 * sum(p.numel() for p in layer.parameters())
+    assert numbers <= 1.25 * adam
