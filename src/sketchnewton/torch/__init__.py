@@ -1,12 +1,12 @@
 """Optimizers for PyTorch whose metric sees correlated gradients: Shampoo, SOAP and AdaGrad, with sketches.
 
-`SketchyShampoo` preconditions each weight matrix by sketches of its rows' and its columns' covariance: the one to
-try first. `SketchySOAP` is Adam along the directions of the same sketches. `AdaGP`, `AdaFD`, `AdaFull` and
-`RadaGrad` step along (σI + G^½)⁻¹g, where G is a small memory of the outer products of the gradients so far: by a
-random projection, by Frequent Directions, whole, or by a randomised range finder (Wan and Zhang, *Accelerating
-adaptive online learning by matrix approximation*, 2019, "ADA"). Each parameter tensor has an H of its own, over
-all its entries; in param groups with `per_output=True` the weights of each output of a layer have one. Groups
-with `diagonal=True` have a step size per entry. `auto_groups` chooses by shape.
+`SketchySOAP` is Adam along the directions that matter to a weight matrix's rows and columns, by sketches of
+their covariances: the one to try first. `SketchyShampoo` preconditions by the same sketches. `AdaGP`, `AdaFD`,
+`AdaFull` and `RadaGrad` step along (σI + G^½)⁻¹g, where G is a small memory of the outer products of the
+gradients so far: by a random projection, by Frequent Directions, whole, or by a randomised range finder (Wan
+and Zhang, *Accelerating adaptive online learning by matrix approximation*, 2019, "ADA"). Each parameter tensor
+has an H of its own, over all its entries; in param groups with `per_output=True` the weights of each output of
+a layer have one. Groups with `diagonal=True` have a step size per entry. `auto_groups` chooses by shape.
 
 Needs PyTorch: pip install 'sketchnewton[torch]'.
 
