@@ -42,6 +42,8 @@ MORE_SETTINGS: dict[str, Any] = {
     "balanced": SketchedNewtonClassifier(class_weight="balanced"),
     "no clip": SketchedNewtonClassifier(clip=None),
     "poisson": SketchedNewtonRegressor(loss="poisson"),
+    "high quantile": SketchedNewtonRegressor(loss="quantile:0.95"),
+    "low quantile": SketchedNewtonRegressor(learner="newton", loss="quantile:0.05"),
     "newton, poisson": SketchedNewtonRegressor(learner="newton", loss="poisson"),
 }
 NEEDS_ALL_ROWS = ("check_n_features_in_after_fitting", "check_estimators_partial_fit_n_features")

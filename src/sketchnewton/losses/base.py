@@ -189,6 +189,11 @@ class Loss(ABC):
         return f"labels <= {high:g}" if math.isfinite(high) else "finite numbers"
 
     @property
+    def central(self) -> bool:
+        """Whether predictions lie in the middle of the labels, so that R² can judge them."""
+        return True
+
+    @property
     def takes_all_numbers(self) -> bool:
         """Whether every number is a valid label, as in regression."""
         return not self.sign_labels and self.label_range == (-math.inf, math.inf)

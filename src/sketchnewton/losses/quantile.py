@@ -21,6 +21,11 @@ class Quantile(ResidualLoss):
         if not 0.0 < self.parameter < 1.0:
             raise ValueError(f"tau={self.parameter!r} is invalid: quantile loss needs 0 < tau < 1")
 
+    @property
+    def central(self) -> bool:
+        """The median is; another quantile of the very best model may have an R² below 0."""
+        return self.parameter == 0.5
+
     def lines(self, labels: Floats) -> tuple[Line, Line]:
         """tau·(y − p) and (1 − tau)·(p − y)."""
         tau = self.parameter

@@ -96,7 +96,9 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         with contextlib.suppress(TypeError, ValueError):  # fit says what is wrong with a loss
-            tags.target_tags.positive_only = get_loss(self.loss).label_range[0] >= 0.0
+            loss = get_loss(self.loss)
+            tags.target_tags.positive_only = loss.label_range[0] >= 0.0
+            tags.regressor_tags.poor_score = not loss.central
         return tags
 
     def _n_learners(self) -> int:

@@ -15,7 +15,7 @@ def shuffled(batches: Iterable[Batch]) -> list[Batch]:
 
     >>> batch = Batch(np.arange(6), np.arange(5), np.ones(5), np.arange(5.0))
     >>> [part.labels.tolist() for part in shuffled([batch[:3], batch[3:]])]
-    [[2.0, 4.0, 1.0], [3.0, 0.0]]
+    [[2.0, 4.0, 1.0], [0.0, 3.0]]
     """
     kept = list(batches)
     if not kept:
