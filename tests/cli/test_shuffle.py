@@ -97,7 +97,7 @@ def test_concatenated_and_taken() -> None:
             assert one.tags == [{10: b"x", 11: b"y", 12: b"z"}.get(label, b"")]
     dealt = [label for batch in shuffled(parts) for label in batch.labels.tolist()]
     assert dealt != sorted(dealt) == whole.labels.tolist()
-    assert shuffled([]) == []
+    assert shuffled([]) == shuffled([whole[3:3]]) == []
 
 
 def test_orders_are_random_and_repeat() -> None:
@@ -117,6 +117,15 @@ def test_interrupted_then_resumed(options: list[str], row: int, tmp_path: Path) 
     assert train_until(row, data, model, "--shuffle", *options) == 130
     assert train(data, model, *options, "--resume", model) == 0  # the run knows its order
     assert model.read_bytes() == whole.read_bytes()
+
+
+def test_a_resumed_run_is_still_shuffled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, model = write_rows(tmp_path / "rows.svm", rows=1000, labels=(0, 1)), tmp_path / "m.skn"
+    assert train_until(10, data, model, "--shuffle", "--passes", 2) == 130
+    assert train(data, model, "--resume", model, "--predictions", tmp_path / "p.txt") == 2
+    assert "--predictions cannot be combined with --shuffle" in capsys.readouterr().err
+    assert train(data, model, "--resume", model) == 0
+    assert not list(tmp_path.glob("*cache*"))
 
 
 def test_what_does_not_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,5 +157,7 @@ def test_runs(labels: np.ndarray, warns: bool, size: int) -> None:
     watch = LabelWatch()
     for begin in range(0, len(labels), size):
         watch.follow(labels[begin : begin + size])
+    watch.follow(labels[:0])
     assert (watch.runs() is not None) == warns
+    assert (watch.runs(numbers=True) is not None) == (warns and len(set(labels.tolist())) == 2)
     assert LabelWatch().runs() is None

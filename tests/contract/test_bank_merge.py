@@ -631,3 +631,23 @@ def test_renumbering_changes_nothing_but_numbers() -> None:
     shuffled = np.zeros_like(X)
     shuffled[:, order] = X
     np.testing.assert_allclose(moved.predict(shuffled), model.learner.predict(X), rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("outlier", [1e4, 1e6])
+def test_an_outlier_in_one_shard_does_not_ruin_the_others(loss: str, outlier: float) -> None:
+    """In the common unit weights of its feature are huge, and must not decide what the mean row's score is."""
+    rng = np.random.default_rng(4)
+    X = rng.random((2600, 200)) * (rng.random((2600, 200)) < 0.1)
+    y = np.where((X - 0.05) @ rng.standard_normal(200) > 0, 1.0, -1.0)
+
+    def merged_error(rows: np.ndarray) -> float:
+        banks = [NewtonBank(loss=loss) for _ in range(4)]
+        for i, bank in enumerate(banks):
+            bank.learn(csr_array(rows[500 * i : 500 * (i + 1)]), y[500 * i : 500 * (i + 1)])
+        whole = banks[0].merge(*banks[1:])
+        return float(np.mean(np.sign(whole.predict(csr_array(X[2000:]))) != y[2000:]))
+
+    wild = X.copy()
+    wild[700, 3] = outlier
+    assert merged_error(wild) < merged_error(X) + 0.08

@@ -101,3 +101,18 @@ def test_state_is_small():
     numbers = sum(t.numel() for s in optimizer.state.values() for t in s.values() if torch.is_tensor(t))
     adam = 2 * sum(p.numel() for p in layer.parameters())
     assert numbers <= 1.25 * adam
+
+
+@pytest.mark.parametrize("gradient", ["random", "zero"])
+def test_without_eps_coordinates_of_no_gradient_stay_zero(gradient):
+    weights = torch.nn.Parameter(torch.ones(12, 9))
+    optimizer = SketchySOAP([weights], eps=0.0, sketch_size=4, update_every=1)
+    for _ in range(3):
+        weights.grad = torch.randn(12, 9) if gradient == "random" else torch.zeros(12, 9)
+        optimizer.step()
+        assert weights.isfinite().all()
+
+
+def test_groups_have_no_graft():
+    with pytest.raises(ValueError, match="SketchySOAP has no graft"):
+        SketchySOAP([{"params": [torch.nn.Parameter(torch.ones(3, 2))], "graft": "adam"}])

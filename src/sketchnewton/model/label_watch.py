@@ -36,6 +36,8 @@ class LabelWatch:
 
     def follow(self, labels: View) -> None:
         """Take note of the order of labels, each once."""
+        if not len(labels):
+            return
         self._changes += _native.changes(labels)
         if self._rows and labels[0] != self._last:
             self._changes += 1
@@ -46,9 +48,15 @@ class LabelWatch:
             self._sample = self._sample[::2]
             self._step *= 2
 
-    def runs(self) -> str | None:
-        """A warning for classes that come in runs far longer than by chance, as a line."""
-        shares = [count / len(self._sample) for count in Counter(self._sample).values()]
+    def runs(self, *, numbers: bool = False) -> str | None:
+        """A warning for classes that come in runs far longer than by chance, as a line.
+
+        `numbers` are taken for classes if there are two: the values of a sensor change slowly, too.
+        """
+        counts = Counter(self._sample)
+        if numbers and len(counts) > 2:
+            return None
+        shares = [count / len(self._sample) for count in counts.values()]
         expected = self._rows * (1 - sum(share * share for share in shares))
         if expected < _FEW_CHANGES or self._changes > _IN_RUNS * expected:
             return None

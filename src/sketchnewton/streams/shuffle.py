@@ -17,7 +17,7 @@ def shuffled(batches: Iterable[Batch]) -> list[Batch]:
     >>> [part.labels.tolist() for part in shuffled([batch[:3], batch[3:]])]
     [[2.0, 4.0, 1.0], [0.0, 3.0]]
     """
-    kept = list(batches)
+    kept = [batch for batch in batches if len(batch)]
     if not kept:
         return []
     size = max(map(len, kept))

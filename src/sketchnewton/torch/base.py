@@ -177,7 +177,9 @@ class Optimizer(torch.optim.Optimizer, ABC):
         if group["foreach"] not in (None, True, False):
             raise ValueError(f"foreach={group['foreach']!r} is invalid: must be True, False or None")
         _check_betas(group["betas"])
-        if group.get("graft") not in _GRAFTS:  # SketchySOAP has none
+        if "graft" in group and "graft" not in self.defaults:
+            raise ValueError(f"{type(self).__name__} has no graft: leave it out")
+        if group.get("graft") not in _GRAFTS:
             raise ValueError(f"graft={group['graft']!r} is invalid: must be 'adam', 'sgd' or None")
 
     # -- what follows from it

@@ -95,6 +95,7 @@ def _adam(batch: Batch, places: Places, mean: torch.Tensor, g: torch.Tensor) -> 
     torch._foreach_mul_(squares, beta)
     torch._foreach_addcmul_(squares, g.unbind(), g.unbind(), weight_of_new(beta))
     lengths = together(squares).div(total_weight(beta, batch.step + 1)).sqrt_().add_(batch.group["eps"])
+    lengths.clamp_min_(torch.finfo(lengths.dtype).tiny)  # with eps=0, coordinates that no gradient had stay 0
     # Squares stay with their number when the basis moves, as in SOAP. Those of a direction that is new to the
     # sketch have not seen it: steps would be ten times as long as any of Adam's.
     return mean.div_(lengths).clamp_(-1, 1)

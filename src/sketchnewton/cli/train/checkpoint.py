@@ -105,8 +105,8 @@ def _rebuilt(path: str, header: Header) -> Model:
 def agree(path: str, run: Run, given: Header) -> None:
     """Refuse options that differ from those with which the run began."""
     for name, option in _FIXED.items():
-        if given[name] is not None and given[name] != run[name]:
-            held = "none" if run[name] is None else run[name]
+        if given[name] is not None and given[name] != run.get(name):
+            held = "none" if run.get(name) is None else run[name]
             typed = option if given[name] is True else f"{option} {given[name]}"
             raise usage_error(
                 f"{typed} does not agree with {path}, a checkpoint of a run with {held}: "

@@ -24,14 +24,14 @@ __all__ = ["Passes", "cache_place"]
 
 
 def cache_place(args: argparse.Namespace, data: DataSource, passes: int) -> str | None:
-    """Where the parsed rows are kept for later passes, if anywhere."""
+    """Where the parsed rows are kept for `passes` over the data, if anywhere."""
     if args.no_cache:
         if args.cache is not None:
             raise usage_error("--cache and --no-cache exclude each other")
         return None
     if args.cache is not None:
         return str(args.cache)
-    return None if passes == 1 or args.shuffle or data.identity() is None else data.paths[0] + CACHE_SUFFIX
+    return None if passes == 1 or data.identity() is None else data.paths[0] + CACHE_SUFFIX
 
 
 class Passes:

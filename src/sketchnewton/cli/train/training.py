@@ -100,8 +100,6 @@ def _check(args: argparse.Namespace) -> None:
 def _check_predictions(args: argparse.Namespace) -> None:
     if args.json and args.predictions == "-":
         raise usage_error("--json and --predictions - would both write to stdout")
-    if args.shuffle and args.predictions is not None:
-        raise usage_error("--predictions cannot be combined with --shuffle: lines would be in another order")
 
 
 def _begun(model: str) -> bool:
@@ -141,9 +139,8 @@ class Training:
             from sketchnewton.cli.train.metric import ProgressiveMetric  # which takes NumPy
 
             self.metric = self.observed.metric = ProgressiveMetric(self.model, args.metric)
-        self.passes = Passes(
-            self.data, cache_place(args, self.data, self.pass_count), self.console, self.stop
-        )
+        read = 1 if self.shuffle else self.pass_count
+        self.passes = Passes(self.data, cache_place(args, self.data, read), self.console, self.stop)
         self.seconds = 0.0
         self.scores: list[ProgressiveScore] = []  # of each pass; later ones have seen their rows before
         self.holdout_scores: list[ProgressiveScore] = []  # of each pass, on the rows held out
@@ -196,6 +193,10 @@ class Training:
         self.pass_count: int = args.passes or run.get("passes", 1)
         self.holdout: int | None = args.holdout or run.get("holdout")
         self.shuffle: bool = args.shuffle or run.get("shuffle") or False
+        if self.shuffle and args.predictions is not None:
+            raise usage_error(
+                "--predictions cannot be combined with --shuffle: lines would be in another order"
+            )
         self.every: int | None = args.checkpoint_every or (run.get("every") if args.model else None)
         again = self.pass_count > 1 and not self.shuffle  # rows that are shuffled stay in memory
         if again and args.cache is None and self.data.identity() is None:
@@ -381,7 +382,8 @@ class Training:
         return True
 
     def _hint(self) -> None:
-        if not self.shuffle and (runs := self.observed.labels.runs()) is not None:
+        numbers = self.args.regression or self.model.target.kind == "numbers"
+        if not self.shuffle and (runs := self.observed.labels.runs(numbers=numbers)) is not None:
             self.console.line(runs)
         if (
             self.fresh and not self.args.regression

@@ -32,6 +32,7 @@ _LEAST_SHARE = 1e-300  # so that it has a logarithm
 _NO_LENGTH = 1e-12  # of the largest square, below which a direction of sketches' rows is rounding
 _HEAVIEST = {"float32": 2.0**100, "float64": 2.0**1000}  # weights, as in native/learners/bank_state.hpp
 _LEAST_MEAN = 1e-37  # of a feature's size, so that float32 can divide by it
+_ALIKE = 4.0  # sizes of a feature that differ by less between a shard and all rows
 
 
 class _Side(NamedTuple):
@@ -296,7 +297,7 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole, leading:
     by_view = {view: parts(view, new, seen, known) for view in set(views.tolist())}
     weights = before.copy()
     fresh = base is None and len(leading) > 0
-    mean = mean_rows(whole.counts / whole.learned, leading[0], views, constants) if fresh else before
+    mean = mean_rows(_usual_shares(sides, whole), leading[0], views, constants) if fresh else before
     usual = np.zeros(len(views))
     for i, (side, rows) in enumerate(zip(sides, new, strict=True)):
         its = _comparable(side, whole, constants)
@@ -309,6 +310,19 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole, leading:
             seen_larger = np.where(views == layout._RARE, larger, 1.0)
             usual += side.learned / whole.learned * seen_larger * scores(its, mean)
     return with_scores(weights, mean, usual) if fresh else weights
+
+
+def _usual_shares(sides: Sequence[_Side], whole: _Whole) -> Floats:
+    """The share of rows that had each feature; 0 where its mean size differs between shards by an outlier.
+
+    In the unit of all rows together, the weights of shards without the outlier are as large as it is.
+    """
+    shares = whole.counts / whole.learned
+    for side in sides:
+        places, sizes = whole.places(side), side.means
+        common = whole.means[places]
+        shares[places] *= (common < _ALIKE * sizes) & (sizes < _ALIKE * common)
+    return np.asarray(shares)
 
 
 def _known(sides: Sequence[_Side], base: _Side | None, new: Sequence[Floats]) -> list[Floats]:
