@@ -126,6 +126,11 @@ class Optimizer(torch.optim.Optimizer, ABC):
                     f"the saved options of parameter {position} lack {', '.join(sorted(missing))}: "
                     f"were they saved by {type(self).__name__}?"
                 )
+            if "graft" in group.keys() - self.defaults.keys():
+                raise ValueError(
+                    f"the saved options of parameter {position} have graft: were they saved by "
+                    f"{type(self).__name__}?"
+                )
             self._check_options(group)
             fresh = self._fresh(parameter, group, position, torch.device("meta"))
             if _shapes(state) != _shapes(fresh):
