@@ -185,6 +185,7 @@ def test_what_is_kept_beside_the_table_does_not_drift(options: dict[str, Any], d
     np.testing.assert_allclose(u, B @ w, rtol=tolerance, atol=tolerance * np.linalg.norm(w))
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.skipif(not (DATA / "usps").exists(), reason="usps is not here")
 def test_usps() -> None:

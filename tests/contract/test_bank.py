@@ -54,6 +54,7 @@ def compare(X: Any, y: Any, tolerance: dict[str, float], **options: Any) -> Newt
     return learner
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [0, 1, 7, 20])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge"])
 def test_sparse_equals_dense(m: int, loss: str) -> None:
@@ -78,6 +79,7 @@ def test_counts_equal_dense(m: int, mean: float) -> None:
     compare(X, y, {"float64": 1e-6, "float32": 2e-3}, m=m, loss="poisson")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", [0.5, 1.5, 40.0])
 def test_clip_equals_dense(clip: float) -> None:
     X, y = regression_stream(800, d=40, non_zeros=8)
@@ -96,6 +98,7 @@ def test_signs_that_turn_out_to_be_numbers() -> None:
     compare(X, y, {"float64": 1e-6, "float32": 1e-3}, m=5)
 
 
+@pytest.mark.slow
 def test_importance_and_no_intercept_equal_dense() -> None:
     X, y = sparse_stream(2000, d=60, non_zeros=10)
     h = np.random.default_rng(3).choice([0.25, 1.0, 3.0], len(y))
@@ -111,6 +114,7 @@ def test_rows_without_features_equal_dense(loss: str) -> None:
         compare(X, y, {"float64": 1e-6, "float32": 2e-3}, m=7, loss=loss, intercept=intercept)
 
 
+@pytest.mark.slow
 def test_dense_rows_that_the_sketch_spans() -> None:
     """m > d and nearly collinear features: U must stay orthonormal, in float32 too."""
     rng = np.random.default_rng(0)
@@ -394,6 +398,7 @@ def test_labels_that_flip() -> None:
     assert wrong[5000:].mean() < 0.5
 
 
+@pytest.mark.slow
 def test_many_epochs_and_sweeps() -> None:
     """A wide table that is swept rarely and a narrow one that is swept in each epoch agree with the oracle."""
     X, y = sparse_stream(2500, d=1500, non_zeros=5)

@@ -31,6 +31,7 @@ def roomy(**parameters: object) -> NewtonBank:
     return bank
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [0, 1, 7])
 @pytest.mark.parametrize("batch", [1, 7, 400, 6000])
 def test_room_that_grows_gives_the_same_bits(m: int, batch: int) -> None:
