@@ -67,8 +67,8 @@ struct NewtonState {
   std::int64_t* counts;  // rounds, active features, dimension (1 + largest feature learned from)
   Intercept intercept;
   double* alpha;       // 0 until there is a row to set it
-  double* lengths;     // what rows have set it to, their Σ‖x‖² and their number
-  double first_alpha;  // α per ‖x‖²; 0 if it is given, or 1 since rows have no unit
+  double* lengths;     // what data have set it to, rows' Σ‖x‖² and their number
+  double first_alpha;  // α per ‖x‖², or, where `diagonal` takes the rows' unit away, α; 0 if it is given
   bool diagonal;
 };
 
@@ -105,16 +105,22 @@ class NewtonRows {
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
   }
 
-  // α follows the rows: first_alpha times the mean of ‖x‖², so that a step along a row of that length does
+  // α follows the data: first_alpha times the mean of ‖x‖², so that a step along a row of that length does
   // not overshoot. The first row alone may be of any length, in text a hundredth of the mean. It is set again
   // when the mean has moved away by a factor of two, which few rows do. Returns whether it has changed.
   bool follow_rows() {
     if (!(s_.first_alpha > 0 && xx_ > 0)) return false;
     double &base = s_.lengths[0], &sum = s_.lengths[1], &count = s_.lengths[2];
+    if (s_.diagonal) {  // rows have no unit: only the range of the targets counts
+      if (s_.first_alpha == base) return false;
+      *s_.alpha = s_.first_alpha + (*s_.alpha - base);  // robust sketches have added to it
+      base = s_.first_alpha;
+      return true;
+    }
     sum += xx_, count += 1;
     const double wanted = s_.first_alpha * sum / count;
     if (wanted <= 2 * base && base <= 2 * wanted) return false;
-    *s_.alpha += wanted - base;  // robust sketches have added to it
+    *s_.alpha += wanted - base;
     base = wanted;
     return true;
   }

@@ -16,6 +16,11 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "rfd": {"sketch": "rfd", "sketch_size": 3},
     "rp, huber": {"sketch": "rp", "sketch_size": 3, "loss": "huber:1e9"},
     "none, no intercept": {"sketch": "none", "intercept": False},
+    "oja, diagonal": {"sketch": "oja", "sketch_size": 4, "diagonal": True},
+    "fd, diagonal": {"sketch": "fd", "sketch_size": 4, "diagonal": True},
+    "rfd, diagonal": {"sketch": "rfd", "sketch_size": 3, "diagonal": True, "alpha": "auto"},
+    "rp, diagonal": {"sketch": "rp", "sketch_size": 3, "diagonal": True},
+    "none, diagonal": {"sketch": "none", "diagonal": True},
     "adagrad": {"eta": 0.3},
 }
 
@@ -95,6 +100,50 @@ def test_batches_and_single_rows_give_the_same_bits(name: str, tmp_path: Any) ->
     loaded = type(parts).load(tmp_path / "m.skn")
     np.testing.assert_array_equal(loaded.learn(X, y), parts.learn(X, y))
     assert_same_state(loaded, parts)
+
+
+@pytest.mark.parametrize("gap", [1e-6, 1e-3, 1e-1, 1.0])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_first_two_targets_do_not_decide(name: str, gap: float) -> None:
+    """Their distance is the unit in which the kernel counts, whatever the others are."""
+    X, y = stream(4000)
+    y[1] = y[0] + gap
+    model = learner(name)
+    model.learn(X[:2000], y[:2000])
+    late, truth = model.predict(X[2000:]), y[2000:]
+    assert np.mean((late - truth) ** 2) < 0.25 * np.var(truth)
+
+
+def test_steps_with_a_diagonal_follow_the_range() -> None:
+    """Gradient descent with D = 0.1 + Σg² and α = 1/C², C in units of the range that the first rows have.
+
+    Of these, a target beyond twice the unit is a new beginning, with that unit.
+    """
+    rng = np.random.default_rng(7)
+    X, noise = rng.standard_normal((200, 5)) * np.geomspace(0.1, 10, 5), rng.standard_normal(200)
+    y = X @ rng.standard_normal(5) + noise
+    y[0] = 1e-4
+    unit = bound = abs(y[0])
+    w, D, expected = np.zeros(5), np.full(5, 0.1), []
+    for row, target in zip(X, y, strict=True):
+        answer = np.clip(w @ (row / np.sqrt(D)), -bound / unit, bound / unit) * unit
+        if abs(target) > 2 * unit and len(expected) < 8:
+            unit = bound = abs(target)
+            w, D = np.zeros(5), np.full(5, 0.1)
+        C, x = bound / unit, row / np.sqrt(D)
+        alpha = 1 / C**2
+        score = w @ x
+        prediction = np.clip(score, -C, C)
+        w = w - (score - prediction) / (x @ x) * x
+        slope = 2 * (prediction - np.clip(target / unit, -C, C))
+        D = D + (slope * row) ** 2
+        w = w - slope / alpha * row / np.sqrt(D)
+        expected.append(answer)
+        if abs(target) > bound:
+            bound = min(abs(target), bound * 2 if len(expected) > 8 else np.inf)
+    model = SketchedNewton("none", clip="auto", diagonal=True, dtype="float64")
+    np.testing.assert_allclose(model.learn(X, y), expected, rtol=1e-9, atol=1e-9)
+    assert model.alpha_ == pytest.approx(alpha, rel=1e-12)
 
 
 def test_a_wild_target_does_no_lasting_damage() -> None:

@@ -38,7 +38,8 @@ class RangedLearner(TableLearner):
     intercept and 0 otherwise; a count y needs log y ≤ C. A row is predicted within the range of the targets
     before it. A target beyond that is learned as the nearest one within, and then widens the range, past the
     first rows at most twofold: one wild target does no damage. What depends on C (curvature, step size) changes
-    at such rows alone, about ln n of n rows that come in random order.
+    at such rows alone, about ln n of n rows that come in random order. Where the unit of targets matters, a target
+    among the first rows that is far beyond the range makes the learner begin once more, with that range.
     """
 
     def __init__(self, columns: int, clip: float | str | None, **parameters: object) -> None:
@@ -160,6 +161,7 @@ class RangedLearner(TableLearner):
                 state[:3] = first, 0.0, 1.0
         shifted = labels - state[0]
         needed = np.where(counted, self.loss.needed_bound(shifted), 0.0)
+        answered: dict[int, float] = {}  # before the learner was restarted with their target
         begin, window = 0, 64
         while begin < n:
             bound, end = state[1], min(begin + window, n)
@@ -169,18 +171,49 @@ class RangedLearner(TableLearner):
                 begin, window = end, 2 * window
                 continue
             row, window = begin + int(beyond.argmax()), 64
+            self._learn_part(rows, shifted, weights, out, begin, row)
+            begin = row
             if bound == 0:  # all targets were the same: the first that differs sets the unit
-                self._learn_part(rows, shifted, weights, out, begin, row)
                 self._widen(float(needed[row]))
-                begin = row
+                continue
+            if self._unit_matters and needed[row] > 2.0 * self._unit and self.rows_seen < _FREE_ROWS:
+                answered[row] = self._answer(rows, row)
+                state = self._restarted(rows, float(needed[row]))
                 continue
             shifted[row] = self.loss.nearest_label(shifted[row], bound)
-            self._learn_part(rows, shifted, weights, out, begin, row + 1)
+            self._learn_part(rows, shifted, weights, out, row, row + 1)
             room = 2.0 * bound if self.rows_seen > _FREE_ROWS else math.inf
             self._widen(min(float(needed[row]), room))
             begin = row + 1
+        for row, answer in answered.items():
+            out[row] = answer
         out += state[0]
         out[:unknown] = 0.0
+
+    @property
+    def _unit_matters(self) -> bool:
+        """Whether rows that were learned in another unit do harm."""
+        return False
+
+    def _restarted(self, rows: _native.Rows, bound: float) -> Floats:
+        """Forget the few rows so far, of which the range of the targets alone is known; return that.
+
+        Two first targets that happen to be close would be a unit that does not suit the others.
+        """
+        fresh = type(self)(**self._params)
+        fresh.feature_names = self.feature_names
+        fresh._state["counts"][0] = self.rows_seen
+        fresh._state["range"][:] = self._offset, 0.0, 1.0, 0.0
+        fresh.reserve(rows)
+        fresh._widen(bound)
+        self.__dict__.update({name: value for name, value in vars(fresh).items() if name != "_lock"})
+        return self._state["range"]
+
+    def _answer(self, rows: _native.Rows, row: int) -> float:
+        """The prediction of one row, less the offset."""
+        prediction = zeros(1)
+        self._kernel.predict(rows.part(row, row + 1), prediction)
+        return float(prediction[0]) * self._unit
 
     def _learn_part(
         self, rows: _native.Rows, labels: Floats, weights: Floats | None, out: Floats, begin: int, end: int

@@ -28,8 +28,9 @@ class SketchedNewton(TableNewton):
     * `alpha` (α): the metric of directions never seen; 1/α is the step size there. None: ℓ'' times the mean
       of ‖x‖², the largest second derivative of the loss along a row of usual length; the first row sets it, and it
       is reset when the mean has changed by a factor of two. The unit of the features then does not matter (with
-      `diagonal`, where it never does: 1). `"rfd"`: 0, and it grows by itself; with `"auto"` it grows from
-      where the other sketches have it, so that first steps in each new direction are not too long.
+      `diagonal`, where it never does: 1, and with `clip="auto"` less as the range grows). `"rfd"`: 0, and it grows
+      by itself; with `"auto"` it grows from where the other sketches have it, so that first steps in each new
+      direction are not too long.
     * `loss`: a name (`squared`, `logistic`, `hinge`, `quantile:0.9`, …) or a `Loss`.
     * `clip` (C): bound on predictions; None for none; `"auto"` learns the range of the targets as they come.
     * `curvature` (σ): None takes what the loss has on |p| ≤ C; `"local"` what it has at the prediction made

@@ -48,9 +48,10 @@ class TableNewton(RangedLearner):
         self._state["intercept"] = filled([0.0, bend if intercept else 0.0])
         # With diagonal adaptation rows have no unit, so neither has α. Robust FD grows its own.
         self._alpha_at_start = 1.0 if automatic and self._diagonal else given
-        self._state["alpha"] = filled([self._alpha_at_start])
-        self._state["lengths"] = zeros(3)  # what rows have set α to, their Σ‖x‖² and their number
-        self._follows_rows = automatic and not self._diagonal
+        self._follows = automatic
+        self._state["alpha"] = zeros(1)
+        self._state["lengths"] = zeros(3)  # what data have set α to, rows' Σ‖x‖² and their number
+        self._start_alpha()
         self._state.update(sketch.fresh())
         self._kernel = self._bind()
 
@@ -149,7 +150,7 @@ class TableNewton(RangedLearner):
         """α without what it has gained, which is curvature."""
         if not self._sketch.grows_alpha:
             return self.alpha_
-        if self._follows_rows:
+        if self._follows:
             return float(self._state.view("lengths")[0])
         return self._alpha_at_start
 
@@ -193,7 +194,9 @@ class TableNewton(RangedLearner):
 
     def _bind(self, clip: float | None = None) -> _native.SketchKernel:
         problem, bend = self._problem_now(clip)
-        first_alpha = bend if self._follows_rows else 0.0
+        first_alpha = 0.0
+        if self._follows:
+            first_alpha = self._alpha_of_range() if self._diagonal else bend
         return self._sketch.kernel(problem, first_alpha, self._diagonal, self._views())
 
     def _widen(self, bound: float) -> None:
@@ -202,8 +205,28 @@ class TableNewton(RangedLearner):
         if first:  # all targets were the same, so nothing has moved: the metric starts at the right scale
             bend = self._problem_now()[1]
             self._state["intercept"][1] = bend if self._params["intercept"] else 0.0
-            self._state["alpha"][0] = self._alpha_at_start
-            self._state["lengths"][:] = 0.0
+            self._start_alpha()
+
+    @property
+    def _unit_matters(self) -> bool:
+        """A sketch of the first rows is in coordinates of which the diagonal has changed since."""
+        return self._diagonal and self.loss.shift_invariant
+
+    def _start_alpha(self) -> None:
+        start = self._alpha_at_start
+        self._state.view("alpha")[0] = start
+        for at, value in enumerate((start if self._follows else 0.0, 0.0, 0.0)):
+            self._state.view("lengths")[at] = value
+
+    def _alpha_of_range(self) -> float:
+        """α where rows have no unit: 1 if the range is as wide as its unit, and then with 1/(C·L(C)).
+
+        Steps g/(α Σg²) so grow with the range C, as the targets do.
+        """
+        if not (self._ranged and self.loss.shift_invariant):
+            return 1.0
+        C, loss = self.bound / self._unit, self._kernel_loss
+        return loss.lipschitz(1.0) / (C * loss.lipschitz(C))
 
     def _reserve(self, largest: int, widest: int) -> None:
         self._replace(self._sketch.reserve(self._state, max(largest + 1, self._table.capacity), widest))
@@ -226,6 +249,7 @@ class TableNewton(RangedLearner):
         low, high = (LEAST_SCALE, LARGEST_SCALE) if self._params["diagonal"] else (1.0, 1.0)
         usual = not len(seen) or low <= least <= largest <= high
         usual = usual and lengths_fit(self._state) and super()._counters_fit()
+        usual = usual and not (self._follows and self._diagonal and self._state.view("lengths")[0] == 0.0)
         return usual and self._sketch.fits(self._state, seen, self._columns_of_seen)
 
     def _columns_of_seen(self) -> NDArray[Any]:
