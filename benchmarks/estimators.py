@@ -3,8 +3,8 @@
     python benchmarks/estimators.py [--data] [--rows 20000] [--part 1/2]
 
 Digits, iris, wine and breast cancer, raw and through StandardScaler and MinMaxScaler; with --data also the sets of
-`untuned_data.py` and sets of several classes (sparse ones are scaled without centring them). All are shuffled, as
-SGDClassifier does itself: one pass over iris in the order of its file ends with fifty rows of one class.
+`untuned_data.py` and sets of several classes (sparse ones are scaled without centring them). Rows are in the order of
+their files, some of which are sorted by class; `fit` shuffles them, as SGDClassifier's does.
 
 A line has the accuracy after one pass of the default (logistic loss), of `loss="hinge"` and `"squared"`, of the
 default after five passes, of `SGDClassifier(loss="log_loss")`, and of a constant. The last lines say on how many
@@ -40,10 +40,10 @@ SPARSE_SCALERS: dict[str, Callable[[], Any]] = {
     "maxabs": MaxAbsScaler,
 }
 CONTENDERS: dict[str, Any] = {
-    "default": lambda: SketchedNewtonClassifier(max_iter=1),
-    "hinge": lambda: SketchedNewtonClassifier(loss="hinge", max_iter=1),
-    "squared": lambda: SketchedNewtonClassifier(loss="squared", max_iter=1),
-    "5 passes": SketchedNewtonClassifier,
+    "default": lambda: SketchedNewtonClassifier(max_iter=1, random_state=0),
+    "hinge": lambda: SketchedNewtonClassifier(loss="hinge", max_iter=1, random_state=0),
+    "squared": lambda: SketchedNewtonClassifier(loss="squared", max_iter=1, random_state=0),
+    "5 passes": lambda: SketchedNewtonClassifier(random_state=0),
     "SGD": lambda: SGDClassifier(loss="log_loss", max_iter=5, tol=None, random_state=0),
     "constant": DummyClassifier,
 }
@@ -53,8 +53,6 @@ def tables(data: bool, rows: int) -> Iterator[tuple[str, Any, Any, Callable[[], 
     """Name, rows, labels and scaler."""
     for name, load in TABLES.items():
         X, y = load(return_X_y=True)
-        order = np.random.default_rng(0).permutation(len(y))
-        X, y = X[order], y[order]
         for scale, scaler in SCALERS.items():
             yield f"{name} {scale}", X, y, scaler
     if not data or not DATA.exists():
@@ -63,8 +61,8 @@ def tables(data: bool, rows: int) -> Iterator[tuple[str, Any, Any, Callable[[], 
         if name in TABLES:
             continue
         X, y = load()
-        order = np.random.default_rng(0).permutation(len(y))[:rows]
-        X, y = X[order], y[order]
+        kept = np.sort(np.random.default_rng(0).permutation(len(y))[:rows])
+        X, y = X[kept], y[kept]
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # as SGDClassifier wants
         dense = X.shape[1] <= 1000
         for scale, scaler in (SCALERS if dense else SPARSE_SCALERS).items():

@@ -73,7 +73,7 @@ def test_the_linear_part_is_the_best_linear_expert(loss: str) -> None:
     X, y = X[order], y[order]
     bank = NewtonBank(loss=loss)
     bank.learn(X[:1200], y[:1200])
-    model = SketchedNewtonClassifier(loss=loss, max_iter=1).fit(X[:1200], y[:1200])
+    model = SketchedNewtonClassifier(loss=loss, max_iter=1, shuffle=False).fit(X[:1200], y[:1200])
     place = bank.expert_names.index(bank.linear_expert)
     np.testing.assert_array_equal(model.coef_[0], bank.expert_weights[place])
     assert model.intercept_[0] == bank.expert_intercepts[place]

@@ -44,7 +44,7 @@ def learned(X: Any, y: Any, loss: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize("name", SETS)
 def test_a_classifier_errs_where_its_learner_does(name: str, form: str) -> None:
     X, y, new, truth = split(name, form)
-    model = SketchedNewtonClassifier(max_iter=1).fit(X, y)
+    model = SketchedNewtonClassifier(max_iter=1, shuffle=False).fit(X, y)
     learner, told = learned(X, y, model.loss)
     np.testing.assert_array_equal(model.predict(new), told(new))
     scores = learner.predict(new)
@@ -55,10 +55,24 @@ def test_a_classifier_errs_where_its_learner_does(name: str, form: str) -> None:
     assert model.score(new, truth) > constant
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", SETS)
+def test_sorted_rows_do_no_harm(name: str, form: str) -> None:
+    """`fit` shuffles, as SGDClassifier does; one pass over rows sorted by class ends with rows of the last one."""
+    X, y, new, truth = split(name, form)
+    by_class = np.argsort(y, kind="stable")
+    X, y = X[by_class], y[by_class]
+    model = SketchedNewtonClassifier(max_iter=1, random_state=5).fit(X, y)
+    assert model.score(new, truth) > 0.8
+    order = np.random.RandomState(5).permutation(len(y))
+    learner, _ = learned(X[order], y[order], model.loss)
+    np.testing.assert_array_equal(model.decision_function(new), learner.predict(new))
+
+
 @pytest.mark.parametrize("loss", ["squared", "absolute", "quantile:0.8"])
 def test_a_regressor_predicts_what_its_learner_does(loss: str) -> None:
     X, y = load_diabetes(return_X_y=True)
-    model = SketchedNewtonRegressor(loss=loss, max_iter=1).fit(X[:300], y[:300])
+    model = SketchedNewtonRegressor(loss=loss, max_iter=1, shuffle=False).fit(X[:300], y[:300])
     bank = NewtonBank(loss=loss)
     bank.learn(X[:300], y[:300])
     np.testing.assert_array_equal(model.predict(3.0 * X), bank.predict(3.0 * X))

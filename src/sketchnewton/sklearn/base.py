@@ -132,7 +132,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             kept = np.sort(kept)
         best, stale, unit = -np.inf, 0, 1.0
         for done in range(1, int(self.max_iter) + 1):
-            order = random.permutation(kept) if self.shuffle and done > 1 else kept
+            order = random.permutation(kept) if self.shuffle else kept
             if order is kept and held is None:
                 self._learn(X, targets, weights)
             else:

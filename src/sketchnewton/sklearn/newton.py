@@ -70,8 +70,8 @@ class SketchedNewtonClassifier(OnlineClassifier):
         `fit` stops when in `n_iter_no_change` passes the loss has not improved by `tol` times that of the first
         pass, or with `early_stopping` the score by `tol`. None: never.
     shuffle : bool, default=True
-        Whether passes of `fit` after the first take the rows in a random order. The first takes them as they
-        come, so that one pass (`max_iter=1`) is `partial_fit`.
+        Whether `fit` takes the rows in a new random order in each pass, so that files sorted by class do no harm.
+        Without it, one pass (`max_iter=1`) is `partial_fit`, which never shuffles.
     random_state : int, RandomState or None, default=None
         For `shuffle`, the split of `early_stopping`, and the sketch "rp".
     early_stopping : bool, default=False
