@@ -3,8 +3,8 @@
     python benchmarks/estimators.py [--data] [--rows 20000] [--part 1/2]
 
 Digits, iris, wine and breast cancer, raw and through StandardScaler and MinMaxScaler; with --data also the sets of
-`untuned_data.py` and sets of several classes (sparse ones are scaled without centring them). Rows are in the order of
-their files, some of which are sorted by class; `fit` shuffles them, as SGDClassifier's does.
+`untuned_data.py` and sets of several classes (sparse ones are scaled without centring them). Rows are in the order
+of their files, some of which are sorted by class; `fit` shuffles them, as SGDClassifier's does.
 
 A line has the accuracy after one pass of the default (logistic loss), of `loss="hinge"` and `"squared"`, of the
 default after five passes, of `SGDClassifier(loss="log_loss")`, and of a constant. The last lines say on how many
