@@ -11,7 +11,8 @@ from sklearn.datasets import load_iris
 
 from sketchnewton.cli.main import main
 from sketchnewton.core.batch import Batch
-from sketchnewton.model import LabelWatch
+from sketchnewton.features.columns import Columns
+from sketchnewton.model import LabelWatch, Model
 from sketchnewton.streams.shuffle import concatenated, random_order, shuffled
 from tests.cli.support import skn, write_rows
 from tests.cli.test_interrupted import train, train_until
@@ -48,6 +49,18 @@ def test_iris(iris: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main([*command, "--shuffle"]) == 0
     assert "labels come in runs" not in capsys.readouterr().err
     assert error(model, iris, capsys) < 0.1
+
+
+def test_a_model_in_python_warns_too(iris: Path) -> None:
+    """Of the same rows, in the same words."""
+    model = Model(columns=Columns(label="species"))
+    with pytest.warns(UserWarning, match="labels come in runs: 2 of 150 .*: shuffle them first$"):
+        model.learn(iris)
+    header, *lines = iris.read_text().splitlines()
+    rows = [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
+    Model(columns=Columns(label="species")).learn([rows[at] for at in random_order(len(rows)).tolist()])
+    ordered = Model(columns=Columns(label="number"))
+    ordered.learn([{"a": at, "number": at // 10} for at in range(500)])  # a sensor is no class
 
 
 def test_shuffled_rows_are_the_same_rows(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class LabelWatch:
             self._step *= 2
 
     def runs(self, *, numbers: bool = False) -> str | None:
-        """A warning for classes that come in runs far longer than by chance, as a line.
+        """A warning for classes that come in runs far longer than by chance.
 
         `numbers` are taken for classes if there are two: the values of a sensor change slowly, too.
         """
@@ -61,9 +61,8 @@ class LabelWatch:
         if expected < _FEW_CHANGES or self._changes > _IN_RUNS * expected:
             return None
         return (
-            f"skn: warning: labels come in runs: {self._changes} of {self._rows} differ from the one before, in "
-            f"random order about {expected:.0f} would. A model of rows sorted by label suits the last of them; "
-            "--shuffle learns rows in random order"
+            f"labels come in runs: {self._changes} of {self._rows} differ from the one before, in random order "
+            f"about {expected:.0f} would. A model of rows sorted by label suits the last of them"
         )
 
     def two_classes(self) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self, overload
@@ -20,6 +21,7 @@ from sketchnewton.features.options import Features
 from sketchnewton.learners import Learner
 from sketchnewton.model.file import archived, parts_around, rebuilt_learner, restore
 from sketchnewton.model.joint_names import renumbered
+from sketchnewton.model.label_watch import LabelWatch
 from sketchnewton.model.record_reader import RecordReader, listed
 from sketchnewton.model.target import Target, target_of
 
@@ -101,8 +103,15 @@ class Model(RecordReader, Persistent):
 
         Labels and weights are those of the records (columns `label` and `_weight`, or what `columns` names) unless
         they are given. Records in memory are checked before anything is learned; those of files batch by batch.
+        They are learned in order; a warning says so if they are sorted by class.
         """
-        learned = [scores for _, scores in self.learning(records, labels, weights)]
+        watch, learned = LabelWatch(), []
+        for batch, scores in self.learning(records, labels, weights):
+            if len(batch) > 1:  # single records are a stream, of which this is no part to judge
+                watch.follow(batch.views.labels)
+            learned.append(scores)
+        if (runs := watch.runs(numbers=self.target.kind == "numbers")) is not None:
+            warnings.warn(f"{runs}: shuffle them first", stacklevel=2)
         return self.answer(self._joined(learned))
 
     def learning(

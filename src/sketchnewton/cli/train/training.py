@@ -384,7 +384,7 @@ class Training:
     def _hint(self) -> None:
         numbers = self.args.regression or self.model.target.kind == "numbers"
         if not self.shuffle and (runs := self.observed.labels.runs(numbers=numbers)) is not None:
-            self.console.line(runs)
+            self.console.line(f"skn: warning: {runs}; --shuffle learns rows in random order")
         if (
             self.fresh and not self.args.regression
         ) or self.model.target.kind == "signs":  # what numbers mean is settled in a trained model
