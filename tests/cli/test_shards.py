@@ -15,6 +15,9 @@ import pytest
 
 from sketchnewton import Model, load
 from sketchnewton.cli.main import main
+from sketchnewton.cli.options.command_line import parse
+from sketchnewton.cli.train.shard import Rows
+from sketchnewton.core.batch import ParseError
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.parts import cut, read_parts
 from tests.cli.support import write_rows
@@ -107,6 +110,24 @@ def test_errors_are_located_and_leave_no_model(tmp_path: Path, capsys: pytest.Ca
     assert json.loads(out.out)["skipped"] == 1
     assert json.loads(out.out)["rows"] == 299
     assert f"{path}:223:5" in out.err
+
+
+def test_rows_that_are_read_ahead_come_first(tmp_path: Path) -> None:
+    """Whether or not there was time to read them; an error comes behind the rows before it."""
+    path = tmp_path / "rows.svm"
+    path.write_text(lines(300) + "1 2:x\n" + lines(10))
+    args = parse(["train", str(path), "--shards", "1"])
+    found = []
+    for ahead in (True, False):
+        rows = Rows(args, Model(), cut([str(path)], 2))
+        while ahead and rows.read_ahead():
+            pass
+        labels: list[float] = []
+        with pytest.raises(ParseError, match="301:5: expected a number"):
+            labels.extend(label for batch in rows for label in batch.labels.tolist())
+        found.append(labels)
+    assert found[0] == found[1]
+    assert len(found[0]) == 300
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sketchnewton.learners import NewtonBank, OneVsAll
 from sketchnewton.model.model import Model
 from sketchnewton.model.target import Classes, Signs
 
-__all__ = ["AT_ONCE", "BankParameters", "learned", "merged", "new_model", "part_of_round"]
+__all__ = ["AT_ONCE", "BankParameters", "learned", "merged", "merged_models", "new_model", "part_of_round"]
 
 AT_ONCE = 8  # shards in a merge: more take more memory, and a tree of merges gives nearly the same
 
@@ -57,12 +57,17 @@ def learned(model: bytes, parts: Iterable[tuple[object, object, ArrayLike | None
 def merged(shards: Sequence[bytes], base: bytes) -> bytes:
     """The models of all shards in one; all of them began as `base`. A shard that learned nothing is left out."""
     begun = Model.from_bytes(base)
-    models = [Model.from_bytes(shard) for shard in shards]
-    models = [model for model in models if model.learner.rows_seen > begun.learner.rows_seen]
+    whole = merged_models([Model.from_bytes(shard) for shard in shards], begun)
+    return base if whole is begun else whole.to_bytes()
+
+
+def merged_models(models: Sequence[Model], base: Model) -> Model:
+    """The same without bytes: it is `base` itself if nobody has learned anything, else one of `models`."""
+    models = [model for model in models if model.learner.rows_seen > base.learner.rows_seen]
     while len(models) > 1:
         groups = [models[at : at + AT_ONCE] for at in range(0, len(models), AT_ONCE)]
-        models = [first.merge(*others, base=begun) for first, *others in groups]
-    return models[0].to_bytes() if models else base
+        models = [first.merge(*others, base=base) for first, *others in groups]
+    return models[0] if models else base
 
 
 def part_of_round(rows: int, turn: int, rounds: int) -> slice:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any
 
-from sketchnewton.cli.io.console import Console, amount, counted
-from sketchnewton.cli.io.data_source import DataSource
+from sketchnewton.cli.io.console import amount, counted
 from sketchnewton.cli.io.errors import CommandError, usage_error
-from sketchnewton.cli.io.predictions import PredictionFormat
 from sketchnewton.cli.train.learner import describe
-from sketchnewton.cli.train.observed_learner import ObservedLearner
-from sketchnewton.core.types import Header, np
-from sketchnewton.evaluation import progressive
+from sketchnewton.cli.train.shard import work
+from sketchnewton.core import archive
+from sketchnewton.core.types import Header
 from sketchnewton.model import Model, shards
-from sketchnewton.model.fitting import fit
-from sketchnewton.streams.error_policy import ErrorPolicy
-from sketchnewton.streams.parts import Part, cut, read_parts
+from sketchnewton.streams.parts import Part, cut
 
 if TYPE_CHECKING:
     from sketchnewton.cli.train.training import Training
@@ -72,11 +69,11 @@ def learn_in_shards(training: Training) -> None:
     )
     start = time.perf_counter()
     score = model.new_score()
-    state, summed = model.to_bytes(), score.state
-    with _Workers(args, args.shards) as workers:
-        for turn, parts in enumerate(plan):
-            found = workers.learn(state, parts, training)
-            state = shards.merged([part["model"] for part in found], state)
+    summed = score.state
+    with _Workers(args, plan) as workers:
+        for turn in range(len(plan)):
+            found = workers.learn(model, training)
+            model = shards.merged_models([part["model"] for part in found], model)
             for part in found:
                 summed = _added(summed, part["score"])
                 data.skipped += part["skipped"]
@@ -86,8 +83,8 @@ def learn_in_shards(training: Training) -> None:
             console.progress((turn + 1) / len(plan), f"round {turn + 1} of {len(plan)}")
     console.clear()
     score.state = summed
-    training.model = merged = Model.from_bytes(state)
-    data.names, data.kinds = merged.names, dict(merged.columns.kinds)
+    training.model = model
+    data.names, data.kinds = model.names, dict(model.columns.kinds)
     training.scores, training.observed.rows = [score], score.rows
     if not score.rows:
         raise CommandError(f"{data.name}: no row can be learned: all {amount(data.skipped)} were skipped")
@@ -123,18 +120,19 @@ def _added(mine: Header, theirs: Header) -> Header:
 
 
 class _Workers:
-    """Processes that wait for a model and parts, and send back what they have learned."""
+    """Processes that wait for a model, learn a round of the plan, and send back what they have learned."""
 
-    def __init__(self, args: argparse.Namespace, count: int) -> None:
+    def __init__(self, args: argparse.Namespace, plan: Sequence[Sequence[Sequence[Part]]]) -> None:
         # A fork has all modules at once, where a new process would import them; threads do not survive it.
         forks = sys.platform == "linux" and threading.active_count() == 1
         context: Any = multiprocessing.get_context("fork" if forks else "spawn")
+        archive.prepare()
         plain = argparse.Namespace(**{**vars(args), "ahead": None, "quiet": True})
         self._pairs: list[tuple[Any, Connection]] = []
-        for number in range(count):
+        for number, rounds in enumerate(zip(*plan, strict=True)):
             mine, theirs = context.Pipe()
             ours = [mine, *(pipe for _, pipe in self._pairs)] if forks else []
-            process = context.Process(target=_work, args=(plain, number, theirs, ours), daemon=True)
+            process = context.Process(target=work, args=(plain, number, rounds, theirs, ours), daemon=True)
             process.start()
             theirs.close()
             self._pairs.append((process, mine))
@@ -148,11 +146,13 @@ class _Workers:
             process.terminate()
             process.join()
 
-    def learn(self, state: bytes, parts: list[list[Part]], training: Training) -> list[Header]:
+    def learn(self, model: Model, training: Training) -> list[Header]:
         """One round: what each shard gives, in the order of shards."""
-        for (_, pipe), own in zip(self._pairs, parts, strict=True):
-            pipe.send((state, own))
-        np.asarray(0)  # merging needs NumPy, shards do not: it is imported while they learn
+        state = model.to_bytes()
+        for _, pipe in self._pairs:
+            pipe.send_bytes(state)
+        # Merging takes NumPy, which shards do not need: it is imported while they learn.
+        import_module("sketchnewton.learners.newton.bank_merge")
         answers: dict[int, Header] = {}
         while len(answers) < len(self._pairs):
             ready = wait([pipe for at, (_, pipe) in enumerate(self._pairs) if at not in answers], _POLL)
@@ -171,64 +171,5 @@ class _Workers:
                         ) from None
                     if "error" in answers[at]:
                         raise CommandError(f"{answers[at]['error']} (nothing was saved)", answers[at]["code"])
+                    answers[at]["model"] = Model.from_bytes(answers[at]["model"])  # others may still learn
         return [answers[at] for at in range(len(self._pairs))]
-
-
-def _work(args: argparse.Namespace, number: int, pipe: Connection, parents: list[Connection]) -> None:
-    """The life of a shard's process. The parent hears signals, and ends it.
-
-    The parent's ends of pipes, which a fork has too, are closed: else none would hear that the parent is gone.
-    """
-    for heard in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(heard, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for end in parents:
-        end.close()
-    while True:
-        try:
-            state, parts = pipe.recv()
-        except EOFError:
-            return
-        try:
-            pipe.send(_learn(args, number, Model.from_bytes(state), parts))
-        except (ValueError, OSError, MemoryError, CommandError) as error:
-            pipe.send({"error": str(error), "code": getattr(error, "code", 1)})
-
-
-def _learn(args: argparse.Namespace, number: int, model: Model, parts: list[Part]) -> Header:
-    data = DataSource([part.path for part in parts], args, model)
-    policy = ErrorPolicy(args.on_error)
-    kinds: dict[str, str] = {}
-    batches = read_parts(
-        parts,
-        policy,
-        data.format,
-        features=data.features,
-        columns=data.columns,
-        names=data.names,
-        kinds=kinds,
-        label_codes=data.label_codes,
-        delimiter=data.delimiter,
-        header=data.header,
-    )
-    unlearnable: list[str] = []
-
-    def refuse(row: int, why: str) -> None:
-        message = f"{data.name}: row {row} of what shard {number + 1} reads in this round {why}"
-        if args.on_error == "stop":
-            raise CommandError(message)
-        unlearnable.append(message)
-
-    score = model.new_score()
-    observed = ObservedLearner(model, Console(quiet=True), PredictionFormat(model, args))
-    progressive(observed, fit(batches, model.target.as_read, refuse), score=score)
-    data.kinds = kinds
-    data.remember(model)
-    return {
-        "model": model.to_bytes(),
-        "score": score.state,
-        "skipped": policy.skipped + len(unlearnable),
-        "first_error": policy.first or next(iter(unlearnable), None),
-        "misfits": policy.misfits,
-        "first_misfit": policy.first_misfit,
-    }
