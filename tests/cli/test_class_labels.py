@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -257,3 +258,16 @@ def test_the_output_says_what_labels_were_taken_for(
         assert main(["train", str(data), *options]) == 0
         out, err = capsys.readouterr()
         assert said in out + err
+
+
+@pytest.mark.parametrize("name", ["places.csv", "places.tsv"])
+def test_labels_that_are_not_utf_8(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / name
+    data.write_bytes(
+        "label,x\ncafé,1\nbar,2\n".replace(",", "\t" if "tsv" in name else ",").encode("latin-1")
+    )
+    told = r"expected UTF-8, got the label 'caf\xe9': iconv -f LATIN1 -t UTF-8 may turn one into the other"
+    assert main(["train", str(data)]) == 1
+    assert capsys.readouterr().err == f"skn: {data}: {told}\n"
+    with pytest.raises(ValueError, match=re.escape(told)):
+        Model().learn(data)
