@@ -370,6 +370,10 @@ def test_what_the_model_learned_of_a_column_holds(tmp_path: Path, capsys: pytest
             assert "column 'x' cannot be category: the model learned it as number" in complaint(capsys)
             assert main([command, model, data, "--numeric", "x"]) == 0
             assert not capsys.readouterr().err
+        assert main(["train", data, "--resume", model, "--categorical", "x"]) == 2
+        assert "column 'x' cannot be category: the model learned it as number" in complaint(capsys)
+        assert main(["train", data, "--resume", model, "--drop", "x,w"]) == 2
+        assert "which was trained with none: leave them out" in complaint(capsys)
         assert main(["predict", model, data, "--tag", "x"]) == 0
         assert complaint(capsys).endswith("--tag x leaves out a column that the model knows as a feature")
         assert main(["test", model, data, "--by", "x"]) == 0

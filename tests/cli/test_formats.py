@@ -92,7 +92,11 @@ def test_two_halves_and_a_resumed_model_keep_their_features(
     run("train", tmp_path / "second.vw", "--model", model, "--resume", model, "--quiet")
     assert whole.read_bytes() == model.read_bytes()
     assert main(["train", str(tmp_path / "first.vw"), "--resume", str(model), "--bits", "9"]) == 2
-    assert "options on features do not agree" in capsys.readouterr().err
+    held = " ".join([*names, "--interactions ui --ngram 2"])
+    assert (
+        f"options on features do not agree with {model}, which was trained with {held}:"
+        in capsys.readouterr().err
+    )
 
 
 def test_readable_names_every_feature(data: Path, tmp_path: Path) -> None:

@@ -67,8 +67,10 @@ class DataSource:
         except ValueError as error:
             raise usage_error(str(error)) from None
         self._taken: list[str] = []  # options that leave out a column of features
-        if model is not None and (predicting or testing):
-            self._compare_columns(model.columns, args)
+        if model is not None:
+            self._check_kinds(model.columns)
+            if predicting or testing:
+                self._taken = _taken(model.columns, args)
         # A file of options may serve data of several formats; what was typed was meant for this.
         self._column_options = _spelled(args, COLUMN_OPTIONS)
         self._dialect_options = _spelled(args, DIALECT_OPTIONS)
@@ -99,8 +101,8 @@ class DataSource:
         self._paths: list[str] | None = None
         self._ahead: Ahead | None = getattr(args, "ahead", None)
 
-    def _compare_columns(self, learned: Columns, args: argparse.Namespace) -> None:
-        """Refuse other kinds than the model learned, and take note of columns that are no features here."""
+    def _check_kinds(self, learned: Columns) -> None:
+        """Refuse other kinds of columns than the model learned."""
         known = learned.known_kinds()
         for name, kind in self.columns.chosen().items():
             if known.get(name, kind) != kind:
@@ -108,11 +110,6 @@ class DataSource:
                     f"column '{name}' cannot be {kind}: the model learned it as {known[name]}; "
                     "leave the option out"
                 )
-        before = {learned.label, learned.weight, learned.tag}
-        roles: dict[str, str] = given(args, ("label", "weight", "tag"))
-        self._taken = [
-            f"--{role} {name}" for role, name in roles.items() if name in known and name not in before
-        ]
 
     def other(self, path: str) -> DataSource:
         """Another file to be tested on, read in the same way."""
@@ -298,6 +295,14 @@ def check_order(args: argparse.Namespace) -> None:
     """Refuse a model that stands where the data should, if only that is wrong."""
     if not _OURS.search(args.model) and any(map(_OURS.search, args.data)):
         raise usage_error(f"MODEL comes before DATA: skn {args.command} {args.data[0]} {args.model}")
+
+
+def _taken(learned: Columns, args: argparse.Namespace) -> list[str]:
+    """Options that leave out a column of features that the model knows."""
+    apart = {learned.label, learned.weight, learned.tag}
+    known = learned.known_kinds().keys() - apart
+    roles = given(args, ("label", "weight", "tag"))
+    return [f"--{role} {name}" for role, name in roles.items() if name in known]
 
 
 def _spelled(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:
