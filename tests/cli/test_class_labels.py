@@ -271,3 +271,14 @@ def test_labels_that_are_not_utf_8(name: str, tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().err == f"skn: {data}: {told}\n"
     with pytest.raises(ValueError, match=re.escape(told)):
         Model().learn(data)
+
+
+def test_true_and_false_are_spelled_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the table of progress as in predictions."""
+    data = tmp_path / "d.csv"
+    data.write_text("label,x\nTrue,1\nFalse,2\n")
+    assert main(["train", str(data), "--model", str(tmp_path / "m.skn")]) == 0
+    shown = [line.split() for line in capsys.readouterr().err.splitlines()]
+    assert [line[4] for line in shown if line[0] in "12" and "rows" not in line] == ["true", "false"]
+    assert main(["predict", str(tmp_path / "m.skn"), str(data)]) == 0
+    assert set(capsys.readouterr().out.split()) <= {"true", "false"}

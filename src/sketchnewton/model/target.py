@@ -103,8 +103,8 @@ class Target(ABC):
 
     def shown(self, code: float) -> str:
         """The label that is learned as this number, for people."""
-        names = [] if self.names is None else [name for name in self.names if self._codes[name] == code]
-        return str(names[0]) if names else f"{code:.4g}"
+        texts = [] if self.names is None else [text for text, its in self._text_codes.items() if its == code]
+        return texts[0].decode() if texts else f"{code:.4g}"
 
     def copy(self) -> Target:
         """One that may learn how classes are counted without this one's learning it."""
