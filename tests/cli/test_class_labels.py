@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -257,3 +258,27 @@ def test_the_output_says_what_labels_were_taken_for(
         assert main(["train", str(data), *options]) == 0
         out, err = capsys.readouterr()
         assert said in out + err
+
+
+@pytest.mark.parametrize("name", ["places.csv", "places.tsv"])
+def test_labels_that_are_not_utf_8(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / name
+    data.write_bytes(
+        "label,x\ncafé,1\nbar,2\n".replace(",", "\t" if "tsv" in name else ",").encode("latin-1")
+    )
+    told = r"expected UTF-8, got the label 'caf\xe9': iconv -f LATIN1 -t UTF-8 may turn one into the other"
+    assert main(["train", str(data)]) == 1
+    assert capsys.readouterr().err == f"skn: {data}: {told}\n"
+    with pytest.raises(ValueError, match=re.escape(told)):
+        Model().learn(data)
+
+
+def test_true_and_false_are_spelled_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the table of progress as in predictions."""
+    data = tmp_path / "d.csv"
+    data.write_text("label,x\nTrue,1\nFalse,2\n")
+    assert main(["train", str(data), "--model", str(tmp_path / "m.skn")]) == 0
+    shown = [line.split() for line in capsys.readouterr().err.splitlines()]
+    assert [line[4] for line in shown if line[0] in "12" and "rows" not in line] == ["true", "false"]
+    assert main(["predict", str(tmp_path / "m.skn"), str(data)]) == 0
+    assert set(capsys.readouterr().out.split()) <= {"true", "false"}

@@ -298,3 +298,85 @@ def load_columns(model: str) -> Columns:
     loaded = sketchnewton.load(model)
     assert isinstance(loaded, Model)
     return loaded.columns
+
+
+ROLES = [{"label": n % 3 - 1, "target": (-1) ** (n // 2), "x": 0.1 * n, "w": n + 1} for n in range(8)]
+
+
+def write_roles(folder: Path) -> list[str]:
+    """A table with two columns that may be the label."""
+    lines = [",".join(ROLES[0]), *(",".join(map(str, row.values())) for row in ROLES)]
+    (folder / "t.csv").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROLES))
+    pyarrow.parquet.write_table(pa.Table.from_pylist(ROLES), folder / "t.parquet")
+    return [str(folder / f"t.{kind}") for kind in ("csv", "jsonl", "parquet")]
+
+
+@pytest.mark.parametrize(
+    ("options", "roles"),
+    [
+        (["--label", "w", "--weight", "w"], "the label and the weight"),
+        (["--label", "w", "--tag", "w"], "the label and the tag"),
+        (["--weight", "w", "--tag", "w"], "the weight and the tag"),
+    ],
+)
+def test_a_column_has_one_role(
+    options: list[str], roles: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for data in write_roles(tmp_path):
+        assert main(["train", data, *options]) == 2
+        assert complaint(capsys) == f"skn: column 'w' cannot be both {roles}"
+    columns = Columns(**dict(zip((option[2:] for option in options[::2]), options[1::2], strict=True)))
+    for records in (ROLES, pa.Table.from_pylist(ROLES)):
+        with pytest.raises(ValueError, match=f"cannot be both {roles}"):
+            Model(columns=columns).learn(records)
+
+
+def test_a_tag_is_no_label(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The usual name of a label that is said to be the tag: the next usual name is the label, in every format."""
+    printed = []
+    for data in write_roles(tmp_path):
+        assert main(["train", data, "--tag", "label", "--quiet", "--predictions", "-"]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] == printed[2]
+    assert printed[0].endswith(" 0\n")
+    learned = Model(columns=Columns(tag="label")).learn(ROLES)
+    assert [float(line.split()[0]) for line in printed[0].splitlines()] == pytest.approx(learned)
+
+
+def test_the_label_beside_its_prediction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Labels and weights do not matter to predictions: either may be the tag."""
+    model = str(tmp_path / "m.skn")
+    files = write_roles(tmp_path)
+    assert main(["train", files[0], "--label", "target", "--weight", "w", "--model", model, "--quiet"]) == 0
+    for column in ("target", "w"):
+        for data in files:
+            assert main(["predict", model, data]) == 0
+            plain = capsys.readouterr().out.split()
+            assert main(["predict", model, data, "--tag", column]) == 0
+            told = capsys.readouterr()
+            assert [line.split() for line in told.out.splitlines()] == [
+                [line, str(row[column])] for line, row in zip(plain, ROLES, strict=True)
+            ]
+            assert not told.err
+
+
+def test_what_the_model_learned_of_a_column_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(tmp_path / "m.skn")
+    for data in write_roles(tmp_path):
+        assert main(["train", data, "--label", "target", "--model", model, "--quiet"]) == 0
+        for command in ("predict", "test"):
+            assert main([command, model, data, "--categorical", "x"]) == 2
+            assert "column 'x' cannot be category: the model learned it as number" in complaint(capsys)
+            assert main([command, model, data, "--numeric", "x"]) == 0
+            assert not capsys.readouterr().err
+        assert main(["train", data, "--resume", model, "--categorical", "x"]) == 2
+        assert "column 'x' cannot be category: the model learned it as number" in complaint(capsys)
+        assert main(["train", data, "--resume", model, "--drop", "x,w"]) == 2
+        assert "which was trained with none: leave them out" in complaint(capsys)
+        assert main(["predict", model, data, "--tag", "x"]) == 0
+        assert complaint(capsys).endswith("--tag x leaves out a column that the model knows as a feature")
+        assert main(["test", model, data, "--by", "x"]) == 0
+        assert not capsys.readouterr().err
+        assert main(["test", model, data, "--by", "target"]) == 2
+        assert complaint(capsys) == "skn: --by target does not apply to the label: give another column"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,11 @@ def test_two_halves_and_a_resumed_model_keep_their_features(
     run("train", tmp_path / "second.vw", "--model", model, "--resume", model, "--quiet")
     assert whole.read_bytes() == model.read_bytes()
     assert main(["train", str(tmp_path / "first.vw"), "--resume", str(model), "--bits", "9"]) == 2
-    assert "options on features do not agree" in capsys.readouterr().err
+    held = " ".join([*names, "--interactions ui --ngram 2"])
+    assert (
+        f"options on features do not agree with {model}, which was trained with {held}:"
+        in capsys.readouterr().err
+    )
 
 
 def test_readable_names_every_feature(data: Path, tmp_path: Path) -> None:
@@ -380,6 +385,29 @@ def test_bench_goes_without_learners_that_cannot(data: Path, capsys: pytest.Capt
     assert "a bank learns the range of labels anyway" in capsys.readouterr().err
     assert main(["bench", str(data), "--loss", "hinged"]) == 2
     assert "did you mean 'hinge'?" in capsys.readouterr().err
+
+
+def test_bench_goes_on_when_a_learner_diverges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows of length 10⁶ are too long for the steps of some; the others are compared."""
+    data = tmp_path / "long.svm"
+    rows = 1e6 * np.random.default_rng(0).standard_normal((60, 3))
+    data.write_text("".join(f"{1 if a > 0 else -1} 1:{a:.6g} 2:{b:.6g} 3:{c:.6g}\n" for a, b, c in rows))
+    run("bench", data, "--quiet", "--learners", "ada-rp,newton-rp,bank")
+    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[3:6]}
+    assert lines["ada-rp"][3:] == ["diverged", "-", "-", "diverged"]  # with every setting
+    assert lines["newton-rp"][-1] == "diverged"
+    assert float(lines["newton-rp"][1]) < 1
+    assert lines["bank"][-1] == "-"
+    run("bench", data, "--quiet", "--json", "--learners", "ada-rp")
+    (facts,) = json.loads(capsys.readouterr().out)["learners"]
+    assert [point["loss"] for point in facts["grid"]] == [None] * 5
+    assert main(["train", str(data), "--quiet", "--learner", "sketched-adagrad", "--sketch", "rp"]) == 1
+    told = capsys.readouterr().err
+    assert re.fullmatch(
+        r"skn: the learner diverged: its prediction for row \d+ is not finite: "
+        r"try a smaller --eta or a tighter --clip\n",
+        told,
+    )
 
 
 def test_bench_of_prices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

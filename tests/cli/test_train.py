@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 import sketchnewton
 from sketchnewton import _native
 from sketchnewton.cli.main import main
+from sketchnewton.core.checks import check_finite
 from sketchnewton.streams import read_svmlight
 from tests.cli.support import skn, svmlight_lines, trained, write_rows
 
@@ -322,15 +323,16 @@ def test_a_learner_that_diverges_is_not_saved(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def learn_into(
-        self: object, predictions: object, rows: _native.Rows, labels: object, weights: object
+        self: object, predictions: memoryview, rows: _native.Rows, labels: object, weights: object
     ) -> None:
         if len(rows) == 4:  # rows 5 to 8, which one line of the table reports
             np.asarray(predictions)[2] = np.nan
+        check_finite(predictions)
 
     monkeypatch.setattr(sketchnewton.Learner, "learn_into", learn_into)
     model = data.with_name("m.skn")
     assert main(["train", str(data), "--model", str(model), *options]) == 1
     message = capsys.readouterr().err
-    assert f"row 7 is nan: try {advice}" in message
+    assert f"row 7 is not finite: try {advice}" in message
     assert f"{model} was not written" in message
     assert not model.exists()

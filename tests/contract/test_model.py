@@ -423,3 +423,55 @@ def test_yes_and_no_are_no_numbers() -> None:
 def test_errors_of_records_in_memory_name_python() -> None:
     with pytest.raises(ValueError, match=r"columns=Columns\(categorical=\('x',\)\)"):
         Model().learn([{"y": 1, "x": 1.0}, {"y": 1, "x": "Rome"}])
+
+
+NA = pd.NA
+BESIDE: dict[str, tuple[object, list[object]]] = {
+    "NumPy's truth": ([np.True_, np.False_, np.True_], [True, False, True]),
+    "truth as text": (["true", "False", "TRUE"], [True, False, True]),
+    "numbers as text": (["1", "2.5", "1"], [1, 2.5, 1]),
+    "numbers among texts": (["7.0", "x", "7"], ["7", "x", "7"]),
+    "truth among texts": ([True, "x", True], ["true", "x", "true"]),
+    "bytes": ([b"a", b"b", b"a"], ["a", "b", "a"]),
+    "days": (
+        pd.Series(pd.to_datetime(["2024-01-31", "2024-02-01", "2024-01-31"])),
+        ["2024-01-31", "2024-02-01"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BESIDE)
+def test_labels_beside_the_records_mean_what_they_mean_within(kind: str) -> None:
+    labels, plain = BESIDE[kind]
+    rows = [{"x": 1.0}, {"x": 2.0}, {"x": 0.5}]
+    within, beside = Model(), Model()
+    within.learn([{**row, "label": label} for row, label in zip(rows, list(labels), strict=True)])  # type: ignore[call-overload]
+    beside.learn(rows, labels)
+    assert beside.target.to_dict() == within.target.to_dict()
+    assert beside.classes is None or set(beside.classes) == set(plain)
+    assert beside.decision_function(rows).tolist() == within.decision_function(rows).tolist()
+    assert beside.test(rows, labels) == within.test(rows, labels)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series([1, NA, 2], dtype="Int64"),
+        pd.Series(["a", NA, "b"], dtype="string"),
+        ["a", "NA", "b"],
+        ["a", " ", "b"],
+        [1.0, "nan", 2.0],
+        [True, None, False],
+        pd.Series(pd.to_datetime(["2024-01-31", None, "2024-02-01"])),
+    ],
+)
+def test_a_missing_label_is_told_by_its_row(labels: object) -> None:
+    with pytest.raises(ValueError, match="row 2 has no label, but needs one"):
+        Model().learn([{"x": 1.0}, {"x": 2.0}, {"x": 0.5}], labels)
+
+
+def test_texts_are_found_among_classes_that_are_numbers() -> None:
+    model = Model(target=Signs(names=[3, 8]))
+    model.learn([{"x": 1.0}, {"x": 2.0}, {"x": 3.0}], ["3", "8.0", 8])
+    with pytest.raises(ValueError, match="row 1 has the label 'x', but the classes are 3, 8"):
+        model.learn([{"x": 1.0}], ["x"])

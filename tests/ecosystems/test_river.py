@@ -131,6 +131,7 @@ def test_errors_learn_nothing() -> None:
         ({"a": float("inf")}, 1.0, "X contains infinity: row 0, feature 'a'"),
         ({"a": 1.0, ("b", 2): 1e31}, 1.0, r"beyond ±1e\+30: row 0, feature \('b', 2\); rescale"),
         ({"a": 1.0}, float("nan"), "label nan"),
+        ({"b": 1.0, "a": 10**400}, 1.0, "int too large to convert to float: feature 'a'"),
     ]:
         with pytest.raises(ValueError, match=error):
             model.learn_one(x, y)
@@ -147,6 +148,17 @@ def test_errors_learn_nothing() -> None:
         SketchedNewtonClassifier(learner="newton", sketch="x")
     with pytest.raises(ValueError, match=r"alpha=0.1 is invalid: the default learner, NewtonBank"):
         SketchedNewtonClassifier(alpha=0.1)
+
+
+def test_a_missing_label_is_no_class() -> None:
+    pandas = pytest.importorskip("pandas")
+    for label in (None, float("nan"), np.float32("nan"), pandas.NA, pandas.NaT):
+        model = SketchedNewtonClassifier()
+        with pytest.raises(ValueError, match=r"label .* is missing: leave its row out"):
+            model.learn_one({"a": 1.0}, label)
+        with pytest.raises(ValueError, match=r"label .* is missing: leave its row out"):
+            model.learn_many(pandas.DataFrame({"a": [1.0, 2.0]}), pandas.Series(["x", label], dtype=object))
+        assert model.predict_proba_one({"a": 1.0}) == {}
 
 
 def test_errors_name_features_of_frames_and_hashed_ones() -> None:

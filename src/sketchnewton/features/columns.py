@@ -62,18 +62,23 @@ class Columns(NamedTuple):
         return self._replace(kinds=tuple(sorted(kinds.items())))
 
     def chosen(self) -> dict[str, str]:
-        """The kinds of columns that were named; ``ValueError`` if one is to be of two, or is left out."""
+        """The kinds of columns that were named; ``ValueError`` if one is to be two things, or is left out.
+
+        What may be missing only mattered to training: the tag of rows to predict may be their label.
+        """
         kinds: dict[str, str] = {}
         lists = {CATEGORY: self.categorical, NUMBER: self.numeric, BOOLEAN: self.boolean, DATE: self.dates}
         pairs = [(name, kind) for kind, names in lists.items() for name in names]
         for name, kind in pairs + [_text_column(name) for name in self.text]:
             if kinds.setdefault(name, kind) != kind:
                 raise ValueError(f"column '{name}' cannot be both {kinds[name]} and {kind}")
-        roles: dict[str | None, str] = {
-            self.label: "the label",
-            self.weight: "the weight",
-            self.tag: "the tag",
-        }
+        roles: dict[str, str] = {}
+        for role, column in (("label", self.label), ("weight", self.weight), ("tag", self.tag)):
+            if column is None:
+                continue
+            if column in roles and column not in self.optional:
+                raise ValueError(f"column '{column}' cannot be both {roles[column]} and the {role}")
+            roles[column] = f"the {role}"
         roles.update(kinds)
         for name in self.drop:
             if name in roles:
@@ -122,14 +127,18 @@ class Columns(NamedTuple):
 
     def label_among(self, names: Collection[Hashable]) -> str | None:
         """The column of the label; None if there is none."""
-        if self.label is not None:
-            return self.label if self.label in names else None
-        return next((name for name in LABELS if name in names and name not in self.drop), None)
+        return next((name for name in self.labels if name in names), None)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the column of the label may be called; the first that is there is it."""
+        taken = {self.tag, *(() if self.label is not None else (self.weight, *self.drop))}
+        return tuple(name for name in (LABELS if self.label is None else (self.label,)) if name not in taken)
 
     @property
     def usual_label(self) -> str:
         """What the column of the label is called where a table is made."""
-        return self.label or next((name for name in LABELS if name not in self.drop), LABELS[0])
+        return next(iter(self.labels), LABELS[0])
 
     def weight_among(self, names: Collection[str]) -> str | None:
         """The column of the weight; None if there is none."""

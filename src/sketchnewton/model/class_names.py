@@ -28,6 +28,8 @@ def is_number(name: object) -> bool:
 def names_of(texts: Iterable[bytes]) -> list[Hashable]:
     """The names of the classes that tables call so, in order: numbers, true and false, or texts.
 
+    `ValueError` if a text is not UTF-8, as files and answers are.
+
     >>> names_of([b"dog", b"cat"]), names_of([b"10", b"9"]), names_of([b"true", b"false"])
     (['cat', 'dog'], [9, 10], [False, True])
     """
@@ -37,7 +39,13 @@ def names_of(texts: Iterable[bytes]) -> list[Hashable]:
         return [int(number) if number.is_integer() else number for number in numbers]
     if found <= {b"true", b"false"}:
         return [text == b"true" for text in sorted(found)]
-    return list[Hashable](sorted(text.decode("utf-8", "backslashreplace") for text in found))
+    try:
+        return list[Hashable](sorted(text.decode() for text in found))
+    except UnicodeDecodeError as error:
+        shown = error.object.decode("utf-8", "backslashreplace")
+        raise ValueError(
+            f"expected UTF-8, got the label '{shown}': iconv -f LATIN1 -t UTF-8 may turn one into the other"
+        ) from None
 
 
 class SeenLabels(dict[bytes, float]):

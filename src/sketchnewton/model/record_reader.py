@@ -7,11 +7,12 @@ import warnings
 from array import array
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import ArrayLike, np
 from sketchnewton.features.columns import Columns, absent_columns
+from sketchnewton.features.kinds import MISSING, encoded, looks_like_number
 from sketchnewton.features.names import Names, shown_feature
 from sketchnewton.features.options import Features
 from sketchnewton.model.fitting import LARGEST_VALUE, fit
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from sketchnewton.streams.plain_records import PlainRecords
 
 __all__ = ["RecordReader", "listed"]
+
+_PLAIN = (float, int, bool, str)  # labels that need no closer look
 
 
 class RecordReader:
@@ -139,9 +142,7 @@ class RecordReader:
             coded_texts = self._coded_texts(given, target)
             return fit(read(labels=coded_texts), target.of_codes, _raise, self._feature)
         if target.names is None:
-            if isinstance(given, list) and any(isinstance(label, str | bytes) for label in given):
-                raise ValueError("labels are text: give the model classes, such as target=Signs(names=[…])")
-            return fit(read(labels=given), target, _raise, self._feature)
+            return fit(read(labels=_numbers(given)), target, _raise, self._feature)
         if given is None:
             return fit(read(), target.as_read, _raise, self._feature)
         coded = target.code(given)
@@ -222,14 +223,35 @@ def _copied(names: Names | None) -> Names | None:
 
 
 def listed(labels: object) -> Labels | None:
-    """Labels as they may be asked for by position: a list of anything but arrays of numbers, which stay."""
+    """Labels as they may be asked for by position: a list of anything but arrays of numbers, which stay.
+
+    Each is what it would be in a record: a number, true or false, a text, or None if it is missing.
+    """
     if labels is None or (isinstance(labels, np.ndarray) and labels.dtype.kind in "fiub"):
         return labels
     if isinstance(labels, str | bytes):
-        return [labels]
+        return [_as_in_a_record(labels)]
     if hasattr(labels, "tolist"):
-        return cast("list[object]", labels.tolist())
-    return list(labels) if isinstance(labels, Iterable) else [labels]
+        labels = labels.tolist()
+    return list(map(_as_in_a_record, labels if isinstance(labels, Iterable) else [labels]))
+
+
+def _numbers(labels: Labels | None) -> Labels | None:
+    """Labels of which texts are numbers, as in a table."""
+    if not isinstance(labels, list) or not any(isinstance(label, str) for label in labels):
+        return labels
+    texts = [encoded(label) if isinstance(label, str) else None for label in labels]
+    if not all(text is None or looks_like_number(text) for text in texts):
+        raise ValueError("labels are text: give the model classes, such as target=Signs(names=[…])")
+    return [label if text is None else float(text) for label, text in zip(labels, texts, strict=True)]
+
+
+def _as_in_a_record(label: object) -> object:
+    if type(label) not in _PLAIN:
+        from sketchnewton.streams.records import plain_value
+
+        label = plain_value(label)
+    return None if isinstance(label, str) and label.strip() in MISSING else label
 
 
 def _of_this_package(names: dict[str, object]) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from sketchnewton import _native
@@ -102,8 +103,8 @@ class Target(ABC):
 
     def shown(self, code: float) -> str:
         """The label that is learned as this number, for people."""
-        names = [] if self.names is None else [name for name in self.names if self._codes[name] == code]
-        return str(names[0]) if names else f"{code:.4g}"
+        texts = [] if self.names is None else [text for text, its in self._text_codes.items() if its == code]
+        return texts[0].decode() if texts else f"{code:.4g}"
 
     def copy(self) -> Target:
         """One that may learn how classes are counted without this one's learning it."""
@@ -156,11 +157,9 @@ class Target(ABC):
         """The code of each label by its text, for readers of tables; None where labels are numbers."""
         if self.names is None:
             return None
-        from sketchnewton.model.class_names import is_number, label_text  # only where there are names
+        from sketchnewton.model.class_names import is_number  # only where there are names
 
-        if all(map(is_number, self.names)):
-            return None
-        return {label_text(name): code for name, code in self._codes.items()}
+        return None if all(map(is_number, self.names)) else self._text_codes
 
     @property
     def as_read(self) -> Target:
@@ -186,12 +185,22 @@ class Target(ABC):
         if len(self._codes) != len(self.names):
             raise ValueError(f"classes {_listed(self.names)} are invalid: two have the same name")
 
+    @cached_property
+    def _text_codes(self) -> dict[bytes, float]:
+        from sketchnewton.model.class_names import label_text  # only where there are names
+
+        return {label_text(name): code for name, code in self._codes.items()}
+
     def _code_names(self, labels: Labels) -> Coded:
+        from sketchnewton.model.class_names import label_text  # only where there are names
+
         listed = labels.tolist() if hasattr(labels, "tolist") else list(labels)
         coded: Any = _native.zeros((len(listed),), "float64")
         unfit = []
         for row, label in enumerate(listed):
             code = self._codes.get(label) if isinstance(label, Hashable) else None
+            if code is None and isinstance(label, str | bool):
+                code = self._text_codes.get(label_text(label))  # "7.0" is 7, and "true" is true
             if code is None:
                 unfit.append(row)
             coded[row] = math.nan if code is None else code

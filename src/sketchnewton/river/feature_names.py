@@ -34,8 +34,8 @@ class FeatureNames:
             if self.bits is not None:
                 return _native.hashed_row(x, self.bits)
             return self._index.row(x, self.names, learn)
-        except TypeError as error:
-            _name_text(x, error)
+        except (TypeError, OverflowError) as error:
+            _name_value(x, error)
             raise
 
     def rows(self, frame: pd.DataFrame, *, learn: bool) -> _native.Rows:
@@ -84,13 +84,15 @@ class FeatureNames:
         self.__dict__.update(state, _index=_native.NameIndex())
 
 
-def _name_text(x: dict[Hashable, float], error: TypeError) -> None:
-    """Raise the error again with the name of the first feature whose value is no number."""
+def _name_value(x: dict[Hashable, float], error: TypeError | OverflowError) -> None:
+    """Raise the error again with the name of the first feature whose value is no number, or too large for one."""
     for name, value in x.items():
         try:
             math.fabs(value)
         except TypeError:
             raise TypeError(f"{error}: feature {name!r} is {value!r}") from None
+        except OverflowError:
+            raise ValueError(f"{error}: feature {name!r}") from None
 
 
 def checked_weight(w: float) -> float:

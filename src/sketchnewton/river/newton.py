@@ -137,6 +137,8 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
         rows = self._names.rows(frame, learn=True)
         self._names.check(rows, frame.columns)
         weights, labels = checked_weights(w, len(frame)), list(y)
+        for label in labels:
+            _check_label(label)
         starts = dict.fromkeys(self._learners, 0)  # a label is learned from its first row on
         for i, label in enumerate(labels):
             self._enter(label)
@@ -206,6 +208,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
 
     def _enter(self, label: base.typing.ClfTarget) -> None:
         """Make sure that there is a learner for this label."""
+        _check_label(label)
         boolean = isinstance(label, bool | np.bool_)
         if self._boolean is None:
             self._boolean = boolean
@@ -223,6 +226,17 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
         if not self._boolean and len(self._learners) == 1:
             return np.ones_like(scores)
         return next(iter(self._learners.values())).probabilities(scores)
+
+
+def _check_label(label: object) -> None:
+    """Refuse a label that is missing: it is no class."""
+    missing = type(label).__name__ in {
+        "NoneType",
+        "NAType",
+        "NaTType",
+    }  # pandas' two, which need not be there
+    if missing or (isinstance(label, float | np.floating) and np.isnan(label)):
+        raise ValueError(f"label {label!r} is missing: leave its row out")
 
 
 class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):

@@ -244,7 +244,7 @@ def _object_batches(
     failure: ParseError | None = None
     for number, record in enumerate(records, 1):
         try:
-            pairs = [(_key(key), _plain(value)) for key, value in record.items()]
+            pairs = [(_key(key), plain_value(value)) for key, value in record.items()]
             rows.add_object(_answered(pairs, options.columns, answers), first=number == 1)
         except BadValue as bad:
             failure = ParseError(f"record {number}", None, None, explain(bad.message, bad.token) + bad.advice)
@@ -287,17 +287,17 @@ def _key(key: object) -> str:
     raise BadValue("expected a text or a whole number as a name", "", key)
 
 
-def _plain(value: object) -> object:
+def plain_value(value: object) -> object:
     """The value as a decoder of JSON gives it: an object as pairs, NumPy's numbers and arrays as Python's.
 
     Bytes are a text, as in Arrow's columns of them; they need not be UTF-8.
     """
     if isinstance(value, Mapping):
-        return [(_key(key), _plain(inner)) for key, inner in value.items()]
+        return [(_key(key), plain_value(inner)) for key, inner in value.items()]
     if isinstance(value, list | tuple | range):
-        return [_plain(item) for item in value]
+        return [plain_value(item) for item in value]
     if isinstance(value, np.ndarray | np.generic) and not isinstance(value, np.datetime64):
-        return _plain(value.tolist())
+        return plain_value(value.tolist())
     return _plain_scalar(value)
 
 

@@ -213,6 +213,7 @@ def _compare(
     import tempfile
 
     from sketchnewton.cli.train.passes import Passes
+    from sketchnewton.core.checks import DivergedError
     from sketchnewton.evaluation import ProgressiveScore
     from sketchnewton.losses import get_loss
     from sketchnewton.model import LabelWatch
@@ -241,9 +242,15 @@ def _compare(
                 widest = max(widest, batch.shape[1])
                 rows += len(batch)
                 watch.see(batch.labels)
-                for value, learner in learners.items():
+                for value, learner in list(learners.items()):
                     start = time.perf_counter()
-                    predictions = learner.learn_batch(batch)
+                    try:
+                        predictions = learner.learn_batch(batch)
+                    except DivergedError:  # steps of this length are too long; others may do
+                        del learners[value]
+                        contender.scores[value] = ProgressiveScore(loss)  # of no rows: its loss is NaN
+                        contender.seconds[value] = 0.0
+                        continue
                     contender.seconds[value] += time.perf_counter() - start
                     contender.scores[value].update(predictions, batch.labels, batch.weights)
             if stop.signal is not None:

@@ -58,12 +58,19 @@ class DataSource:
         except ValueError as error:
             raise usage_error(str(error)) from None
         columns = Columns() if model is None else model.columns
+        if predicting and columns.weight is not None and columns.weight == getattr(args, "tag", None):
+            columns = columns._replace(weight=None)  # which predictions do without
+        # What mattered to training only need not be there.
+        optional = {"optional": columns.named} if predicting else {}
         try:
-            self.columns = Columns.from_dict({**columns.to_dict(), **given(args, COLUMN_OPTIONS)})
+            self.columns = Columns.from_dict({**columns.to_dict(), **optional, **given(args, COLUMN_OPTIONS)})
         except ValueError as error:
             raise usage_error(str(error)) from None
-        if predicting:  # what mattered to training only need not be there
-            self.columns = self.columns._replace(optional=columns.named)
+        self._taken: list[str] = []  # options that leave out a column of features
+        if model is not None:
+            self._check_kinds(model.columns)
+            if predicting or testing:
+                self._taken = _taken(model.columns, args)
         # A file of options may serve data of several formats; what was typed was meant for this.
         self._column_options = _spelled(args, COLUMN_OPTIONS)
         self._dialect_options = _spelled(args, DIALECT_OPTIONS)
@@ -93,6 +100,16 @@ class DataSource:
         """What threads that parse make of a batch, as its `prepared`."""
         self._paths: list[str] | None = None
         self._ahead: Ahead | None = getattr(args, "ahead", None)
+
+    def _check_kinds(self, learned: Columns) -> None:
+        """Refuse other kinds of columns than the model learned."""
+        known = learned.known_kinds()
+        for name, kind in self.columns.chosen().items():
+            if known.get(name, kind) != kind:
+                raise usage_error(
+                    f"column '{name}' cannot be {kind}: the model learned it as {known[name]}; "
+                    "leave the option out"
+                )
 
     def other(self, path: str) -> DataSource:
         """Another file to be tested on, read in the same way."""
@@ -262,6 +279,8 @@ class DataSource:
 
     def report_skipped(self, console: Console) -> None:
         """Say what was left out, and what was not there."""
+        for option in self._taken:
+            console.line(f"skn: warning: {option} leaves out a column that the model knows as a feature")
         if self.absent:
             place = "the table" if len(self.paths) == 1 else "some of the tables"
             console.line(f"skn: warning: {self.name}: {absent_columns(self.absent, place)}")
@@ -276,6 +295,14 @@ def check_order(args: argparse.Namespace) -> None:
     """Refuse a model that stands where the data should, if only that is wrong."""
     if not _OURS.search(args.model) and any(map(_OURS.search, args.data)):
         raise usage_error(f"MODEL comes before DATA: skn {args.command} {args.data[0]} {args.model}")
+
+
+def _taken(learned: Columns, args: argparse.Namespace) -> list[str]:
+    """Options that leave out a column of features that the model knows."""
+    apart = {learned.label, learned.weight, learned.tag}
+    known = learned.known_kinds().keys() - apart
+    roles = given(args, ("label", "weight", "tag"))
+    return [f"--{role} {name}" for role, name in roles.items() if name in known]
 
 
 def _spelled(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:

@@ -35,6 +35,8 @@ class Segments:
             raise usage_error(f"--by needs a file: {data.name} can be read only once")
         reading = argparse.Namespace(**{**vars(args), "ahead": None})
         if not data.without_columns:
+            if column == data.columns.usual_label:
+                raise usage_error(f"--by {column} does not apply to the label: give another column")
             reading.tag = column
         elif column != "tag":
             raise usage_error(

@@ -13,7 +13,7 @@ def add_scale_options(group: argparse._ActionsContainer) -> None:
         "--link",
         action="store_true",
         help="Write predictions on the scale of the labels: probabilities for logistic loss, within "
-        "sigmoid(-C..C) for --clip C; counts for poisson. No effect for other losses.",
+        "sigmoid(-C..C) for --clip C; counts for poisson. Other losses have no other scale and refuse it.",
     )
     group.add_argument(
         "--raw",

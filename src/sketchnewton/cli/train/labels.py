@@ -47,7 +47,7 @@ def class_names(args: argparse.Namespace) -> list[Hashable] | None:
     names = surveyed(data, everything=wanted)
     if names is not None and len(names) < 2:
         raise CommandError(
-            f"{data.name}: all rows have the label {names[0]!r}: name the classes (--classes a,b)"
+            f"{data.name}: there is no other label than {names[0]!r}: name the classes (--classes a,b)"
         )
     return names
 
@@ -100,4 +100,7 @@ def surveyed(data: DataSource, *, everything: bool) -> list[Hashable] | None:
             if first:
                 return None  # it will be said again, with what was learned before it
             raise CommandError(str(error)) from None
-    return names_of(seen) or None
+    try:
+        return names_of(seen) or None
+    except ValueError as error:
+        raise CommandError(f"{data.name}: {error}") from None

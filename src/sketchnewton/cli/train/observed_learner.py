@@ -10,6 +10,7 @@ from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.cli.io.predictions import PredictionFormat
 from sketchnewton.cli.train.learner import smaller_steps
 from sketchnewton.core.batch import Batch, View
+from sketchnewton.core.checks import DivergedError
 from sketchnewton.core.types import ArrayLike, np
 from sketchnewton.evaluation import last_row
 from sketchnewton.model import LabelWatch, Model
@@ -50,14 +51,20 @@ class ObservedLearner:
     def learn_batch(self, batch: Batch, /) -> View:
         """Learn the rows that are not held out; return the prediction made before each update."""
         self._watch(batch.views.labels)
-        holdout = self._holdout
-        predictions: View = (
-            self.learner.learn_batch(batch) if holdout is None else self._learn_but_held_out(batch, holdout)
-        )
+        try:
+            predictions = self._learn(batch)
+        except DivergedError as error:
+            raise CommandError(
+                f"the learner diverged: its prediction for row {self.row + error.row + 1} is not finite: "
+                f"try {smaller_steps(self.learner)}"
+            ) from None
         self._record(batch, predictions)
         return predictions
 
-    def _learn_but_held_out(self, batch: Batch, holdout: int) -> View:
+    def _learn(self, batch: Batch) -> View:
+        holdout = self._holdout
+        if holdout is None:
+            return self.learner.learn_batch(batch)
         held = (self.row + 1 + np.arange(len(batch))) % holdout == 0
         # A row of no weight is predicted and leaves no trace.
         weights = batch.weights
@@ -69,13 +76,6 @@ class ObservedLearner:
         return predictions
 
     def _record(self, batch: Batch, predictions: View) -> None:
-        # Of several classes, the largest in size: NaN and infinity stay what they are.
-        each = predictions if predictions.ndim == 1 else np.abs(np.asarray(predictions)).max(axis=1)
-        if (at := _native.not_finite(each)) >= 0:
-            raise CommandError(
-                f"the learner diverged: its prediction for row {self.row + at + 1} is {predictions[at]}: "
-                f"try {smaller_steps(self.learner)}"
-            )
         self.rows += len(batch)
         self.row += len(batch)
         self.last = (batch.views.labels[-1], last_row(predictions))

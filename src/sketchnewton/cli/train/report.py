@@ -92,7 +92,7 @@ def dry_run(training: Training) -> None:
     line(f"would learn {data.name}: {counted(len(data.paths), 'file')}, passes: {training.pass_count}")
     line(f"learner: {describe(training.model)}{training.whence()}")
     for name, value in data.way().items():
-        if value:
+        if value and name != "labels":  # the learner's line has them
             line(f"{name.replace('_', ' ')}: {value}")
     if training.passes.cache is not None:
         line(f"cache: {training.passes.cache}")

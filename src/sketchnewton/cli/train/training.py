@@ -22,6 +22,7 @@ from sketchnewton.cli.io.files import (
 )
 from sketchnewton.cli.io.predictions import PredictionFormat
 from sketchnewton.cli.io.signals import GracefulStop
+from sketchnewton.cli.options.data import COLUMN_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.cli.train import table
 from sketchnewton.cli.train.learner import describe, new_model
 from sketchnewton.cli.train.observed_learner import ObservedLearner
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from sketchnewton.cli.train.checkpoint import Run
     from sketchnewton.cli.train.metric import ProgressiveMetric
     from sketchnewton.cli.train.prediction_file import PredictionFile
+    from sketchnewton.model import Model
 
 __all__ = ["Training", "run"]
 
@@ -177,7 +179,7 @@ class Training:
         if model.learner.rows_seen and not self.data.reads_like(model):
             raise usage_error(
                 f"the options on features do not agree with {self.args.resume}, which was trained with "
-                f"{model.features.to_dict() or 'none'}: leave them out to continue, or leave --resume out to "
+                f"{_features_typed(model) or 'none'}: leave them out to continue, or leave --resume out to "
                 "start over"
             )
 
@@ -418,3 +420,20 @@ class Training:
             notes.append(f"{self.args.model} was not written")
         code = error.code if isinstance(error, CommandError) else 1
         return CommandError(f"{error} ({'; '.join(notes)})" if notes else str(error), code)
+
+
+def _features_typed(model: Model) -> str:
+    """The options that say which features the model has, as they are typed."""
+    import shlex  # only for a mistake
+
+    held = {**model.features.to_dict(), **model.columns.to_dict()}
+    words = [] if model.names is None else ["--exact-names"]
+    for name in (*FEATURE_OPTIONS, *COLUMN_OPTIONS):
+        value, option = held.get(name), f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(option)
+        elif name in ("interactions", "ngram"):  # one each
+            words += [word for item in value or () for word in (option, item)]
+        elif value is not None and name not in ("label", "weight", "tag"):
+            words += [option, ",".join(value) if isinstance(value, list) else str(value)]
+    return shlex.join(words)

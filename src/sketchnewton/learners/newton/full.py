@@ -80,7 +80,7 @@ class MatrixLearner(Learner):
             raise IndexTooLarge(
                 size - 2,
                 f"needs a matrix of {needed:.3g} GB in {type(self).__name__}: "
-                "renumber or hash the features, or use a sketch",
+                "number the features from 0, as exact names do, hash them to fewer bits, or use a sketch",
             ) from None
         self._kernel = self._state.replaced(fresh, self._bind)
 

@@ -53,7 +53,7 @@ class _Lines:
         self._told = 0  # of the kinds
         self._rows = table_rows(options)
         self._parser = _native.JsonParser(
-            [encoded(name) for name in (LABELS if columns.label is None else (columns.label,))],
+            [encoded(name) for name in columns.labels],
             encoded(WEIGHT if columns.weight is None else columns.weight),
             encoded(TAG if columns.tag is None else columns.tag),
             columns.weight not in (None, *columns.optional),
