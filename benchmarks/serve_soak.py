@@ -3,8 +3,9 @@
     python benchmarks/serve_soak.py [--seconds 3600] [--rate 100] [--every 10]
 
 Each of `rate` rounds a second predicts a record, learns one, and every fifth remembers one and sends its label,
-every twentieth of them twice; the live figures of the page are read all the time. Memory is that of the server
-after the first sixth of the time, when caches are full, against the mean of the last sixth.
+every twentieth of them twice; the live figures of the page are read all the time. Memory is what the server has
+allocated after the first sixth of the time, when caches are full, against the mean of the last sixth: pages of
+libraries, which the kernel drops when it likes, are not counted.
 """
 
 from __future__ import annotations
@@ -93,8 +94,7 @@ class Soak:
 
 def resident(pid: int) -> int:
     text = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"VmRSS:\s+(\d+) kB", text)
-    return 1024 * int(found[1]) if found else 0
+    return 1024 * sum(int(size) for size in re.findall(r"(?:RssAnon|RssShmem):\s+(\d+) kB", text))
 
 
 async def main() -> int:
