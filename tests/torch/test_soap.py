@@ -66,6 +66,24 @@ def test_rotated_gradients_rotate_the_steps():
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-5)
 
 
+def test_directions_that_are_rounding_alone_decide_nothing():
+    """Gradients of rank one, as of a network with two classes: other directions of the sketch would be any."""
+    random = np.random.default_rng(0)
+    left, right = (random.standard_normal(n) + 0.1 * random.standard_normal((20, n)) for n in (6, 5))
+    exact = np.einsum("ti,tj->tij", left, right)
+    rounded = exact * (1 + 1e-15 * random.standard_normal(exact.shape))
+    ends = [
+        run(
+            lambda W: SketchySOAP(W, lr=0.1, sketch_size=4, update_every=3),
+            lambda W, t, g=g: g[t],
+            np.zeros((6, 5)),
+            20,
+        )[0][-1]
+        for g in (exact, rounded)
+    ]
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-8)
+
+
 def test_a_direction_that_is_new_moves_no_further_than_adam_would():
     """After a thousand steps along one direction another one comes: its squares are those of an empty slot."""
     G = np.zeros((1003, 6, 5))

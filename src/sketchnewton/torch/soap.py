@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from sketchnewton.torch.base import Batch, Group, options, torch, total_weight, weight_of_new
-from sketchnewton.torch.sides import Places, Side, SidedOptimizer, blocks_of, joined, stacked, together
+from sketchnewton.torch.sides import (
+    Places,
+    Side,
+    SidedOptimizer,
+    blocks_of,
+    joined,
+    remembered,
+    stacked,
+    together,
+    update,
+)
 
 __all__ = ["SketchySOAP"]
 
@@ -83,15 +93,14 @@ class SketchySOAP(SidedOptimizer):
             # After the step: in the basis of its own gradient alone, the first one has entries that are rounding
             # alone, and Adam would give them the length of the others.
             if batch.step % group["update_every"] == 0:
-                left.update(G, group["betas"][1])
-                right.update(G.mT, group["betas"][1])
+                update(left, right, G, group["betas"][1])
         return [joined(steps, which, mean, group) for which, mean in enumerate(means)]
 
 
 def _adam(batch: Batch, places: Places, mean: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     """Adam's directions, in place of the mean gradients."""
     beta = batch.group["betas"][1]
-    squares = [state[f"squares{i}"] for state, (_, i) in zip(*places, strict=True)]
+    squares = remembered(places, "squares")
     torch._foreach_mul_(squares, beta)
     torch._foreach_addcmul_(squares, g.unbind(), g.unbind(), weight_of_new(beta))
     lengths = together(squares).div(total_weight(beta, batch.step + 1)).sqrt_().add_(batch.group["eps"])
