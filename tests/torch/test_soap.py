@@ -47,6 +47,32 @@ def test_coordinates_say_all_and_say_it_once(left, right):
     torch.testing.assert_close(Y.norm(), X.norm())
 
 
+@pytest.mark.parametrize(("a", "b"), [(12, 9), (3, 9), (12, 3), (3, 2)])
+def test_steps_are_those_of_a_mean_in_the_entries(a, b):
+    """The definition, with bases written out: the optimizer's mean is in coordinates and must follow the basis."""
+    random = np.random.default_rng(0)
+    W = torch.nn.Parameter(torch.zeros(a, b, dtype=torch.float64))
+    optimizer = SketchySOAP([W], lr=0.1, sketch_size=4, update_every=3)
+    left, right = (np.eye(n) if n <= 3 else np.eye(n, n + 3, 3) for n in (a, b))
+    mean, squares, expected = np.zeros((a, b)), 0.0, np.zeros((a, b))
+    for t in range(20):
+        beta = 0.7 if t % 2 else 0.9  # as schedules cycle it
+        optimizer.param_groups[0]["betas"] = (beta, 0.99)
+        G = random.standard_normal((a, b))
+        W.grad = torch.from_numpy(G)
+        optimizer.step()
+        mean = beta * mean + (1 - beta) * G
+        squares = 0.99 * squares + 0.01 * (left.T @ G @ right) ** 2
+        lengths = np.sqrt(squares / (1 - 0.99 ** (t + 1))) + 1e-8
+        directions = np.clip(left.T @ mean @ right / (1 - beta ** (t + 1)) / lengths, -1, 1)
+        expected -= 0.1 * left @ directions @ right.T
+        np.testing.assert_allclose(W.detach(), expected, atol=1e-9)
+        left, right = (
+            U if len(U) <= 3 else np.hstack((U, np.eye(len(U)) - U @ U.T))
+            for U in (optimizer.state[W][f"{side}_basis0"].numpy().copy() for side in ("left", "right"))
+        )
+
+
 def test_rotated_gradients_rotate_the_steps():
     """What Adam lacks: gradients along the sketch's directions have step sizes of their own in any basis."""
     random = np.random.default_rng(0)
