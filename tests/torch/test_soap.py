@@ -47,6 +47,32 @@ def test_coordinates_say_all_and_say_it_once(left, right):
     torch.testing.assert_close(Y.norm(), X.norm())
 
 
+@pytest.mark.parametrize(("a", "b"), [(12, 9), (3, 9), (12, 3), (3, 2)])
+def test_steps_are_those_of_a_mean_in_the_entries(a, b):
+    """The definition, with bases written out: the optimizer's mean is in coordinates and must follow the basis."""
+    random = np.random.default_rng(0)
+    W = torch.nn.Parameter(torch.zeros(a, b, dtype=torch.float64))
+    optimizer = SketchySOAP([W], lr=0.1, sketch_size=4, update_every=3)
+    left, right = (np.eye(n) if n <= 3 else np.eye(n, n + 3, 3) for n in (a, b))
+    mean, squares, expected = np.zeros((a, b)), 0.0, np.zeros((a, b))
+    for t in range(20):
+        beta = 0.7 if t % 2 else 0.9  # as schedules cycle it
+        optimizer.param_groups[0]["betas"] = (beta, 0.99)
+        G = random.standard_normal((a, b))
+        W.grad = torch.from_numpy(G)
+        optimizer.step()
+        mean = beta * mean + (1 - beta) * G
+        squares = 0.99 * squares + 0.01 * (left.T @ G @ right) ** 2
+        lengths = np.sqrt(squares / (1 - 0.99 ** (t + 1))) + 1e-8
+        directions = np.clip(left.T @ mean @ right / (1 - beta ** (t + 1)) / lengths, -1, 1)
+        expected -= 0.1 * left @ directions @ right.T
+        np.testing.assert_allclose(W.detach(), expected, atol=1e-9)
+        left, right = (
+            U if len(U) <= 3 else np.hstack((U, np.eye(len(U)) - U @ U.T))
+            for U in (optimizer.state[W][f"{side}_basis0"].numpy().copy() for side in ("left", "right"))
+        )
+
+
 def test_rotated_gradients_rotate_the_steps():
     """What Adam lacks: gradients along the sketch's directions have step sizes of their own in any basis."""
     random = np.random.default_rng(0)
@@ -64,6 +90,24 @@ def test_rotated_gradients_rotate_the_steps():
         )
         ends.append(left.T @ (found[-1] - found[0]) @ right)
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-5)
+
+
+def test_directions_that_are_rounding_alone_decide_nothing():
+    """Gradients of rank one, as of a network with two classes: other directions of the sketch would be any."""
+    random = np.random.default_rng(0)
+    left, right = (random.standard_normal(n) + 0.1 * random.standard_normal((20, n)) for n in (6, 5))
+    exact = np.einsum("ti,tj->tij", left, right)
+    rounded = exact * (1 + 1e-15 * random.standard_normal(exact.shape))
+    ends = [
+        run(
+            lambda W: SketchySOAP(W, lr=0.1, sketch_size=4, update_every=3),
+            lambda W, t, g=g: g[t],
+            np.zeros((6, 5)),
+            20,
+        )[0][-1]
+        for g in (exact, rounded)
+    ]
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-8)
 
 
 def test_a_direction_that_is_new_moves_no_further_than_adam_would():

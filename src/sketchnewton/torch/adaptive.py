@@ -16,6 +16,7 @@ from sketchnewton.torch.base import (
     Optimizer,
     State,
     grafted,
+    moments,
     options,
     torch,
     total_weight,
@@ -39,10 +40,8 @@ class _Adaptive(Optimizer):
 
     _flags = ("maximize", "diagonal", "per_output")
 
-    def _preconditioned(
-        self, batch: Batch, means: list[torch.Tensor], adam: list[torch.Tensor] | None
-    ) -> list[torch.Tensor]:
-        group = batch.group
+    def _preconditioned(self, batch: Batch) -> list[torch.Tensor]:
+        group, (means, adam) = batch.group, moments(batch)
         if batch.step % group["update_every"] == 0:
             self._update(batch, [_vectors(g, group) for g in batch.gradients])
         total = total_weight(group["betas"][1], 1 + batch.step // group["update_every"])

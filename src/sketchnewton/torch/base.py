@@ -21,6 +21,7 @@ __all__ = [
     "Optimizer",
     "State",
     "grafted",
+    "moments",
     "options",
     "torch",  # imported here alone, with the error that names the extra
     "total_weight",
@@ -93,11 +94,11 @@ class Optimizer(torch.optim.Optimizer, ABC):
         moving = [(i, p, group) for i, p, group in self._parameters() if p.grad is not None and p.numel()]
         self._check_gradients([(i, p.grad) for i, p, _ in moving])
         for batch in self._batches(moving):
-            directions, adam = moments(batch)
-            if not batch.diagonal:
-                directions = self._preconditioned(batch, directions, adam)
-            elif adam is not None:
-                directions = adam
+            if batch.diagonal:
+                means, adam = moments(batch)
+                directions = means if adam is None else adam
+            else:
+                directions = self._preconditioned(batch)
             lr = batch.group["lr"]
             if torch.is_tensor(lr):  # stays where it is: no wait for its value, no new trace for each value
                 torch._foreach_mul_(directions, lr)
@@ -155,10 +156,12 @@ class Optimizer(torch.optim.Optimizer, ABC):
         """What is remembered of a parameter's gradients beside the moments, before the first of them."""
 
     @abstractmethod
-    def _preconditioned(
-        self, batch: Batch, means: list[torch.Tensor], adam: list[torch.Tensor] | None
-    ) -> list[torch.Tensor]:
-        """Take the gradients into the sketches; the directions, perhaps grafted, as new tensors."""
+    def _preconditioned(self, batch: Batch) -> list[torch.Tensor]:
+        """Take the gradients into moments and sketches; the directions, perhaps grafted, as new tensors."""
+
+    def _moments(self, group: Group) -> tuple[str, ...]:
+        """The moments of a parameter with a sketch, which have its shape."""
+        return ("mean", "squares") if group["graft"] == "adam" else ("mean",)
 
     def _diagonal(self, parameter: torch.Tensor, group: Group) -> bool:
         """Whether a parameter has a step size per entry and no sketch."""
@@ -225,7 +228,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
     ) -> dict[str, Any]:
         dtype = self._dtype(parameter, group)
         diagonal = self._diagonal(parameter, group)
-        names = ("mean", "squares") if diagonal or group.get("graft") == "adam" else ("mean",)
+        names = ("mean", "squares") if diagonal else self._moments(group)
         with torch.device(device):
             memory = {name: torch.zeros(parameter.shape) for name in names}
             if not diagonal:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sketchnewton.core.parameters import checked
-from sketchnewton.torch.base import Batch, Group, grafted, options, torch, total_weight
-from sketchnewton.torch.sides import Side, SidedOptimizer, joined, stacked
+from sketchnewton.torch.base import Batch, Group, grafted, moments, options, torch, total_weight
+from sketchnewton.torch.sides import Side, SidedOptimizer, joined, stacked, update
 
 __all__ = ["SketchyShampoo"]
 
@@ -72,14 +72,11 @@ class SketchyShampoo(SidedOptimizer):
 
     # -- what the base asks for
 
-    def _preconditioned(
-        self, batch: Batch, means: list[torch.Tensor], adam: list[torch.Tensor] | None
-    ) -> list[torch.Tensor]:
-        group = batch.group
+    def _preconditioned(self, batch: Batch) -> list[torch.Tensor]:
+        group, (means, adam) = batch.group, moments(batch)
         if batch.step % group["update_every"] == 0:
             for places, G in stacked(batch, batch.gradients):
-                Side(places, "left").update(G, group["betas"][1])
-                Side(places, "right").update(G.mT, group["betas"][1])
+                update(Side(places, "left"), Side(places, "right"), G, group["betas"][1])
         if batch.step < group["warmup"]:
             return means if adam is None else adam
         total = total_weight(group["betas"][1], 1 + batch.step // group["update_every"])

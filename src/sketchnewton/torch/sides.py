@@ -7,7 +7,17 @@ from typing import NamedTuple
 
 from sketchnewton.torch.base import Batch, Group, Optimizer, State, torch, weight_of_new
 
-__all__ = ["Places", "Side", "SidedOptimizer", "blocks_of", "joined", "stacked", "together"]
+__all__ = [
+    "Places",
+    "Side",
+    "SidedOptimizer",
+    "blocks_of",
+    "joined",
+    "remembered",
+    "stacked",
+    "together",
+    "update",
+]
 
 _ROUNDING = 4.0  # of one update, in units of ε · √length · largest eigenvalue: what a certificate allows
 
@@ -74,6 +84,11 @@ def stacked(batch: Batch, tensors: list[torch.Tensor]) -> list[tuple[Places, tor
     return [(places, together(blocks)) for places, blocks in found.values()]
 
 
+def remembered(places: Places, name: str) -> list[torch.Tensor]:
+    """What is remembered of each block by that name."""
+    return [state[f"{name}{i}"] for state, (_, i) in zip(*places, strict=True)]
+
+
 def together(tensors: list[torch.Tensor]) -> torch.Tensor:
     """One tensor of all, for reading: a lone one, as most are, is not copied."""
     return tensors[0].unsqueeze(0) if len(tensors) == 1 else torch.stack(tensors)
@@ -83,64 +98,91 @@ def joined(
     steps: dict[tuple[int, int], torch.Tensor], which: int, like: torch.Tensor, group: Group
 ) -> torch.Tensor:
     """The parameter's blocks as one tensor, in its shape."""
-    whole = torch.empty_like(like)
-    blocks = blocks_of(whole, group)
-    if len(blocks) == 1:
+    if (which, 1) not in steps:
         return steps[which, 0].view(like.shape)
-    for i, block in enumerate(blocks):
+    whole = torch.empty_like(like)
+    for i, block in enumerate(blocks_of(whole, group)):
         block.copy_(steps[which, i])
     return whole
 
 
 class Side:
-    """One side of blocks of one shape, for each U diag(values) Uᵀ + ridge I, which is off by `ridge` at most.
-
-    What it holds is of the time when it was made: an update is for those made after it.
-    """
+    """One side of blocks of one shape, for each U diag(values) Uᵀ + ridge I, which is off by `ridge` at most."""
 
     def __init__(self, places: Places, side: str) -> None:
-        self._kept = [
-            [state[f"{side}_{name}{i}"] for state, (_, i) in zip(*places, strict=True)]
-            for name in ("basis", "values", "ridge")
-        ]
+        self._kept = [remembered(places, f"{side}_{name}") for name in ("basis", "values", "ridge")]
         self.U, self.values, self.ridge = (together(parts) for parts in self._kept)
 
-    def update(self, G: torch.Tensor, beta: float) -> None:
+    def wide(self, G: torch.Tensor) -> bool:
+        """Whether directions and columns of G are as many as the side is long: then it takes GGᵀ, else GᵀG."""
+        return bool(self.U.shape[-2] <= self.U.shape[-1] + G.shape[-1])
+
+    def take(self, G: torch.Tensor, gram: torch.Tensor, beta: float) -> None:
         """Take GGᵀ into the sketch: Robust Frequent Directions, one shrink for all columns of G."""
         length, kept = self.U.shape[-2:]
         old = self.U * (beta * self.values).sqrt().unsqueeze(-2)
-        C = torch.cat((old, G * math.sqrt(weight_of_new(beta))), -1)
-        found, vectors = _leading_eigenpairs(C, min(kept + 1, length))
+        weight, count = weight_of_new(beta), min(kept + 1, length)
+        if self.wide(G):
+            found, vectors = _leading(torch.baddbmm(gram, old, old.mT, beta=weight), count)
+            if kept < length:  # else they are a whole basis, which needs them all
+                found = _known(found, length)
+                vectors = vectors * (found > 0).unsqueeze(-2)
+        else:
+            found, vectors = _leading_by_columns(old, G, gram, weight, count)
         lost = found[:, kept:].sum(-1)  # one eigenvalue, or none
         values = (found[:, :kept] - lost.unsqueeze(-1)).clamp(min=0)
         new = (vectors[..., :kept], values, beta * self.ridge + lost / 2)
+        self.U, self.values, self.ridge = new
         for parts, part in zip(self._kept, new, strict=True):
             torch._foreach_copy_(parts, list(part.unbind()))
 
 
-def _leading_eigenpairs(C: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The `count` largest eigenvalues of CCᵀ and their eigenvectors, by way of the smaller Gram matrix."""
-    wide = C.shape[-2] <= C.shape[-1]
-    eigenvalues, W = _eigh(C @ C.mT if wide else C.mT @ C)
-    eigenvalues, W = eigenvalues[..., -count:].flip(-1).clamp(min=0), W[..., -count:].flip(-1)
-    if wide:
-        return eigenvalues, W
-    # Directions that are rounding alone have no vector.
-    known = eigenvalues > _ROUNDING / 2 * torch.finfo(C.dtype).eps * len(W[0]) ** 0.5 * eigenvalues[..., :1]
-    eigenvalues = eigenvalues * known
-    vectors = (C @ W) * torch.where(known, eigenvalues, torch.inf).rsqrt().unsqueeze(-2)
+def update(left: Side, right: Side, G: torch.Tensor, beta: float) -> None:
+    """Take GGᵀ into the sketch of the left side and GᵀG into that of the right one."""
+    sides = ((left, G), (right, G.mT))
+    grams = [X @ X.mT if side.wide(X) else None for side, X in sides]
+    # A side that is longer than wide goes by the Gram matrix of the other, which is shorter.
+    for (side, X), own, other in zip(sides, grams, reversed(grams), strict=True):
+        side.take(X, other if own is None else own, beta)
+
+
+def _leading(gram: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The `count` largest eigenvalues and their eigenvectors."""
+    eigenvalues, W = _eigh(gram)
+    return eigenvalues[..., -count:].flip(-1).clamp(min=0), W[..., -count:].flip(-1)
+
+
+def _leading_by_columns(
+    old: torch.Tensor, G: torch.Tensor, gram: torch.Tensor, weight: float, count: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Those of CCᵀ with C = (old, weight^½ G), by way of CᵀC; `gram` is GᵀG."""
+    root = math.sqrt(weight)
+    across = (old.mT @ G) * root
+    upper, lower = torch.cat((old.mT @ old, across), -1), torch.cat((across.mT, weight * gram), -1)
+    eigenvalues, W = _leading(torch.cat((upper, lower), -2), count)
+    eigenvalues = _known(eigenvalues, len(W[0]))
+    of_old, of_new = W.split((old.shape[-1], G.shape[-1]), -2)
+    vectors = torch.baddbmm(old @ of_old, G, of_new, alpha=root)
+    vectors *= torch.where(eigenvalues > 0, eigenvalues, torch.inf).rsqrt().unsqueeze(-2)
     return eigenvalues, _orthonormal(vectors)
 
 
+def _known(eigenvalues: torch.Tensor, length: int) -> torch.Tensor:
+    """Those that are rounding alone as zeros: such directions have no vector, for it would be any."""
+    rounding = _ROUNDING / 2 * torch.finfo(eigenvalues.dtype).eps * length**0.5 * eigenvalues[..., :1]
+    return eigenvalues * (eigenvalues > rounding)
+
+
 def _eigh(gram: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The eigenvalues and eigenvectors of Gram matrices, also of singular ones.
+    """The eigenvalues and eigenvectors of Gram matrices, also of singular ones; their diagonals are overwritten.
 
     On those, as sketches have while they fill, LAPACK in float32 underflows: it gives up, or answers NaN without a
     word. A multiple of the identity mends that; an eighth of the largest entry costs only digits
     that the decomposition loses anyway.
     """
     shift = gram.diagonal(dim1=-2, dim2=-1).amax(-1, keepdim=True) / 8
-    eigenvalues, vectors = torch.linalg.eigh(gram + torch.diag_embed(shift.expand(gram.shape[:-1])))
+    gram.diagonal(dim1=-2, dim2=-1).add_(shift)
+    eigenvalues, vectors = torch.linalg.eigh(gram)
     return eigenvalues - shift, vectors
 
 

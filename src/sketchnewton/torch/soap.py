@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from sketchnewton.torch.base import Batch, Group, options, torch, total_weight, weight_of_new
-from sketchnewton.torch.sides import Places, Side, SidedOptimizer, blocks_of, joined, stacked, together
+from sketchnewton.torch.sides import (
+    Places,
+    Side,
+    SidedOptimizer,
+    blocks_of,
+    joined,
+    remembered,
+    stacked,
+    together,
+    update,
+)
 
 __all__ = ["SketchySOAP"]
 
@@ -60,45 +70,56 @@ class SketchySOAP(SidedOptimizer):
 
     # -- what the base asks for
 
+    def _moments(self, group: Group) -> tuple[str, ...]:
+        """None: those of its coordinates are with the sketches."""
+        return ()
+
     def _sketch(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
         """Before the first gradient the basis is that of the entries: the first step is Adam's."""
         memory = super()._sketch(parameter, group, position)
         for i in range(len(blocks_of(parameter, group))):
             U, V = memory[f"left_basis{i}"], memory[f"right_basis{i}"]
-            memory[f"squares{i}"] = torch.zeros(_coordinates(U), _coordinates(V))
+            for moment in ("mean", "squares"):
+                memory[f"{moment}{i}"] = torch.zeros(_coordinates(U), _coordinates(V))
             for basis in (U, V):
                 if _complete(basis):
                     basis.fill_diagonal_(1)
         return memory
 
-    def _preconditioned(
-        self, batch: Batch, means: list[torch.Tensor], adam: list[torch.Tensor] | None
-    ) -> list[torch.Tensor]:
+    def _preconditioned(self, batch: Batch) -> list[torch.Tensor]:
         group = batch.group
         steps: dict[tuple[int, int], torch.Tensor] = {}
-        for (places, M), (_, G) in zip(stacked(batch, means), stacked(batch, batch.gradients), strict=True):
+        for places, G in stacked(batch, batch.gradients):
             left, right = Side(places, "left"), Side(places, "right")
-            directions = _adam(batch, places, _into(M, left.U, right.U), _into(G, left.U, right.U))
-            steps.update(zip(places.blocks, _back(directions, left.U, right.U).unbind(), strict=True))
+            directions = _adam(batch, places, _into(G, left.U, right.U))
+            steps.update(zip(places.blocks, _back_(directions, left.U, right.U).unbind(), strict=True))
             # After the step: in the basis of its own gradient alone, the first one has entries that are rounding
             # alone, and Adam would give them the length of the others.
             if batch.step % group["update_every"] == 0:
-                left.update(G, group["betas"][1])
-                right.update(G.mT, group["betas"][1])
-        return [joined(steps, which, mean, group) for which, mean in enumerate(means)]
+                # Means are in coordinates, so that a step projects its gradient alone: they follow the basis.
+                means = remembered(places, "mean")
+                M = _back(together(means), left.U, right.U)
+                update(left, right, G, group["betas"][1])
+                torch._foreach_copy_(means, list(_into(M, left.U, right.U).unbind()))
+        return [joined(steps, which, gradient, group) for which, gradient in enumerate(batch.gradients)]
 
 
-def _adam(batch: Batch, places: Places, mean: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
-    """Adam's directions, in place of the mean gradients."""
-    beta = batch.group["betas"][1]
-    squares = [state[f"squares{i}"] for state, (_, i) in zip(*places, strict=True)]
-    torch._foreach_mul_(squares, beta)
-    torch._foreach_addcmul_(squares, g.unbind(), g.unbind(), weight_of_new(beta))
-    lengths = together(squares).div(total_weight(beta, batch.step + 1)).sqrt_().add_(batch.group["eps"])
-    lengths.clamp_min_(torch.finfo(lengths.dtype).tiny)  # with eps=0, coordinates that no gradient had stay 0
+def _adam(batch: Batch, places: Places, g: torch.Tensor) -> torch.Tensor:
+    """Take gradients in coordinates into the moments; Adam's directions, in the gradients' memory."""
+    (beta1, beta2), count, each = batch.group["betas"], batch.step + 1, list(g.unbind())
+    means, squares = remembered(places, "mean"), remembered(places, "squares")
+    torch._foreach_lerp_(means, each, 1 - beta1)
+    torch._foreach_mul_(squares, beta2)
+    torch._foreach_addcmul_(squares, each, each, weight_of_new(beta2))
+    torch._foreach_copy_(each, squares)
+    unbiased = 1 - beta1**count
+    g.sqrt_().mul_(unbiased / total_weight(beta2, count) ** 0.5).add_(unbiased * batch.group["eps"])
+    g.clamp_min_(torch.finfo(g.dtype).tiny)  # with eps=0, coordinates that no gradient had stay 0
+    g.reciprocal_()
+    torch._foreach_mul_(each, means)
     # Squares stay with their number when the basis moves, as in SOAP. Those of a direction that is new to the
     # sketch have not seen it: steps would be ten times as long as any of Adam's.
-    return mean.div_(lengths).clamp_(-1, 1)
+    return g.clamp_(-1, 1)
 
 
 # -- coordinates of a side: along the sketch's directions U, and, if those are not all, the entries of the rest.
@@ -116,20 +137,43 @@ def _coordinates(U: torch.Tensor) -> int:
 
 def _into(X: torch.Tensor, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
     """[U, I − UUᵀ]ᵀ X [V, I − VVᵀ]."""
-    known = U.mT @ X
-    X = known if _complete(U) else torch.cat((known, torch.baddbmm(X, U, known, alpha=-1)), -2)
-    known = X @ V
-    return known if _complete(V) else torch.cat((known, torch.baddbmm(X, known, V.mT, alpha=-1)), -1)
+    Y = X.new_empty(len(X), _coordinates(U), _coordinates(V))
+    rows = Y[:, -X.shape[-2] :]
+    rows[..., -X.shape[-1] :] = X
+    _split_(rows.mT, V)  # first, as columns tend to be more than rows
+    _split_(Y, U)
+    return Y
 
 
-def _back(X: torch.Tensor, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
-    """[U, I − UUᵀ] X [V, I − VVᵀ]ᵀ."""
-    if _complete(V):
-        X = X @ V.mT
-    else:
-        kept = V.shape[-1]
-        X = torch.baddbmm(X[..., kept:], X[..., :kept] - X[..., kept:] @ V, V.mT)
+def _back(Y: torch.Tensor, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+    """[U, I − UUᵀ] Y [V, I − VVᵀ]ᵀ."""
+    return _back_(Y.clone(), U, V)
+
+
+def _back_(Y: torch.Tensor, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+    """The same in Y's own memory."""
+    return _join_(_join_(Y, U).mT, V).mT
+
+
+def _split_(Y: torch.Tensor, U: torch.Tensor) -> None:
+    """[U, I − UUᵀ]ᵀ times the last rows of Y, in place."""
+    known, rest = _parts(Y, U)
+    along = U.mT @ rest
     if _complete(U):
-        return U @ X
-    kept = U.shape[-1]
-    return torch.baddbmm(X[..., kept:, :], U, X[..., :kept, :] - U.mT @ X[..., kept:, :])
+        rest.copy_(along)
+    else:
+        known.copy_(along)
+        rest.baddbmm_(U, along, alpha=-1)
+
+
+def _join_(Y: torch.Tensor, U: torch.Tensor) -> torch.Tensor:
+    """[U, I − UUᵀ] Y, in place of the last rows of Y."""
+    known, rest = _parts(Y, U)
+    return rest.copy_(U @ rest) if _complete(U) else rest.baddbmm_(U, known - U.mT @ rest)
+
+
+def _parts(Y: torch.Tensor, U: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The rows of coordinates along U, if there are others, and the rest."""
+    length = U.shape[-2]
+    known, rest = Y.split_with_sizes((Y.shape[-2] - length, length), -2)
+    return known, rest
