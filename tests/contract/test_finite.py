@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from sketchnewton import AdaGrad, ClassBank, Learner, NewtonBank, SketchedAdaGrad
+from sketchnewton.core.checks import DivergedError, check_finite
 from sketchnewton.learners.rows import as_rows
 
 
@@ -28,6 +31,14 @@ def test_predictions_that_are_not_finite_are_refused() -> None:
         learner.learn_row(as_rows(row), 1.0)
     with pytest.raises(ValueError, match="not finite"):
         learner.to_bytes()
+
+
+def test_the_error_reaches_another_process() -> None:
+    """Pools pickle what a worker raises; an error that cannot be read there hangs or breaks them."""
+    with pytest.raises(DivergedError) as raised:
+        check_finite(np.array([0.0, 1.0, np.nan]))
+    copy = pickle.loads(pickle.dumps(raised.value))
+    assert (type(copy), str(copy), copy.row) == (DivergedError, str(raised.value), 2)
 
 
 @pytest.mark.parametrize("label", [1e30, -1e30])

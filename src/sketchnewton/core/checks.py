@@ -34,7 +34,7 @@ def check_numbers(name: str, array: Array | View) -> None:
 class DivergedError(ValueError):
     """A learner has left the range of its numbers: first at the prediction of `row`."""
 
-    def __init__(self, message: str, row: int) -> None:
+    def __init__(self, message: str, row: int = 0) -> None:  # the default is for pickle, which sets it later
         super().__init__(message)
         self.row = row
 
