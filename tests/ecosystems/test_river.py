@@ -159,6 +159,7 @@ def test_a_missing_label_is_no_class() -> None:
         with pytest.raises(ValueError, match=r"label .* is missing: leave its row out"):
             model.learn_many(pandas.DataFrame({"a": [1.0, 2.0]}), pandas.Series(["x", label], dtype=object))
         assert model.predict_proba_one({"a": 1.0}) == {}
+        assert not model._names.names  # nor are the features of a refused row kept
 
 
 def test_errors_name_features_of_frames_and_hashed_ones() -> None:

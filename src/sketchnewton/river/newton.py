@@ -120,8 +120,11 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
 
     def learn_one(self, x: dict[Hashable, float], y: base.typing.ClfTarget, w: float = 1.0) -> None:
         """Learn one example of weight `w`."""
+        known = self._learner_of(y) is not None
+        if not known:
+            _check_label(y)
         row, weight = self._names.row(x, learn=True), checked_weight(w)
-        if self._learner_of(y) is None:
+        if not known:
             self._names.check(row, x)
             self._enter(y)
         try:
@@ -133,12 +136,12 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series = 1.0) -> None:
         """Learn the rows of a DataFrame, in order; `w` is the weight of all or of each."""
-        frame = dataframe.into_frame(X)
+        frame, labels = dataframe.into_frame(X), list(y)
+        for label in dict.fromkeys(labels):
+            _check_label(label)
         rows = self._names.rows(frame, learn=True)
         self._names.check(rows, frame.columns)
-        weights, labels = checked_weights(w, len(frame)), list(y)
-        for label in labels:
-            _check_label(label)
+        weights = checked_weights(w, len(frame))
         starts = dict.fromkeys(self._learners, 0)  # a label is learned from its first row on
         for i, label in enumerate(labels):
             self._enter(label)
@@ -207,8 +210,7 @@ class SketchedNewtonClassifier(_Model, base.MiniBatchClassifier):
         return self._learners.get(True if boolean else label) if boolean == self._boolean else None
 
     def _enter(self, label: base.typing.ClfTarget) -> None:
-        """Make sure that there is a learner for this label."""
-        _check_label(label)
+        """Make sure that there is a learner for this label, which is not missing."""
         boolean = isinstance(label, bool | np.bool_)
         if self._boolean is None:
             self._boolean = boolean
