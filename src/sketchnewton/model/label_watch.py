@@ -53,6 +53,8 @@ class LabelWatch:
 
         `numbers` are taken for classes if there are two: the values of a sensor change slowly, too.
         """
+        if self._changes > _IN_RUNS * self._rows:  # too many for any labels; no need to count them
+            return None
         counts = Counter(self._sample)
         if numbers and len(counts) > 2:
             return None
