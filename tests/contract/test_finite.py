@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sketchnewton import AdaGrad, ClassBank, Learner, NewtonBank, SketchedAdaGrad
+from sketchnewton import AdaGrad, ClassBank, Learner, NewtonBank, SketchedAdaGrad, SketchedNewton
 from sketchnewton.core.checks import DivergedError, check_finite
 from sketchnewton.learners.rows import as_rows
 
@@ -150,6 +151,19 @@ def test_a_range_of_labels_that_grows(dtype: str, close: float) -> None:
     assert same.label_range[1] < 2.0**64
     assert abs((found - expected) / 2.0 ** (np.arange(400) / 8)).max() < close
     assert abs(bank.weights / 2.0**44 - same.weights).max() < close * abs(same.weights).max()
+
+
+@pytest.mark.parametrize("sketch", ["oja", "fd", "rp", "none"])
+def test_targets_that_are_rounding_alone_at_first(sketch: str) -> None:
+    """As residuals may be: the range is then 10²⁰ times its unit, and α, which follows it, has a least value."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((400, 5))
+    y = 1e3 * X[:, 0]
+    y[:20] = 1e-17 * rng.integers(0, 3, 20)
+    size: dict[str, Any] = {} if sketch == "none" else {"sketch_size": 3}
+    learner = SketchedNewton(sketch, **size, clip="auto", diagonal=True, intercept=True)
+    learner.learn(X, y)
+    assert np.isfinite(SketchedNewton.from_bytes(learner.to_bytes()).predict(X)).all()
 
 
 @pytest.mark.parametrize("classes", [None, 3])

@@ -20,6 +20,7 @@ from sketchnewton.learners.table import union
 
 FIRST_SQUARE = 0.1  # D_1 of SON §5.2
 LEAST_SCALE, LARGEST_SCALE = 0.99 * math.sqrt(FIRST_SQUARE), 1e150
+_WIDEST = 1e12  # range in its unit that α follows: weights grow with its square, which float32 must hold
 
 
 class TableNewton(RangedLearner):
@@ -65,7 +66,7 @@ class TableNewton(RangedLearner):
 
     @property
     def alpha_(self) -> float:
-        """The α in force: given, taken from rows' lengths (0 before the first), or grown by shrinks (`rfd`)."""
+        """The α in force: given, taken from rows' lengths (0 before the first), of the range, or grown (`rfd`)."""
         return float(self._state.view("alpha")[0])
 
     @property
@@ -225,7 +226,7 @@ class TableNewton(RangedLearner):
         """
         if not (self._ranged and self.loss.shift_invariant):
             return 1.0
-        C, loss = self.bound / self._unit, self._kernel_loss
+        C, loss = min(self.bound / self._unit, _WIDEST), self._kernel_loss
         return loss.lipschitz(1.0) / (C * loss.lipschitz(C))
 
     def _reserve(self, largest: int, widest: int) -> None:
