@@ -16,6 +16,7 @@ from sketchnewton.learners.table import TableLearner
 from sketchnewton.losses import Loss
 
 _FREE_ROWS = 8  # in which the range may grow at will
+_FREE_GROWTH = 4.0  # by one of them, where steps are as long as the range is wide: any one may be wild
 
 
 class CommonRange(NamedTuple):
@@ -178,7 +179,9 @@ class RangedLearner(TableLearner):
                 continue
             if self._unit_matters and needed[row] > 2.0 * self._unit and self.rows_seen < _FREE_ROWS:
                 answered[row] = self._answer(rows, row)
+                needed[row] = min(needed[row], _FREE_GROWTH * bound)
                 state = self._restarted(rows, float(needed[row]))
+                shifted[row] = self.loss.nearest_label(shifted[row], needed[row])
                 continue
             shifted[row] = self.loss.nearest_label(shifted[row], bound)
             self._learn_part(rows, shifted, weights, out, row, row + 1)

@@ -49,7 +49,7 @@ class TableNewton(RangedLearner):
         self._state["intercept"] = filled([0.0, bend if intercept else 0.0])
         # With diagonal adaptation rows have no unit, so neither has α. Robust FD grows its own.
         self._alpha_at_start = 1.0 if automatic and self._diagonal else given
-        self._follows = automatic
+        self._follows = automatic and (not self._diagonal or (self._ranged and self.loss.shift_invariant))
         self._state["alpha"] = zeros(1)
         self._state["lengths"] = zeros(3)  # what data have set α to, rows' Σ‖x‖² and their number
         self._start_alpha()
@@ -224,8 +224,6 @@ class TableNewton(RangedLearner):
 
         Steps g/(α Σg²) so grow with the range C, as the targets do.
         """
-        if not (self._ranged and self.loss.shift_invariant):
-            return 1.0
         C, loss = min(self.bound / self._unit, _WIDEST), self._kernel_loss
         return loss.lipschitz(1.0) / (C * loss.lipschitz(C))
 
