@@ -125,7 +125,8 @@ def test_steps_with_a_diagonal_follow_the_range() -> None:
     y[0] = 1e-4
     unit = bound = abs(y[0])
     w, D, expected = np.zeros(5), np.full(5, 0.1), []
-    for row, target in zip(X, y, strict=True):
+    for row, label in zip(X, y, strict=True):
+        target = label
         answer = np.clip(w @ (row / np.sqrt(D)), -bound / unit, bound / unit) * unit
         if abs(target) > 2 * unit and len(expected) < 8:
             unit = bound = min(abs(target), 4 * bound)
