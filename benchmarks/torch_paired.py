@@ -24,10 +24,14 @@ SketchySOAP came later, with a protocol that was again fixed before its first lo
 - AdaGP per output has rate 0.16: the choice of the above for both of its runs, and its code is the same.
 - Report as above on seeds 5000 to 5019, which were not used before. Run once.
 
+When its mean gradient was kept in the sketches' coordinates, it was run once more, with the rates of both methods
+chosen again by the same seeds and reported on seeds 9000 to 9019, which were not used before.
+
 Every run is written to a file at once, and what is there is not run again:
 
     python benchmarks/torch_paired.py --data ../shared/data --runs FOLDER
     python benchmarks/torch_paired.py … --ours "SketchySOAP, 64" --known-rate --reported 5000
+    python benchmarks/torch_paired.py … --ours "SketchySOAP, 64" --reported 9000
 
 `--known-rate` leaves AdaGP's choice out: 0.16.
 """
