@@ -62,6 +62,17 @@ def steady(case: Case, dtype: str) -> bool:
     return furthest(case.exact(stream=rounded).predictions, case.exact().predictions) < SINGLE
 
 
+def test_certificates_allow_for_the_rounding_of_their_sums() -> None:
+    """Robust FD without a direction, α = 0, values of 10⁷: the sum of shrinks is all that the bound has."""
+    case = draw("one_huge_feature", 7005, True)
+    assert (case.kind, case.m, case.alpha) == ("rfd", 1, 0.0)
+    made = case.learner("float64")
+    total = curvature(case, made.learn(*case.stream))
+    bound = made.error_bound
+    assert bound is not None
+    assert true_error(made, total, case.alpha) <= bound < 1.001 * np.linalg.norm(total, 2)
+
+
 @pytest.mark.parametrize("wide", [False, True], ids=["few", "wide"])
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_small_change_of_rows_is_a_small_change_of_predictions(name: str, wide: bool) -> None:

@@ -224,11 +224,13 @@ class FrequentState(LearnerSketch):
             state["few"][: len(weights), [WEIGHT, SCALE]] = np.column_stack([weights, scales])
 
     def error_bound(self, state: State) -> float:
-        """The sum of shrinks, less what the ridge has made up for; and what rounding has done to the table.
+        """The sum of shrinks, less what the ridge has made up for; and what rounding has done to sums and table.
 
-        Every epoch rounds V, by a unit of its numbers at most; from epoch to epoch that is a random walk.
+        A sum of positive numbers is off by half a unit of it for each of them at most, and so is the ridge. Every
+        epoch rounds V, by a unit of its numbers at most; from epoch to epoch that is a random walk.
         """
-        shrinks = (1.0 - self._ridge) * state["shrunk"][0] + state["lost"][0]
+        rounding = float(state["counts"][0]) * np.finfo(np.float64).eps * state["shrunk"][0]
+        shrinks = (1.0 - self._ridge) * state["shrunk"][0] + state["lost"][0] + rounding
         if is_few(state):
             return float(shrinks)
         epochs = state["counts"][0] // self._every
