@@ -5,6 +5,9 @@ import { element, known } from "./format.js";
 const all = new Set();
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+/** Seconds that charts span at least: the first points of a server are not stretched over all of the width. */
+const LEAST_SPAN = 60;
+
 /** Times of the axis: hours and minutes, seconds where ticks are closer, the day where the charts span days. */
 function times(plot, ticks, axis, space, step) {
   const [low, high] = [plot.scales.x.min, plot.scales.x.max];
@@ -48,7 +51,11 @@ export class TimeChart {
   draw(points) {
     this.#points = points;
     if (!this.#plot) this.#make();
-    this.#plot.setData(this.#data());
+    this.#plot.setData(this.#data(), false);
+    if (points.length) {
+      const max = points.at(-1).time;
+      this.#plot.setScale("x", { min: Math.min(points[0].time, max - LEAST_SPAN), max });
+    }
     this.#say(points.at(-1));
   }
 
@@ -104,7 +111,7 @@ export class TimeChart {
       {
         ...this.#size(),
         legend: { show: false },
-        padding: [10, 12, 0, 0],
+        padding: [10, 28, 0, 0], // half of the last time is beyond the axis
         cursor: { sync: { key: "time" }, drag: { x: false, y: false }, points: { size: 7 }, y: false },
         scales: { x: { time: true }, y: { distr: lines ? 3 : 1, range } },
         axes: [
@@ -118,7 +125,7 @@ export class TimeChart {
             width: one.thin ? 1.25 : 2,
             dash: one.dash,
             fill: one.fill ? `${colour(one.colour)}1f` : undefined, // of colours in hexadecimal: 12 %
-            points: { show: false },
+            points: { show: (plot, i, first, last) => last === first }, // a line of one point is none
           })),
         ],
         hooks: {
