@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/number.hpp"
@@ -111,6 +112,7 @@ struct Key {
   std::int64_t column = -1;  // none yet
   std::int32_t label = -1;   // which of the labels, if one
   bool weight = false, tag = false, dropped = false;
+  std::uint64_t line = 0;  // the last that has it, counted from 1
 };
 
 // The keys of all objects so far.
@@ -132,10 +134,23 @@ class Keys {
 
   // Objects mostly have the keys of the object before them, in the same order; `place` counts those of a
   // line.
-  void begin_line() { place_ = 0; }
+  void begin_line() {
+    place_ = 0;
+    ++line_;
+  }
 
-  // The member of an object that belongs to `parent`; false for a key that takes more care.
+  // The member of an object that belongs to `parent`; false for a key that takes more care, or comes twice.
   bool member(std::string_view raw, bool escaped, std::uint32_t parent, std::uint32_t& key) {
+    return find_member(raw, escaped, parent, key) && std::exchange(keys_[key].line, line_) != line_;
+  }
+
+ private:
+  struct Expected {
+    std::string raw;
+    std::uint32_t parent = kTop, key = 0;
+  };
+
+  bool find_member(std::string_view raw, bool escaped, std::uint32_t parent, std::uint32_t& key) {
     const std::size_t place = place_++;
     if (place < expected_.size() && expected_[place].parent == parent && expected_[place].raw == raw) {
       key = expected_[place].key;
@@ -161,18 +176,13 @@ class Keys {
     return true;
   }
 
- private:
-  struct Expected {
-    std::string raw;
-    std::uint32_t parent = kTop, key = 0;
-  };
-
   static constexpr std::size_t kMostExpected = 1 << 12;
 
   std::vector<Key> keys_;
   table::ByText<std::uint32_t> numbers_;
   std::vector<Expected> expected_;
   std::size_t place_ = 0;
+  std::uint64_t line_ = 0;
   std::string text_, full_;
 };
 

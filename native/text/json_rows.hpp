@@ -97,22 +97,20 @@ class Parser {
     double label = std::numeric_limits<double>::quiet_NaN(), weight = 1.0;
     std::string_view tag;
     const std::int32_t label_key = label_among();
-    bool has_label = false, has_weight = false, has_tag = false;
+    bool has_weight = false;
     const std::vector<Item>& items = line_.items;
     for (std::size_t at = 0; at < items.size(); at += 1 + items[at].inside) {
       const Item& item = items[at];
       const Key& key = keys_[item.key];
       Stop stop = Stop::end;
       if (label_key >= 0 && key.label == label_key) {
-        if (std::exchange(has_label, true)) return Stop::line;
         stop = read_label(rows, item, limit, label, out);
       } else if (key.weight) {
-        if (std::exchange(has_weight, true)) return Stop::line;
+        has_weight = true;
         if (roles_.only_labels) continue;
         if (item.type != Type::number || !(item.value >= 0.0)) return Stop::line;
         weight = item.value;
       } else if (key.tag) {
-        if (std::exchange(has_tag, true)) return Stop::line;
         if (!roles_.only_labels && !read_tag(item, tag)) return Stop::line;
       } else if (!roles_.only_labels && !key.dropped) {
         stop = member(rows, at, limit, out);

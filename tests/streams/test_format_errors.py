@@ -139,6 +139,18 @@ MALFORMED = {
         b'{"label": 1}\n{"label": 1, "label": 2}\n',
         "2:2: expected one value for 'label', got '2'",
     ),
+    ("jsonl", "feature twice"): (
+        b'{"label": 1, "a": 1}\n{"label": 1, "a": 2, "b": 1, "a": 3}\n',
+        "2:14: expected one value for 'a', got '3'",
+    ),
+    ("jsonl", "object twice"): (
+        b'{"label": 1, "u": {"a": 1}}\n{"label": 1, "u": {"a": 1}, "u": {"b": 1}}\n',
+        "2:14: expected one value for 'u', got",
+    ),
+    ("jsonl", "member twice"): (
+        b'{"label": 1, "u": {"a": 1}}\n{"label": 1, "u": {"a": 1, "a": null}}\n',
+        "2:20: expected one value for 'a', got 'null'",
+    ),
     ("vw", "value"): (b"1 | a\n1 | a:x\n", "2:7: expected a number after ':', got 'x'"),
     ("svmlight", "value"): (b"1 1:1\n1 1:x\n", "2:5: expected a number after ':', got 'x'"),
 }

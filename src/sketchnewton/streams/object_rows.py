@@ -131,15 +131,10 @@ class ObjectRows:
     def _row(self, pairs: Pairs) -> None:
         columns = self.columns
         keys = {key for key, _ in pairs}
-        roles = columns.label_among(keys), columns.weight_among(keys), columns.tag_among(keys)
-        label_key, weight_key, tag_key = roles
+        label_key, weight_key = columns.label_among(keys), columns.weight_among(keys)
+        tag_key = columns.tag_among(keys)
         label, weight, tag = math.nan, 1.0, b""
-        seen: set[str] = set()
         for key, value in pairs:
-            if key in roles:
-                if key in seen:
-                    raise BadValue("expected one value", key, value)
-                seen.add(key)
             if key == label_key:
                 label = self._label(key, value)
             elif self.only_labels:
@@ -152,7 +147,7 @@ class ObjectRows:
                 tag = b"" if _is_none(value) else encoded(str(value))
             elif key not in columns.drop:
                 self._feature(key, value)
-        if columns.weight not in (None, *seen, *columns.optional) and not self.only_labels:
+        if columns.weight not in (None, *keys, *columns.optional) and not self.only_labels:
             raise BadValue("expected a number", str(columns.weight), None)
         self.labels.append(label)
         self.weights.append(weight)

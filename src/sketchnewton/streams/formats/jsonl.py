@@ -170,7 +170,20 @@ MAX_VALUES = 1 << 18
 """Of a line."""
 
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"')
-_DECODER = json.JSONDecoder(object_pairs_hook=lambda pairs: pairs, parse_constant=_CONSTANTS.__getitem__)
+
+
+def _members(pairs: Pairs) -> Pairs:
+    """Of an object: the JSON standard leaves open which value of a key that comes twice is meant."""
+    if len({key for key, _ in pairs}) < len(pairs):
+        seen: set[str] = set()
+        for key, value in pairs:
+            if key in seen:
+                raise BadValue("expected one value", key, value)
+            seen.add(key)
+    return pairs
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_CONSTANTS.__getitem__)
 
 
 def _at(record: bytes, bad: BadValue) -> _Mistake:
