@@ -85,10 +85,22 @@ struct Table {
   // Sums in double or wider. Products that are too large for T are not for it.
   template <class Sum>
   void gather_exactly(const std::int64_t* index, const T* x, std::int64_t n, Sum* out) const {
-    std::fill(out, out + stride, Sum(0));
-    for (std::int64_t k = 0; k < n; ++k)
-      for (std::int64_t c = 0; c < stride; ++c)
+    constexpr std::int64_t kBlock = 8;  // sums that stay in registers
+    std::int64_t c = 0;
+    for (; c + kBlock <= stride; c += kBlock) {
+      Sum sum[kBlock] = {};
+      for (std::int64_t k = 0; k < n; ++k) {
+        const Sum scale = static_cast<Sum>(x[k]);
+        const T* const from = row(index[k]) + c;
+        for (std::int64_t j = 0; j < kBlock; ++j) sum[j] += scale * static_cast<Sum>(from[j]);
+      }
+      std::copy_n(sum, kBlock, out + c);
+    }
+    for (; c < stride; ++c) {
+      out[c] = 0;
+      for (std::int64_t k = 0; k < n; ++k)
         out[c] += static_cast<Sum>(x[k]) * static_cast<Sum>(row(index[k])[c]);
+    }
   }
 
   void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {

@@ -182,7 +182,7 @@ class Bank {
     unit_ = labels_.weight_unit();
     fetch(table, index, value, n);
     scale(n);
-    table.gather(index, x_.data(), n, sums_.data());
+    gather(table, index, n);
     std::vector<double>& c = seen_[kPlain].c;
     for (std::int64_t j = 0; j < sketch_.rank(); ++j) c[j] = sums_[K_ + j] + s_.constant[K_ + j];
     for (std::int64_t j = sketch_.rank(); j < ldm_; ++j) c[j] = 0;
@@ -207,6 +207,16 @@ class Bank {
   }
 
   bool whole() const { return s_.has_full && full_.alive(); }
+
+  // Weights of few features may be large and cancel, which rounded sums would show; there it costs little
+  // next to whole matrices to have them in double.
+  void gather(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
+    if (whole()) {
+      table.gather_exactly(index, x_.data(), n, sums_.data());
+    } else {
+      table.gather(index, x_.data(), n, sums_.data());
+    }
+  }
 
   // The predictions of the experts with whole matrices.
   void look_whole() {

@@ -121,7 +121,7 @@ class _Proto:
 
 
 def onnx_tensor(name: str, values: Array) -> TensorProto:
-    """A constant of float64, int64 or text."""
+    """A constant of float32, float64, int64 or text."""
     from onnx import TensorProto, helper, numpy_helper  # optional
 
     if values.dtype.kind != "U":

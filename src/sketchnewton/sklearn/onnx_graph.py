@@ -16,6 +16,8 @@ from sketchnewton.sklearn.base import OnlineEstimator
 if TYPE_CHECKING:
     from sketchnewton.sklearn.classifier import OnlineClassifier
 
+FLOAT, DOUBLE = 1, 11  # of onnx.TensorProto
+
 
 class Sink(Protocol):
     """Where nodes and constants go: a graph of our own, or that of a pipeline."""
@@ -24,7 +26,7 @@ class Sink(Protocol):
         """Append a node."""
 
     def constant(self, name: str, values: Array) -> None:
-        """Add a constant: float64, int64 or text."""
+        """Add a constant: float32, float64, int64 or text."""
 
     def unique(self, name: str) -> str:
         """A name that nothing has so far."""
@@ -116,12 +118,22 @@ class Graph:
         return self.node("Add", sure, self.constant(bank.shifts))
 
     def _scaled(self, bank: FrozenBank, X: str) -> str:
-        counts, means = bank.counts + 1.0, self.constant(bank.means)
-        change = self.node("Div", self.node("Sub", self.node("Abs", X), means), self.constant(counts))
-        means = self.node("Max", self.node("Add", means, change), self.constant(bank.least_mean))
+        """The row as the bank sees it: rounded as its table is, to the last bit."""
+        kind = bank.dtype.type
+
+        def constant(values: object) -> str:
+            return self.constant(np.asarray(values, kind))
+
+        if kind is np.float32:
+            X = self.node("Cast", X, to=FLOAT)
+        counts, means = (bank.counts + 1.0).astype(kind), constant(bank.means)
+        change = self.node("Div", self.node("Sub", self.node("Abs", X), means), constant(counts))
+        means = self.node("Max", self.node("Add", means, change), constant(np.finfo(kind).tiny))
         x = self.node("Div", X, means)
-        x = self._clip(x, -bank.wild, bank.wild) if np.isfinite(bank.wild) else x
-        return self.node("Mul", x, self.constant((bank.rows / counts) ** 0.25))
+        if np.isfinite(bank.wild):
+            x = self.node("Clip", x, constant(-bank.wild), constant(bank.wild))
+        x = self.node("Mul", x, constant(np.sqrt(np.sqrt(kind(bank.rows) / counts))))
+        return self.node("Cast", x, to=DOUBLE) if kind is np.float32 else x
 
     def _aggregate(self, bank: FrozenBank, p: str) -> str:
         """The rule of native/learners/aggregate.hpp."""
@@ -267,4 +279,12 @@ def label_values(classes: Array) -> Array:
         return classes.astype(str)
     if classes.dtype.kind in "iub":
         return classes.astype(np.int64)
-    raise ValueError(f"classes of type {classes.dtype} are invalid: ONNX has integers and strings")
+    if (
+        classes.dtype.kind == "f"
+        and np.array_equal(classes, np.rint(classes))
+        and np.abs(classes).max() < 2**53
+    ):
+        return classes.astype(np.int64)  # ±1.0, as readers of svmlight files have labels
+    raise ValueError(
+        f"classes of type {classes.dtype} are invalid: ONNX has whole numbers and strings, found {classes[:5]}"
+    )

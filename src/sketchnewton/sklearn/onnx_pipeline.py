@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 from sketchnewton.core.types import Array
 from sketchnewton.sklearn.classifier import OnlineClassifier
 from sketchnewton.sklearn.export import onnx_tensor
-from sketchnewton.sklearn.onnx_graph import Graph, label_values
+from sketchnewton.sklearn.onnx_graph import DOUBLE, FLOAT, Graph, label_values
 
 if TYPE_CHECKING:
     from onnx import TensorProto
 
     from sketchnewton.sklearn.base import OnlineEstimator
-
-_FLOAT, _DOUBLE = 1, 11  # of onnx.TensorProto
 
 
 class TensorType(Protocol):
@@ -94,8 +92,8 @@ def convert(scope: Scope, operator: Operator, container: Container) -> None:
     estimator, sink = operator.raw_operator, _Pipeline(scope, container)
     graph = Graph(sink)
     given = operator.inputs[0]
-    kind = _DOUBLE if type(given.type).__name__ == "DoubleTensorType" else _FLOAT
-    X = graph.node("Cast", given.onnx_name, to=_DOUBLE)
+    kind = DOUBLE if type(given.type).__name__ == "DoubleTensorType" else FLOAT
+    X = graph.node("Cast", given.onnx_name, to=DOUBLE)
     outputs = [variable.onnx_name for variable in operator.outputs]
     if isinstance(estimator, OnlineClassifier):
         probabilities = sink.unique("probabilities64")

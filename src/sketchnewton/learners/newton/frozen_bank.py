@@ -22,7 +22,7 @@ class FrozenBank(NamedTuple):
     A row x of `dimension` numbers is predicted in five steps.
 
     1. Scale: count = counts + 1, mean = means + (|x| − means)/count, x ← x/mean · (rows/count)^¼, where x/mean is
-       held within ±`wild`.
+       held within ±`wild`, all in `dtype`.
     2. Its length: the factor of the features is 1, for experts in `evened` √(typical/(one + Σ x²)), the sum being
        over the features in `seen`.
     3. Each expert's score: offset + factor · x·weights + constants. Then those with whole matrices, for x as it
@@ -49,7 +49,7 @@ class FrozenBank(NamedTuple):
     middle: float
     half: float
     shares: Floats
-    least_mean: float
+    dtype: np.dtype[np.floating]  # of the table: what step 1 is rounded to
     centre: Floats  # of features: differences from it are small, and so is their rounding
     full_weights: Floats  # features × experts with whole matrices
     full_constants: Floats
@@ -101,7 +101,7 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
             middle=0.5 * low + 0.5 * high if scaled else 0.0,
             half=0.5 * high - 0.5 * low if scaled else 1.0,
             shares=bank.expert_shares,
-            least_mean=float(np.finfo(bank._table.dtype).tiny),
+            dtype=np.dtype(bank._table.dtype),
             centre=centre,
             full_weights=full_weights,
             full_constants=full_constants,
