@@ -4,7 +4,8 @@
 
 `SketchedNewtonClassifier(loss=...)` by `predict_proba`, beside Vowpal Wabbit's logistic loss with the best of ten
 `-l` in hindsight (`--oaa --probabilities` for several classes), Platt-scaled: of two classes, with a slope and an
-intercept that minimise the log loss of its own progressive predictions.
+intercept that minimise the log loss of its own progressive predictions. Several classes are also learned by
+`ClassBank`.
 
 Progressive: rows in blocks of ten, predicted before they are learned (Vowpal Wabbit: one by one); the best `-l`
 and Platt's numbers are those of all these predictions. Held out: the last third after one pass over the others;
@@ -34,7 +35,7 @@ from sklearn.linear_model import LogisticRegression
 from untuned_data import DATA, SETS
 from untuned_peers import RATES
 
-from sketchnewton import SketchedNewtonClassifier
+from sketchnewton import ClassBank, SketchedNewtonClassifier
 from sketchnewton.streams import read_svmlight
 
 Array = NDArray[Any]
@@ -147,6 +148,14 @@ def ours(loss: str, X: csr_array, y: Array, cut: int) -> tuple[Array, Array]:
     return played, held
 
 
+def bank_of_classes(X: csr_array, y: Array, cut: int) -> tuple[Array, Array]:
+    """The same of one learner for all classes."""
+    learner = ClassBank(int(y.max()) + 1)
+    first = learner.learn(X[:cut], y[:cut].astype(float))
+    held = learner.predict(X[cut:])
+    return np.exp(np.concatenate([first, learner.learn(X[cut:], y[cut:].astype(float))])), np.exp(held)
+
+
 def vw(rate: float, K: int, X: csr_array, y: Array, cut: int, folder: Path) -> tuple[Array, Array]:
     """The same of one run of Vowpal Wabbit; rows held out come twice, at first without labels."""
     options = ["--oaa", str(K), "--probabilities"] if K > 2 else []
@@ -221,6 +230,8 @@ def main() -> int:
         cut = 2 * len(y) // 3
         rivals = tuned_vw(X, y, cut)
         runs = {loss: ours(loss, X, y, cut) for loss in args.losses}
+        if y.max() > 1:
+            runs["class bank"] = bank_of_classes(X, y, cut)
         P, Q = next(iter(runs.values()))
         print(
             f"{name}, {len(y)} rows, {P.shape[1]} classes; by chance {by_chance(P):.3f}, {by_chance(Q):.3f}"

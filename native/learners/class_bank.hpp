@@ -18,6 +18,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/elementary.hpp"
 #include "core/row_loop.hpp"
 #include "core/rows.hpp"
 #include "core/simd.hpp"
@@ -27,6 +28,7 @@
 #include "learners/bank_sketch.hpp"
 #include "learners/bank_state.hpp"
 #include "learners/class_bank_full.hpp"
+#include "learners/class_steps.hpp"
 #include "learners/class_temper.hpp"
 
 namespace skn {
@@ -34,7 +36,7 @@ namespace skn {
 // The arrays of a bank of classes. To the sketch it is a bank of classes × kLanes experts.
 template <class T>
 struct ClassBankState {
-  static constexpr std::int64_t kLanes = 8;
+  static constexpr std::int64_t kLanes = ClassSteps::kLanes;
 
   BankState<T> bank;
   ClassFullState full;
@@ -45,6 +47,7 @@ struct ClassBankState {
 template <class T>
 class ClassBank {
   using State = BankState<T>;
+  using Lanes8 = ClassSteps::Lanes;
 
  public:
   static constexpr std::int64_t kLanes = ClassBankState<T>::kLanes, kMemories = ClassFull::kMemories;
@@ -59,13 +62,19 @@ class ClassBank {
         E_(state.experts),
         ldm_(padded4(std::max<std::int64_t>(state.bank.m, 1))),
         sums_(table.stride),
-        p_((E_ + kMemories) * K_),
+        steps_(K_),
+        p_(K_ * kLanes),
+        full_p_(kMemories * K_),
         mixed_(K_),
         played_(K_),
-        direction_(ldm_),
-        step_(K_ * kLanes),
-        rare_step_(K_ * kLanes) {
+        direction_(kLanes * ldm_),
+        step_(K_ * kLanes) {
     for (Seen& seen : seen_) seen.c.resize(ldm_);
+    for (std::int64_t e = 0; e < kLanes; ++e) {
+      const bool rare = e < E_ && s_.expert[e].sees(kRare);
+      rare_[e] = T(rare);
+      plain_[e] = T(!rare);
+    }
   }
 
   // Learns the rows in order; labels are the numbers of classes, and out has the scores before each update.
@@ -87,7 +96,9 @@ class ClassBank {
     RowReader reader(rows);
     for (std::int64_t i = 0; i < rows.count(); ++i) {
       peek(reader[i], features);
-      out = std::copy_n(p_.data(), experts() * K_, out);
+      for (std::int64_t e = 0; e < E_; ++e)
+        for (std::int64_t k = 0; k < K_; ++k) *out++ = p_[k * kLanes + e];
+      out = std::copy_n(full_p_.data(), (experts() - E_) * K_, out);
     }
   }
 
@@ -111,9 +122,6 @@ class ClassBank {
   static constexpr double kNoStep = 1e-9;  // slopes below this teach nothing
   static constexpr double kSlope = 4;      // as that of the logistic loss in bank_loss.hpp
   static constexpr double kHeavy = 0.25;   // a restless expert's constant, as a share of the typical row
-  static constexpr double kCertain = 1 - 1e-9;
-  static constexpr double kShort = 1e-3;
-  static constexpr double kPassed = 1e4;  // a class with less than its even share over this is left alone
 
   // A row as experts see it: its features and the constant are multiplied by these.
   struct Seen {
@@ -146,7 +154,8 @@ class ClassBank {
 
   // Logarithms of probabilities.
   void answer(double* out) const {
-    for (std::int64_t k = 0; k < K_; ++k) out[k] = std::log(played_[k]);
+    std::copy_n(played_.data(), K_, out);
+    log_all(out, K_);
   }
 
   // The predictions of a row, nothing changed: work put off is done on copies.
@@ -204,27 +213,34 @@ class ClassBank {
     for (std::int64_t j = 0; j < sketch_.rank(); ++j) c[j] = sums_[first + j] + s_.constant[first + j];
     for (std::int64_t j = sketch_.rank(); j < ldm_; ++j) c[j] = 0;
     view();
-    std::fill(mixed_.begin(), mixed_.end(), 0.0);
-    for (std::int64_t e = 0; e < experts(); ++e) {
-      double* const p = &p_[e * K_];
-      if (e < E_) {
-        score(e, p);
-        softmax(p, K_);
-      } else {
-        one_against_the_rest(e - E_, p);
-      }
-      axpy(s_.shares[e], p, mixed_.data(), K_);
+    score();
+    steps_.softmax(p_.data());
+    Lanes8 shares{};
+    std::copy_n(s_.shares, E_, shares.data());
+    for (std::int64_t k = 0; k < K_; ++k) mixed_[k] = dot(shares.data(), &p_[k * kLanes], kLanes);
+    for (std::int64_t g = 0; g < experts() - E_; ++g) {
+      one_against_the_rest(g, &full_p_[g * K_]);
+      axpy(s_.shares[E_ + g], &full_p_[g * K_], mixed_.data(), K_);
     }
     temper_.play(mixed_.data(), mixed_.data(), played_.data());
   }
 
-  void score(std::int64_t e, double* p) const {
-    const Seen& seen = seen_by(e);
-    const bool sketched = !s_.expert[e].sees(kRare);
-    for (std::int64_t k = 0; k < K_; ++k) {
-      const std::int64_t at = k * kLanes + e;
-      p[k] = seen.constant * s_.constant[at] + seen.features * sums_[at];
-      if (sketched) p[k] += dot(seen.c.data(), s_.b + at * ldm_, ldm_);
+  void score() {
+    Lanes8 features{}, constant{};
+    std::array<const double*, kLanes> c{};
+    for (std::int64_t e = 0; e < E_; ++e) {
+      const Seen& seen = seen_by(e);
+      features[e] = seen.features;
+      constant[e] = seen.constant;
+      c[e] = s_.expert[e].sees(kRare) ? nullptr : seen.c.data();
+    }
+    for (std::int64_t at = 0; at < K_ * kLanes; at += kLanes) {
+      double* const p = &p_[at];
+      for (std::int64_t e = 0; e < kLanes; e += 4)
+        four(p + e) =
+            four(&constant[e]) * four(s_.constant + at + e) + four(&features[e]) * four(&sums_[at + e]);
+      for (std::int64_t e = 0; e < kLanes; ++e)
+        if (c[e] != nullptr) p[e] += dot(c[e], s_.b + (at + e) * ldm_, ldm_);
     }
   }
 
@@ -332,7 +348,10 @@ class ClassBank {
   void charge(std::int64_t label, double h, double clock) {
     const std::int64_t n = experts();
     double cost[kLanes + kMemories];
-    for (std::int64_t e = 0; e < n; ++e) cost[e] = -std::log(p_[e * K_ + label]);
+    std::copy_n(&p_[label * kLanes], E_, cost);
+    for (std::int64_t e = E_; e < n; ++e) cost[e] = full_p_[(e - E_) * K_ + label];
+    log_all(cost, n);
+    for (std::int64_t e = 0; e < n; ++e) cost[e] = -cost[e];
     reweigh(cost, h, 1.0 / (clock + 1.0), s_.shares, n);
   }
 
@@ -351,30 +370,41 @@ class ClassBank {
     }
     const double root = 1.0 / std::sqrt(std::max(clock, 1.0)), first = typical(),
                  per = 1.0 / lifted(x_.data(), row.size(), xx_);
-    double* const direction = direction_.data();
+    Lanes8 length{}, by_feature{}, by_constant{}, by_b{};  // of a way: what it adds to these
     for (std::int64_t e = 0; e < E_; ++e) {
       const Expert& expert = s_.expert[e];
       const Seen& seen = seen_by(e);
-      if (expert.sees(kRare)) {
-        improve_rare(e, label, h, per);
+      if (expert.sees(kRare)) {  // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T
+        const double rate = 1.0 / std::sqrt(static_cast<double>(s_.bank_counts[State::kLearned]));
+        const double q = rate * seen.features * seen.features * rare_xx_;
+        length[e] = h * expert.multiplier * q / (seen.features * std::sqrt(typical()));
+        by_feature[e] = by_constant[e] = rate * seen.features / q;
         continue;
       }
       const double f = expert.steady + expert.root * root, a = first + 0.5 * f * s_.scalars[State::kRidge];
       const double* c = seen.c.data();
       const double xx = seen.features * seen.features * (xx_ - one()) + seen.constant * seen.constant * one();
+      double* const direction = &direction_[e * ldm_];
       double q = std::max(0.0, std::max(xx, seen.least) - dot(c, c, ldm_)) / a;
       for (std::int64_t j = 0; j < ldm_; ++j) {
         const double g = 1.0 / (a + f * s_.lambda[j]);
         q += c[j] * c[j] * g;
         direction[j] = c[j] * (g - 1.0 / a);
       }
-      for (std::int64_t k = 0; k < K_; ++k) {
-        const std::int64_t at = k * kLanes + e;
-        const double step = way(e, k, label, h * expert.multiplier * q) / q;
-        step_[at] = State::held(per * (step / a * seen.features));
-        if (step == 0) continue;
-        axpy(step, direction, s_.b + at * ldm_, ldm_);
-        if (s_.intercept) s_.constant[at] += step / a * seen.constant;
+      length[e] = h * expert.multiplier * q;
+      by_b[e] = 1.0 / q;
+      by_feature[e] = seen.features / (a * q);
+      by_constant[e] = seen.constant / (a * q);
+    }
+    if (!s_.intercept) by_constant.fill(0.0);
+    const double* way = steps_.take(p_.data(), label, length);
+    for (std::int64_t at = 0; at < K_ * kLanes; at += kLanes, way += kLanes) {
+      for (std::int64_t e = 0; e < kLanes; e += 4)
+        four(s_.constant + at + e) += four(way + e) * four(&by_constant[e]);
+      for (std::int64_t e = 0; e < kLanes; ++e) {
+        step_[at + e] = State::held(per * (way[e] * by_feature[e]));
+        if (way[e] * by_b[e] != 0)
+          axpy(way[e] * by_b[e], &direction_[e * ldm_], s_.b + (at + e) * ldm_, ldm_);
       }
     }
     scatter(row);
@@ -385,33 +415,6 @@ class ClassBank {
     for (std::int64_t e = 0; e < E_; ++e) sum += s_.shares[e];
     for (std::int64_t e = 0; e < E_; ++e)
       s_.shares[e] = sum > 0 ? s_.shares[e] / sum : 1.0 / static_cast<double>(E_);
-  }
-
-  // How far the score of class k moves: its log odds, all other scores being what they are, follow the
-  // logistic loss. Classes that are hardly possible are left alone.
-  double way(std::int64_t e, std::int64_t k, std::int64_t label, double length) const {
-    const double p = p_[e * K_ + k];
-    if (k != label && p * kPassed * static_cast<double>(K_) < 1.0) return 0.0;
-    const double y = k == label ? 1.0 : -1.0, s = k == label ? 1.0 - p : p;
-    const double u = BankLoss::kLogisticPace * length * s;
-    if (u < kShort)  // Taylor's series of the path, whose next term is of fourth order
-      return y * u * (1.0 - 0.5 * u * (1.0 - s) * (1.0 - u * (2.0 - 3.0 * s) / 3.0));
-    const double odds = std::log(p) - std::log1p(-std::min(p, kCertain));
-    return BankLoss::travel_odds(odds, y, length);
-  }
-
-  // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T.
-  void improve_rare(std::int64_t e, std::int64_t label, double h, double per) {
-    const double rate = 1.0 / std::sqrt(static_cast<double>(s_.bank_counts[State::kLearned]));
-    const double seen = seen_by(e).features;
-    const double q = rate * seen * seen * rare_xx_;
-    const double length = h * s_.expert[e].multiplier * q / (seen * std::sqrt(typical()));
-    for (std::int64_t k = 0; k < K_; ++k) {
-      const std::int64_t at = k * kLanes + e;
-      const double step = rate * seen * way(e, k, label, length) / q;
-      rare_step_[at] = State::held(per * step);
-      if (s_.intercept) s_.constant[at] += step;
-    }
   }
 
   // Features met for the first time get a place.
@@ -435,18 +438,18 @@ class ClassBank {
     live_.clear();
     for (std::int64_t k = 0; k < K_; ++k) {
       bool any = false;
-      for (std::int64_t e = 0; e < kLanes; ++e)
-        any |= step_[k * kLanes + e] != T(0) || rare_step_[k * kLanes + e] != T(0);
+      for (std::int64_t e = 0; e < kLanes; ++e) any |= step_[k * kLanes + e] != T(0);
       if (any) live_.push_back(k * kLanes);
     }
     for (std::int64_t i = 0; i < row.size(); ++i) {
       T* const to = rows_[i];
-      const T x = x_[i], rare = x * rarity_[i];
+      Lanes<T, kLanes> x, w;
+      x.zero();
+      x.add(x_[i], plain_.data());
+      x.add(x_[i] * rarity_[i], rare_.data());
       for (std::int64_t at : live_) {
-        Lanes<T, kLanes> w;
         w.load(to + at);
         w.add(x, &step_[at]);
-        w.add(rare, &rare_step_[at]);
         w.store(to + at);
       }
       T* const tail = tail_of(to);
@@ -462,9 +465,12 @@ class ClassBank {
   ClassTemper temper_;
   std::int64_t K_, E_, ldm_;
   std::array<Seen, kViews> seen_;
-  std::vector<double> sums_, p_;  // p: experts × classes
+  std::vector<double> sums_;
+  ClassSteps steps_;
+  std::vector<double> p_, full_p_;  // p: classes × kLanes, those of whole matrices × classes
   std::vector<double> mixed_, played_, direction_;
-  std::vector<T> step_, rare_step_;  // classes × kLanes
+  std::vector<T> step_;                 // classes × kLanes
+  std::array<T, kLanes> plain_, rare_;  // 1 for experts of that kind, else 0
   std::vector<T> x_, count_, mean_, rarity_, copies_;
   std::vector<T*> rows_, behind_;
   std::vector<std::int64_t> live_;

@@ -6,16 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace skn {
+#include "core/elementary.hpp"
 
-// Scores become probabilities, none of which is less than e⁻²⁰ times the largest.
-inline void softmax(double* p, std::int64_t n) {
-  constexpr double kFarthest = -20;
-  const double top = *std::max_element(p, p + n);
-  double sum = 0;
-  for (std::int64_t k = 0; k < n; ++k) sum += p[k] = std::exp(std::max(p[k] - top, kFarthest));
-  for (std::int64_t k = 0; k < n; ++k) p[k] /= sum;
-}
+namespace skn {
 
 // v ← v e^{−h·cost}, of which a fraction `share` is shared equally. The sum is one.
 inline void reweigh(double* cost, double h, double share, double* v, std::int64_t n) {
@@ -80,18 +73,24 @@ class Temper {
 // For K classes at once.
 class ClassTemper {
  public:
-  ClassTemper(double* numbers, std::int64_t classes) : of_(numbers), K_(classes), q_(classes) {}
+  ClassTemper(double* numbers, std::int64_t classes)
+      : of_(numbers), K_(classes), q_(classes), log_(classes) {}
 
   // `raw` is p divided by its sum; it may be p itself.
   void play(const double* p, const double* raw, double* out) {
     double top = -INFINITY, sum = 0;
+    std::copy_n(p, K_, log_.data());
+    log_all(log_.data(), K_);
     for (std::int64_t k = 0; k < K_; ++k) {
-      q_[k] = of_.score(std::log(p[k]), p[k]);
+      q_[k] = of_.score(log_[k], p[k]);
       top = std::max(top, q_[k]);
     }
-    for (std::int64_t k = 0; k < K_; ++k) sum += q_[k] = std::exp(q_[k] - top);
+    for (std::int64_t k = 0; k < K_; ++k) q_[k] = std::max(q_[k] - top, kFarthest);
+    exp_all(q_.data(), K_);
+    for (std::int64_t k = 0; k < K_; ++k) sum += q_[k];
+    const double per = 1.0 / sum;
     for (std::int64_t k = 0; k < K_; ++k) {
-      q_[k] /= sum;
+      q_[k] *= per;
       out[k] = of_[Temper::kRaw] * raw[k] + of_[Temper::kTempered] * q_[k];
     }
   }
@@ -100,25 +99,25 @@ class ClassTemper {
   void learn(const double* p, const double* raw, std::int64_t label, double h, std::int64_t t, double clock) {
     double mean_b = 0, mean_g = 0, bb = 0, bg = 0, gg = 0;
     for (std::int64_t k = 0; k < K_; ++k) {
-      const double b = std::log(p[k]) - p[k], g = p[k];
+      const double b = log_[k] - p[k], g = p[k];
       mean_b += q_[k] * b;
       mean_g += q_[k] * g;
       bb += q_[k] * b * b;
       bg += q_[k] * b * g;
       gg += q_[k] * g * g;
     }
-    double cost[2] = {-std::log(raw[label]), -std::log(std::max(q_[label], kLeast))};
+    double cost[2] = {-std::log(raw[label]), -std::log(q_[label])};
     of_.learn(bb - mean_b * mean_b, bg - mean_b * mean_g, gg - mean_g * mean_g,
-              std::log(p[label]) - p[label] - mean_b, p[label] - mean_g, h, static_cast<double>(t));
+              log_[label] - p[label] - mean_b, p[label] - mean_g, h, static_cast<double>(t));
     reweigh(cost, h, 1.0 / (clock + 1.0), of_.weights(), 2);
   }
 
  private:
-  static constexpr double kLeast = 1e-300;
+  static constexpr double kFarthest = -690;  // from the largest score: e^−690 is 10⁻³⁰⁰
 
   Temper of_;
   std::int64_t K_;
-  std::vector<double> q_;
+  std::vector<double> q_, log_;  // of the row played: Q, ln p
 };
 
 }  // namespace skn

@@ -1,4 +1,4 @@
-"""Kernels compile with Clang and libc++, for other systems and processors, and round numbers as strtod does.
+"""Kernels compile with Clang and libc++, for other systems and processors, and compute what they should there.
 
 Cross-compiling needs the `ziglang` package: `make portable` installs it and runs this file.
 """
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "native"
 FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE}"]
 TARGETS = ["x86_64-linux-gnu", "aarch64-linux-gnu", "x86_64-macos", "aarch64-macos", "x86_64-windows-gnu"]
-PROGRAMS = ["numbers", "fuzz_svmlight", "fuzz_vw", "fuzz_csv", "fuzz_json"]
+PROGRAMS = ["numbers", "elementary", "fuzz_svmlight", "fuzz_vw", "fuzz_csv", "fuzz_json"]
 
 zig = pytest.mark.skipif(find_spec("ziglang") is None, reason="needs ziglang: make portable")
 
@@ -43,6 +43,17 @@ def test_numbers_are_rounded_as_strtod_rounds_them(tmp_path: Path) -> None:
     done = subprocess.run([program, "100000"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "100000 numbers as strtod\n"
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a compiler")
+@pytest.mark.slow
+def test_elementary_functions_and_paths(tmp_path: Path) -> None:
+    """Within two units of the last place, and as the paths that are found one by one."""
+    program = tmp_path / "elementary"
+    sanitize = "-fsanitize=address,undefined"
+    compile_with(["c++"], ROOT / "tests/native/elementary.cpp", "-O1", "-g", sanitize, "-o", str(program))
+    done = subprocess.run([program, "100000"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @zig
