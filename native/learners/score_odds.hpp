@@ -59,15 +59,15 @@ class ScoreOdds {
   // The covariance after a row of log odds `now`.
   static void shrink(double* its, double s, double now, double q, double h, double rows) {
     const double p = sigmoid(now), c = h * std::max(p * (1.0 - p), kLeastCurvature);
-    // P − c uuᵀ/(1 + cq) as a sum, which rounding leaves positive whatever the weight of the row. No variance
-    // grows by a row, which rounding may not change.
+    // P − c uuᵀ/(1 + cq) as a sum, which rounding leaves positive whatever the weight of the row.
     const double gone = 1.0 / (1.0 + c * q);
     const double rest = c * std::max(0.0, its[kPss] * its[kPcc] - its[kPsc] * its[kPsc]);
-    its[kPss] = std::min(its[kPss], gone * (its[kPss] + rest));
+    its[kPss] = gone * (its[kPss] + rest);
     its[kPsc] = gone * (its[kPsc] - rest * s);
-    its[kPcc] = std::min(its[kPcc], gone * (its[kPcc] + rest * s * s));
+    its[kPcc] = gone * (its[kPcc] + rest * s * s);
+    // Variances do not pass 1; where rounding alone made them, this is a little less than 1.
     const double most = std::max({its[kPss], its[kPcc], std::numeric_limits<double>::min()});
-    const double grow = std::max(1.0, std::min(1.0 + 2.0 * h / (rows + kUnsure), 1.0 / most));
+    const double grow = std::min(1.0 + 2.0 * h / (rows + kUnsure), 1.0 / most);
     for (int entry : {kPss, kPsc, kPcc}) its[entry] *= grow;
   }
 };
