@@ -143,6 +143,8 @@ class FewFeatures : private FrequentCounts {
   // Epochs are of m rounds, see Frequent.
   void end_round() {
     s_.counts[kMet] += n_;
+    // A row without a gradient was not split, but tells as much about the rows to come.
+    if (!split_) note(xx_ - dot(xhat_.data(), xhat_.data(), ld_));
     if (++s_.counts[kRound] < s_.every) return;
     s_.counts[kRound] = 0;
     if (s_.counts[kFilled] > 0) shrink();
@@ -251,7 +253,11 @@ class FewFeatures : private FrequentCounts {
     for (std::int64_t k = 0; k < n_; ++k) h_[index_[k]] = x_[k];
     rest_ = left_out_ = 0;
     if (size() < d_) separate();
-    if (asks(rest_, xx_, *alpha_, s_.small_alpha)) *s_.asked = 2.0;
+    note(rest_);
+  }
+
+  void note(double rest) {
+    if (asks(rest, xx_, *alpha_, s_.small_alpha)) *s_.asked = 2.0;
   }
 
   void separate() {

@@ -73,6 +73,13 @@ def test_certificates_allow_for_the_rounding_of_their_sums() -> None:
     assert true_error(made, total, case.alpha) <= bound < 1.001 * np.linalg.norm(total, 2)
 
 
+def test_vectors_stay_written_out_while_rows_have_no_gradient() -> None:
+    """Rows met many times, α = 0, float32: an epoch without a gradient does not say that sparse time would do."""
+    case = draw("repeated_often", 8102, True)
+    assert (case.kind, case.m, case.alpha, case.stream.X.shape[1]) == ("rfd", 3, 0.0, 91)
+    assert furthest(case.learner("float32").learn(*case.stream), case.exact().predictions) < PRECISE
+
+
 @pytest.mark.parametrize("wide", [False, True], ids=["few", "wide"])
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_small_change_of_rows_is_a_small_change_of_predictions(name: str, wide: bool) -> None:
