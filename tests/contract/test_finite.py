@@ -168,7 +168,7 @@ def test_targets_that_are_rounding_alone_at_first(sketch: str) -> None:
 
 @pytest.mark.parametrize("classes", [None, 3])
 def test_calibration_stays_certain_of_something(classes: int | None) -> None:
-    """The covariance of slope and shift has no negative eigenvalue, and no variance above 1, whatever rows weigh."""
+    """The covariance of slope and shift: no negative eigenvalue, no variance above 1, whatever rows weigh."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
         X, h = rng.standard_normal((60, 3)), 10.0 ** rng.uniform(-30, 30, 60)
