@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "core/small_matrix.hpp"
@@ -33,7 +34,8 @@ class Split {
 
   // Splits it. x̂ comes in roughly, and is mended, since the rounding of u along V is; `pending` is what Z is
   // about to gain per unit of x. Every pass leaves a share of what is along V: that by which V is not
-  // orthonormal. Returns whether that is little: else ‖x̂‖² + ‖u‖² is not ‖x‖², and x̂ is left as it came.
+  // orthonormal. Returns whether that is little: else ‖x̂‖² + ‖u‖² is not ‖x‖², and x̂ is left as it came. A u
+  // that is rounding alone becomes zero: a small α would make much of it.
   bool divide(const Table<T>& table, const Small& F, std::int64_t rank, const double* pending, double* xhat) {
     Z_.assign(x_.size() * static_cast<std::size_t>(ld_), 0.0);
     for (std::size_t i = 0; i < x_.size(); ++i) {
@@ -57,6 +59,7 @@ class Split {
     const double whole = square(x_), parts = square(u_) + dot(xhat_.data(), xhat_.data(), ld_);
     if (!(std::abs(parts - whole) < kCrooked * whole)) return false;
     std::copy_n(xhat_.data(), rank, xhat);
+    if (square(u_) < kShort * whole && !(square(u_) > noise(F, rank))) std::fill(u_.begin(), u_.end(), 0.0);
     return true;
   }
 
@@ -72,6 +75,24 @@ class Split {
  private:
   static constexpr int kPasses = 3;
   static constexpr double kCrooked = 1e-3;
+  static constexpr double kShort = 1e-8;  // share of ‖x‖² that rounding may reach
+  static constexpr double kNothing = 64 * std::numeric_limits<T>::epsilon();
+
+  // ‖u‖² below which u is rounding: that of feature i is a share of the terms of u_i, and what of it lies
+  // along V has been removed (FewFeatures::noise).
+  double noise(const Small& F, std::int64_t rank) {
+    double sum = 0;
+    for (std::size_t i = 0; i < x_.size(); ++i) {
+      double terms = std::abs(x_[i]), outside = 1.0;
+      for (std::int64_t j = 0; j < rank; ++j) {
+        const double v = dot(F.row(j), Z(i), ld_);
+        terms += std::abs(v * xhat_[j]);
+        outside -= v * v;
+      }
+      sum += terms * terms * std::max(outside, kNothing);
+    }
+    return kNothing * kNothing * sum;
+  }
 
   static double square(const std::vector<double>& v) {
     double sum = 0;

@@ -18,6 +18,7 @@ SEEDS = int(os.environ.get("SKN_SEEDS", "0"))
 NARROW = range(FIRST, FIRST + (SEEDS or 2))
 WIDE = range(FIRST, FIRST + (SEEDS or 1))
 PRECISE = 1e-6
+FLOAT64 = 15  # digits: mpmath takes 53 bits for them, and 56 for 16
 STABLE = 1e-4
 # Sparse time keeps float32 numbers: where rows of that precision decide, so do their roundings.
 SINGLE = 1e-3
@@ -32,7 +33,7 @@ def cases(name: str, wide: bool) -> list[Case]:
 @pytest.mark.parametrize("wide", [False, True], ids=["few", "wide"])
 @pytest.mark.parametrize("name", STREAMS)
 def test_predictions_are_exact_where_floats_can_be(name: str, wide: bool) -> None:
-    """Within 1e-6, unless the dense algorithm in 16 digits is not; and certified."""
+    """Within 1e-6, unless the dense algorithm in float64 is not; and certified."""
     for case in cases(name, wide):
         expected = case.exact().predictions
         for dtype, tolerance in (("float64", PRECISE), ("float32", SINGLE)):
@@ -47,9 +48,29 @@ def test_predictions_are_exact_where_floats_can_be(name: str, wide: bool) -> Non
             assert true_error(made, total, case.alpha) <= bound, (case, dtype)
 
 
+@pytest.mark.parametrize("name", STREAMS)
+def test_oja_of_many_features_is_exact_where_floats_can_be(name: str) -> None:
+    """Of few features test_rounding.py asks the same."""
+    for seed in WIDE:
+        case = draw(name, seed, True, frequent=False)
+        try:
+            expected = case.exact().predictions
+        except (ArithmeticError, TypeError):  # directions have become dependent (SON, footnote 4)
+            continue
+        error = furthest(case.learner().learn(*case.stream), expected)
+        assert error < PRECISE or furthest(in_floats(case), expected) > PRECISE, (case, error)
+
+
+@pytest.mark.parametrize("seed", [8235, 9000, 9006])
+def test_oja_leaves_out_what_is_rounding_alone(seed: int) -> None:
+    """Scales from 1e-8 to 1e8: of a row that opened a direction nothing is outside, and 1/α of rounding was .1."""
+    case = draw("feature_scales", seed, True, frequent=False)
+    assert furthest(case.learner().learn(*case.stream), case.exact().predictions) < PRECISE
+
+
 def in_floats(case: Case) -> np.ndarray:
     try:
-        return case.exact(16).predictions
+        return case.exact(FLOAT64).predictions
     except (ArithmeticError, TypeError):
         return np.full(len(case.stream.y), np.inf)
 
@@ -105,7 +126,7 @@ def test_merged_learners_are_exact_where_floats_can_be(name: str, frequent: bool
         ]
         try:
             expected = case.exact_merged(parts).predictions
-            dense = case.exact_merged(parts, 16).predictions
+            dense = case.exact_merged(parts, FLOAT64).predictions
         except (ArithmeticError, TypeError):  # Oja's directions have become dependent (SON, footnote 4)
             continue
         made, other = case.learner(), case.learner()
