@@ -58,6 +58,11 @@ def test_a_metric_that_does_not_apply(tmp_path: Path, capsys: pytest.CaptureFixt
         "--metric auc is not one of several classes, which have error, log_loss, brier"
         in capsys.readouterr().err
     )
+    data = tmp_path / "two.csv"
+    data.write_text("y,x\nham,1\nspam,2\nham,1\n")
+    assert main(["train", str(data), "--label", "y", "--metric", "mae"]) == 2
+    known = "error, auc, f1, log_loss, brier"
+    assert f"--metric mae is not one of two classes, which have {known}" in capsys.readouterr().err
     data = write_table(tmp_path / "b.csv", labels="numbers", rows=50)
     assert main(["train", str(data), "--label", "y", "--metric", "auc"]) == 0
     assert ", auc -" in capsys.readouterr().err

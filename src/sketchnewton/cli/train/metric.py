@@ -19,9 +19,12 @@ class ProgressiveMetric:
         self.name = name
         self._model = model
         self.begin()
-        if model.learner.classes is not None and "classes" not in METRICS[name][1]:
-            known = ", ".join(known for known, (_, kinds) in METRICS.items() if "classes" in kinds)
-            raise usage_error(f"--metric {name} is not one of several classes, which have {known}")
+        several = model.learner.classes is not None
+        if several or model.target.classes is not None:  # numbers may be either
+            kind, words = ("classes", "several classes") if several else ("signs", "two classes")
+            if kind not in METRICS[name][1]:
+                known = ", ".join(known for known, (_, kinds) in METRICS.items() if kind in kinds)
+                raise usage_error(f"--metric {name} is not one of {words}, which have {known}")
 
     def begin(self) -> None:
         """A new pass."""
