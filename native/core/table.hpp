@@ -85,22 +85,10 @@ struct Table {
   // Sums in double or wider. Products that are too large for T are not for it.
   template <class Sum>
   void gather_exactly(const std::int64_t* index, const T* x, std::int64_t n, Sum* out) const {
-    constexpr std::int64_t kBlock = 8;  // sums that stay in registers
     std::int64_t c = 0;
-    for (; c + kBlock <= stride; c += kBlock) {
-      Sum sum[kBlock] = {};
-      for (std::int64_t k = 0; k < n; ++k) {
-        const Sum scale = static_cast<Sum>(x[k]);
-        const T* const from = row(index[k]) + c;
-        for (std::int64_t j = 0; j < kBlock; ++j) sum[j] += scale * static_cast<Sum>(from[j]);
-      }
-      std::copy_n(sum, kBlock, out + c);
-    }
-    for (; c < stride; ++c) {
-      out[c] = 0;
-      for (std::int64_t k = 0; k < n; ++k)
-        out[c] += static_cast<Sum>(x[k]) * static_cast<Sum>(row(index[k])[c]);
-    }
+    for (; c + 16 <= stride; c += 16) gather_block<16>(c, index, x, n, out + c);
+    for (; c + 8 <= stride; c += 8) gather_block<8>(c, index, x, n, out + c);
+    for (; c < stride; ++c) gather_block<1>(c, index, x, n, out + c);
   }
 
   void scatter(const std::int64_t* index, const T* x, std::int64_t n, const double* step) const {
@@ -186,6 +174,18 @@ struct Table {
       for (std::int64_t c = 0; c < stride; ++c)
         r[c] = static_cast<T>(static_cast<double>(r[c]) + static_cast<double>(x[k]) * step[c]);
     }
+  }
+
+  // W columns, whose sums stay in registers.
+  template <int W, class Sum>
+  void gather_block(std::int64_t c, const std::int64_t* index, const T* x, std::int64_t n, Sum* out) const {
+    Sum sum[W] = {};
+    for (std::int64_t k = 0; k < n; ++k) {
+      const Sum scale = static_cast<Sum>(x[k]);
+      const T* const from = row(index[k]) + c;
+      for (int j = 0; j < W; ++j) sum[j] += scale * static_cast<Sum>(from[j]);
+    }
+    std::copy_n(sum, W, out);
   }
 
   // The columns from c on; from the first on if rows are of a length that compilers may know.

@@ -105,9 +105,10 @@ class Bank {
   }
 
  private:
-  static constexpr double kNoStep = 1e-9;  // slopes below this teach nothing
-  static constexpr T kWild = 16;           // mean sizes
-  static constexpr double kHeavy = 0.25;   // a restless expert's constant, as a share of the typical row
+  static constexpr double kNoStep = 1e-9;    // slopes below this teach nothing
+  static constexpr T kWild = 16;             // mean sizes
+  static constexpr double kHeavy = 0.25;     // a restless expert's constant, as a share of the typical row
+  static constexpr std::int64_t kDense = 8;  // a row with a share of one in so many of all features is dense
 
   // A row as experts see it: its features and the constant are multiplied by these.
   struct Seen {
@@ -208,10 +209,10 @@ class Bank {
 
   bool whole() const { return s_.has_full && full_.alive(); }
 
-  // Weights of few features may be large and cancel, which rounded sums would show; there it costs little
-  // next to whole matrices to have them in double.
+  // Weights of few features, and of rows that have many of them all, may be large and cancel, which rounded
+  // sums would show.
   void gather(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
-    if (whole()) {
+    if (whole() || kDense * n >= s_.counts[State::kActive]) {
       table.gather_exactly(index, x_.data(), n, sums_.data());
     } else {
       table.gather(index, x_.data(), n, sums_.data());

@@ -151,6 +151,19 @@ def test_onnx_rounds_as_the_bank_does(loss: str, order: int) -> None:
     np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+def test_onnx_of_dense_rows_that_are_nearly_of_rank_five(loss: str) -> None:
+    """Too many features for whole matrices: 150, all in every row. Sums in float32 were off by 3e-5."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((600, 5))
+    X = Z @ rng.standard_normal((5, 150)) + 0.1 * rng.standard_normal((600, 150))
+    y = (Z[:, 0] + 0.3 * Z[:, 1] > 0).astype(int) + (Z[:, 2] > 0)
+    model = SketchedNewtonClassifier(loss=loss, dtype="float32").fit(X, y)
+    label, proba = onnx_outputs(model, X)
+    np.testing.assert_array_equal(label, model.predict(X))
+    np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_onnx_of_added_classes(loss: str) -> None:
     X, y = rows(200, 5, 3)
