@@ -141,7 +141,7 @@ class FewFeatures : private FrequentCounts {
   void leave_out(double r) { *s_.lost += r * r * xx_; }
 
   // Epochs are of m rounds, see Frequent.
-  void end_round() {
+  void end_round(bool) {
     s_.counts[kMet] += n_;
     if (++s_.counts[kRound] < s_.every) return;
     s_.counts[kRound] = 0;
