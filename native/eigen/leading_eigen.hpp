@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "core/small_matrix.hpp"
@@ -64,7 +65,6 @@ class LeadingEigen {
   static const Vector& at(const double* p) { return *reinterpret_cast<const Vector*>(p); }
   static Vector all(double value) { return Vector{} + value; }
   static Vector size(const Vector& v) { return (Vector)((Mask)v & 0x7fffffffffffffffLL); }
-
   static Vector counted(const Mask& those) { return (Vector)(those & (Mask)all(1.0)); }  // 1 for each
 
   // T = HAH for reflections H_i = I − βvvᵀ, i = n − 1, …, 2, which act on the first i coordinates; v stays in
@@ -77,25 +77,13 @@ class LeadingEigen {
     p_.assign(ld, 0.0);
     const double* const A = A_.data();
     for (std::int64_t i = n - 1; i >= 2; --i) {
-      switch (padded4(i)) {
-        case 4:
-          reflect<4>(i);
-          break;
-        case 8:
-          reflect<8>(i);
-          break;
-        case 12:
-          reflect<12>(i);
-          break;
-        case 16:
-          reflect<16>(i);
-          break;
-        case 20:
-          reflect<20>(i);
-          break;
-        default:
+      with_constant(padded4(i), [&](auto columns) {
+        if constexpr (std::is_integral_v<decltype(columns)>) {
           reflect(i);
-      }
+        } else {
+          reflect<decltype(columns)::value>(i);
+        }
+      });
     }
     d_[1] = A[ld + 1];
     e_[0] = A[ld];
@@ -139,7 +127,7 @@ class LeadingEigen {
     d_[i] = row[i];
     Vector v[kParts], w[kParts] = {};
     for (int b = 0; b < kParts; ++b) v[b] = places(b * kLanes) <= end ? at(row + b * kLanes) : Vector{};
-    const double norm = dot(v, v);
+    const double norm = product(v, v);
     e_[i - 1] = last;
     if (!(norm - last * last > kNothing * norm)) return;
     const double length = std::copysign(std::sqrt(norm), last), beta = 1.0 / (norm + last * length);
@@ -152,16 +140,16 @@ class LeadingEigen {
     for (std::int64_t r = 0; r < i; ++r)
       for (int b = 0; b < kParts; ++b) w[b] += row[r] * at(A + r * ld + b * kLanes);
     for (int b = 0; b < kParts; ++b) w[b] = beta * (places(b * kLanes) <= end ? w[b] : Vector{});
-    const double half = 0.5 * beta * dot(w, v);
+    const double half = 0.5 * beta * product(w, v);
     for (int b = 0; b < kParts; ++b) at(p + b * kLanes) = w[b] -= half * v[b];
     for (std::int64_t r = 0; r < i; ++r)
       for (int b = 0; b < kParts; ++b) at(A + r * ld + b * kLanes) -= row[r] * w[b] + p[r] * v[b];
   }
 
+  // Four sums, however many a register holds, as `dot` has them.
   template <int kParts>
-  static double dot(const Vector (&a)[kParts],
-                    const Vector (&b)[kParts]) {  // four sums, as of numbers in memory
-    double sums[4] = {};
+  static double product(const Vector (&a)[kParts], const Vector (&b)[kParts]) {
+    double sums[4];
     for (int j = 0; j < 4; j += kLanes) {
       Vector sum{};
       for (int k = j / kLanes; k < kParts; k += 4 / kLanes) sum += a[k] * b[k];
@@ -169,7 +157,6 @@ class LeadingEigen {
     }
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
   }
-  static double dot(const double* a, const double* b, std::int64_t ld) { return skn::dot(a, b, ld); }
 
   // Largest first, all at a time. Signs of det(T_i − xI), i ≤ n, count the eigenvalues beyond x (Sturm), and
   // every x bounds all eigenvalues; once one is alone between its bounds, Laguerre's steps find it without
@@ -211,7 +198,7 @@ class LeadingEigen {
     const Vector inside = at(&beyond_low_[j]) - beyond_high, place = places(j), ahead = x + step;
     const Mask narrow = high - low < kResolution;
     const Mask upwards = beyond == place, downwards = beyond == place - 1.0;
-    const Mask towards = upwards ? step > 0 : downwards & (step < 0);
+    const Mask towards = (upwards & (step > 0)) | (downwards & (step < 0));
     const Mask alone = (inside == 1.0) & (ahead > low - kResolution) & (ahead < high + kResolution) & towards;
     // Σ1/(λ − x) and Σ1/(λ − x)² are all but one term: others are far away, and this is the error.
     const Mask close = alone & (doubt < 0.01) & (size(step) * doubt < kResolution);
@@ -240,7 +227,7 @@ class LeadingEigen {
   bool settled(std::int64_t j) const { return (done_[j] & done_[j + 1] & done_[j + 2] & done_[j + 3]) != 0; }
 
   void guess() {  // between the diagonal's entries, which have the eigenvalues' scale at least
-    order_.resize(n_);
+    order_.assign(n_, 0.0);
     for (std::int64_t i = 0; i < n_; ++i) {  // its place is the number of those before it
       std::int64_t place = 0;
       for (std::int64_t k = 0; k < i; ++k) place += d_[k] >= d_[i];
