@@ -41,6 +41,10 @@ inline void axpy(double s, const double* __restrict a, double* __restrict y, std
 template <class Call>
 void with_constant(std::int64_t ld, Call f) {
   switch (ld) {
+    case 4:
+      return f(std::integral_constant<int, 4>{});
+    case 8:
+      return f(std::integral_constant<int, 8>{});
     case 12:
       return f(std::integral_constant<int, 12>{});
     case 16:

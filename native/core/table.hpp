@@ -18,6 +18,8 @@
 #include <cstring>
 #include <limits>
 
+#include "core/index_sort.hpp"
+
 namespace skn {
 
 template <class T>
@@ -71,7 +73,7 @@ struct Table {
   // Passes over all features are fastest in the order of memory. Most of the list is sorted already.
   void sort_active(std::int64_t count) const {
     std::int64_t* middle = std::is_sorted_until(active, active + count);
-    std::sort(middle, active + count);
+    sort_indices(middle, active + count);
     std::inplace_merge(active, middle, active + count);
   }
 

@@ -141,7 +141,7 @@ class FewFeatures : private FrequentCounts {
   void leave_out(double r) { *s_.lost += r * r * xx_; }
 
   // Epochs are of m rounds, see Frequent.
-  void end_round() {
+  void end_round(bool) {
     s_.counts[kMet] += n_;
     // A row without a gradient was not split, but tells as much about the rows to come.
     if (!split_) note(xx_ - dot(xhat_.data(), xhat_.data(), ld_));

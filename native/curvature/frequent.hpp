@@ -173,11 +173,12 @@ class Frequent : private FrequentCounts {
 
   // Epochs are of m rounds (SON Algorithms 6 and 9, RFD Algorithm 6), whether or not these have a gradient:
   // whether one is zero or rounding must not decide when the sketch shrinks. Without any, there is nothing to
-  // shrink.
-  void end_round() {
+  // shrink. A step that opens a direction does so before: after the last round there is no room for it.
+  void end_round(bool steps) {
     counts_[kMet] += features_.row_size();
     if (++counts_[kRound] < every_) return;
     counts_[kRound] = 0;
+    if (steps && outside_ && small()) open();
     if (counts_[kFilled] + counts_[kOpened] > 0) shrink();
   }
 

@@ -310,7 +310,7 @@ class Oja {
     for (std::int64_t l = 0; l <= b; ++l)
       s_.G[b * s_.block + l] = s_.G[l * s_.block + b] = l < b ? r * inner_[l] : r * r * xx_;
     const std::int64_t count = std::min(n, s_.room - s_.counts[kRecent]);
-    std::copy_n(index, count, s_.recent + s_.counts[kRecent]);
+    if (index != nullptr) std::copy_n(index, count, s_.recent + s_.counts[kRecent]);
     s_.counts[kRecent] += count;
     if (s_.counts[kFilled] == s_.block) close_block(r, columns, table);
     return 0.0;

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "core/small_matrix.hpp"
@@ -53,7 +54,7 @@ class LeadingEigen {
   static constexpr std::int64_t kLanes = 2;
 #endif
   using Vector [[gnu::vector_size(8 * kLanes), gnu::may_alias, gnu::aligned(8)]] = double;
-  using Mask [[gnu::vector_size(8 * kLanes), gnu::may_alias]] = long long;
+  using Mask [[gnu::vector_size(8 * kLanes), gnu::may_alias, gnu::aligned(8)]] = long long;
 
   static constexpr std::int64_t kSmallest = 3;
   static constexpr double kTiny = 1e-200;     // traces whose squares leave the range are not for this
@@ -63,7 +64,8 @@ class LeadingEigen {
   static Vector& at(double* p) { return *reinterpret_cast<Vector*>(p); }
   static const Vector& at(const double* p) { return *reinterpret_cast<const Vector*>(p); }
   static Vector all(double value) { return Vector{} + value; }
-  static Vector size(const Vector& v) { return v < 0 ? -v : v; }
+  static Vector size(const Vector& v) { return (Vector)((Mask)v & 0x7fffffffffffffffLL); }
+  static Vector counted(const Mask& those) { return (Vector)(those & (Mask)all(1.0)); }  // 1 for each
 
   // T = HAH for reflections H_i = I − βvvᵀ, i = n − 1, …, 2, which act on the first i coordinates; v stays in
   // row i of A.
@@ -73,38 +75,87 @@ class LeadingEigen {
     e_.resize(n);
     beta_.assign(n, 0.0);
     p_.assign(ld, 0.0);
-    double *const A = A_.data(), *const p = p_.data();
+    const double* const A = A_.data();
     for (std::int64_t i = n - 1; i >= 2; --i) {
-      double* const v = A + i * ld;
-      d_[i] = v[i];
-      for (std::int64_t j = i; j < ld; ++j) v[j] = 0.0;
-      const double norm = dot(v, v, ld), last = v[i - 1];
-      if (!(norm - last * last > kNothing * norm)) {
-        e_[i - 1] = last;
-        continue;
-      }
-      const double length = std::copysign(std::sqrt(norm), last), beta = 1.0 / (norm + last * length);
-      e_[i - 1] = -length;
-      v[i - 1] = last + length;
-      beta_[i] = beta;
-      // p = βAv, then A −= vwᵀ + wvᵀ with w = p − ½β(vᵀp)v. All columns of the rows before i take part: what
-      // lies beyond i is not read again, and loops of one length are what a processor guesses right.
-      with_constant(ld, [&](auto columns) {
-        combine_rows(v, {A, ld}, i, p);
-        for (std::int64_t j = i; j < columns; ++j) p[j] = 0.0;
-        for (std::int64_t j = 0; j < columns; j += kLanes) at(p + j) *= beta;
-        const double half = 0.5 * beta * dot(p, v, columns);
-        for (std::int64_t j = 0; j < columns; j += kLanes) at(p + j) -= half * at(v + j);
-        for (std::int64_t r = 0; r < i; ++r) {
-          double* const a = A + r * columns;
-          const double vr = v[r], pr = p[r];
-          for (std::int64_t j = 0; j < columns; j += kLanes) at(a + j) -= vr * at(p + j) + pr * at(v + j);
+      with_constant(padded4(i), [&](auto columns) {
+        if constexpr (std::is_integral_v<decltype(columns)>) {
+          reflect(i);
+        } else {
+          reflect<decltype(columns)::value>(i);
         }
       });
     }
     d_[1] = A[ld + 1];
     e_[0] = A[ld];
     d_[0] = A[0];
+  }
+
+  // A ← HAH with H = H_i, of which v takes the place of row i. p = βAv, then A −= vwᵀ + wvᵀ with
+  // w = p − ½β(vᵀp)v.
+  void reflect(std::int64_t i) {
+    const std::int64_t ld = ld_;
+    double *const A = A_.data(), *const v = A + i * ld, *const p = p_.data();
+    d_[i] = v[i];
+    for (std::int64_t j = i; j < ld; ++j) v[j] = 0.0;
+    const double norm = dot(v, v, ld), last = v[i - 1];
+    e_[i - 1] = last;
+    if (!(norm - last * last > kNothing * norm)) return;
+    const double length = std::copysign(std::sqrt(norm), last), beta = 1.0 / (norm + last * length);
+    e_[i - 1] = -length;
+    v[i - 1] = last + length;
+    beta_[i] = beta;
+    combine_rows(v, {A, ld}, i, p);
+    for (std::int64_t j = i; j < ld; ++j) p[j] = 0.0;
+    for (std::int64_t j = 0; j < ld; j += kLanes) at(p + j) *= beta;
+    const double half = 0.5 * beta * dot(p, v, ld);
+    for (std::int64_t j = 0; j < ld; j += kLanes) at(p + j) -= half * at(v + j);
+    for (std::int64_t r = 0; r < i; ++r) {
+      double* const a = A + r * ld;
+      const double vr = v[r], pr = p[r];
+      for (std::int64_t j = 0; j < ld; j += kLanes) at(a + j) -= vr * at(p + j) + pr * at(v + j);
+    }
+  }
+
+  // The same for i ≤ C, with vectors in registers: what has just been written number by number would be
+  // waited for.
+  template <int C>
+  void reflect(std::int64_t i) {
+    constexpr int kParts = C / kLanes;
+    const std::int64_t ld = ld_;
+    double *const A = A_.data(), *const row = A + i * ld, *const p = p_.data();
+    const double end = static_cast<double>(i), last = row[i - 1];
+    d_[i] = row[i];
+    Vector v[kParts], w[kParts] = {};
+    for (int b = 0; b < kParts; ++b) v[b] = places(b * kLanes) <= end ? at(row + b * kLanes) : Vector{};
+    const double norm = product(v, v);
+    e_[i - 1] = last;
+    if (!(norm - last * last > kNothing * norm)) return;
+    const double length = std::copysign(std::sqrt(norm), last), beta = 1.0 / (norm + last * length);
+    e_[i - 1] = -length;
+    beta_[i] = beta;
+    for (int b = 0; b < kParts; ++b) {
+      v[b] = places(b * kLanes) == end ? all(last + length) : v[b];
+      at(row + b * kLanes) = v[b];
+    }
+    for (std::int64_t r = 0; r < i; ++r)
+      for (int b = 0; b < kParts; ++b) w[b] += row[r] * at(A + r * ld + b * kLanes);
+    for (int b = 0; b < kParts; ++b) w[b] = beta * (places(b * kLanes) <= end ? w[b] : Vector{});
+    const double half = 0.5 * beta * product(w, v);
+    for (int b = 0; b < kParts; ++b) at(p + b * kLanes) = w[b] -= half * v[b];
+    for (std::int64_t r = 0; r < i; ++r)
+      for (int b = 0; b < kParts; ++b) at(A + r * ld + b * kLanes) -= row[r] * w[b] + p[r] * v[b];
+  }
+
+  // Four sums, however many a register holds, as `dot` has them.
+  template <int kParts>
+  static double product(const Vector (&a)[kParts], const Vector (&b)[kParts]) {
+    double sums[4];
+    for (int j = 0; j < 4; j += kLanes) {
+      Vector sum{};
+      for (int k = j / kLanes; k < kParts; k += 4 / kLanes) sum += a[k] * b[k];
+      at(sums + j) = sum;
+    }
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
   }
 
   // Largest first, all at a time. Signs of det(T_i − xI), i ≤ n, count the eigenvalues beyond x (Sturm), and
@@ -121,48 +172,68 @@ class LeadingEigen {
     step_.resize(lanes);
     doubt_.resize(lanes);
     guess();
-    std::int64_t left = wanted;
     done_.assign(lanes, 0);
-    std::fill(done_.begin() + wanted, done_.end(), 1);
+    std::fill(done_.begin() + wanted, done_.end(), -1);
     for (int iteration = 0; iteration < 16; ++iteration) {
       // By fours, however many a register holds, for results that do not depend on it.
       for (std::int64_t j = 0; j < lanes; j += kLanes)
         if (!settled(j / 4 * 4)) evaluate(j);
       for (std::int64_t j = 0; j < lanes; j += kLanes)
         if (!settled(j / 4 * 4)) tighten(j);
-      for (std::int64_t j = 0; j < wanted; ++j) {
-        if (done_[j]) continue;
-        const double inside = beyond_low_[j] - beyond_high_[j], width = high_[j] - low_[j];
-        const double place = static_cast<double>(j + 1);
-        double next = x_[j] + step_[j];
-        bool found = width < kResolution;
-        if (inside == 1 && next > low_[j] - kResolution && next < high_[j] + kResolution &&
-            (beyond_[j] == place ? step_[j] > 0 : beyond_[j] == place - 1 && step_[j] < 0)) {
-          // Σ1/(λ − x) and Σ1/(λ − x)² are all but one term: others are far away, and this is the error.
-          found |= doubt_[j] < 0.01 && std::abs(step_[j]) * doubt_[j] < kResolution;
-        } else {  // evenly between the bounds, as measured by square roots: eigenvalues differ in scale
-          const double share = (place - beyond_high_[j]) / (inside + 1.0);
-          const double root = (1.0 - share) * std::sqrt(high_[j]) + share * std::sqrt(std::max(low_[j], 0.0));
-          next = found ? 0.5 * (low_[j] + high_[j]) : root * root;
-        }
-        x_[j] = next;
-        if (found) {
-          done_[j] = 1;
-          if (--left == 0) {
-            std::copy_n(x_.begin(), wanted, values.begin());
-            return true;
-          }
-        }
-      }
+      for (std::int64_t j = 0; j < lanes; j += kLanes)
+        if (!settled(j / 4 * 4)) advance(j);
+      bool all_settled = true;
+      for (std::int64_t j = 0; j < lanes; j += 4) all_settled &= settled(j);
+      if (!all_settled) continue;
+      std::copy_n(x_.begin(), wanted, values.begin());
+      return true;
     }
     return false;
+  }
+
+  // The next x of those that are not done. Without branches: which way each of them goes cannot be foretold.
+  void advance(std::int64_t j) {
+    const Vector x = at(&x_[j]), step = at(&step_[j]), doubt = at(&doubt_[j]), low = at(&low_[j]);
+    const Vector high = at(&high_[j]), beyond = at(&beyond_[j]), beyond_high = at(&beyond_high_[j]);
+    const Vector inside = at(&beyond_low_[j]) - beyond_high, place = places(j), ahead = x + step;
+    const Mask narrow = high - low < kResolution;
+    const Mask upwards = beyond == place, downwards = beyond == place - 1.0;
+    const Mask towards = (upwards & (step > 0)) | (downwards & (step < 0));
+    const Mask alone = (inside == 1.0) & (ahead > low - kResolution) & (ahead < high + kResolution) & towards;
+    // Σ1/(λ − x) and Σ1/(λ − x)² are all but one term: others are far away, and this is the error.
+    const Mask close = alone & (doubt < 0.01) & (size(step) * doubt < kResolution);
+    // Else evenly between the bounds, as measured by square roots: eigenvalues differ in scale.
+    const Vector share = (place - beyond_high) / (inside + 1.0);
+    const Vector root = (1.0 - share) * roots(high) + share * roots(low < 0 ? Vector{} : low);
+    const Vector between = narrow ? 0.5 * (low + high) : root * root;
+    Mask& done = *reinterpret_cast<Mask*>(&done_[j]);
+    at(&x_[j]) = done ? x : alone ? ahead : between;
+    done |= narrow | close;
+  }
+
+  static Vector places(std::int64_t j) {  // from 1 on
+    Vector place;
+    for (std::int64_t c = 0; c < kLanes; ++c) place[c] = static_cast<double>(j + c + 1);
+    return place;
+  }
+
+  static Vector roots(const Vector& squares) {
+    double roots[kLanes];
+    at(roots) = squares;
+    for (std::int64_t c = 0; c < kLanes; ++c) roots[c] = std::sqrt(roots[c]);
+    return at(roots);
   }
 
   bool settled(std::int64_t j) const { return (done_[j] & done_[j + 1] & done_[j + 2] & done_[j + 3]) != 0; }
 
   void guess() {  // between the diagonal's entries, which have the eigenvalues' scale at least
-    order_.assign(d_.begin(), d_.end());
-    std::sort(order_.begin(), order_.end(), std::greater<>());
+    order_.assign(n_, 0.0);
+    for (std::int64_t i = 0; i < n_; ++i) {  // its place is the number of those before it
+      std::int64_t place = 0;
+      for (std::int64_t k = 0; k < i; ++k) place += d_[k] >= d_[i];
+      for (std::int64_t k = i + 1; k < n_; ++k) place += d_[k] > d_[i];
+      order_[place] = d_[i];
+    }
     for (std::int64_t j = 0; j < static_cast<std::int64_t>(x_.size()); ++j) {
       const double a = std::max(order_[std::min(j, n_ - 1)], kResolution);
       const double b = std::max(order_[std::min(j + 1, n_ - 1)], kResolution);
@@ -176,14 +247,15 @@ class LeadingEigen {
     const double *d = d_.data(), *e = e_.data();
     const Vector x = at(&x_[j]), one = all(1.0);
     Vector p0 = one, p1 = d[0] - x, q0{}, q1 = -one, r0{}, r1{};  // det, its derivative, half of its second
-    Mask negative = p1 < 0, below = negative;
+    Mask negative = p1 < 0;
+    Vector below = counted(negative);
     for (std::int64_t i = 1; i < n_; ++i) {
       const Vector shifted = d[i] - x;
       const double square = e[i - 1] * e[i - 1];
       const Vector r2 = shifted * r1 - q1 - square * r0, q2 = shifted * q1 - p1 - square * q0,
                    p2 = shifted * p1 - square * p0;
       const Mask sign = p2 < 0;
-      below += sign ^ negative;
+      below += counted(sign ^ negative);
       negative = sign;
       r0 = r1, q0 = q1, p0 = p1, r1 = r2, q1 = q2, p1 = p2;
       if (i % 4 != 0) continue;
@@ -195,14 +267,10 @@ class LeadingEigen {
     const double n = static_cast<double>(n_);
     const Vector g = -q1 / p1, h = g * g - 2.0 * r1 / p1;
     Vector root = (n - 1.0) * (n * h - g * g);
-    double* const beyond = &beyond_[j];
-    double roots[kLanes];
-    at(roots) = root < 0 ? Vector{} : root;
-    for (std::int64_t c = 0; c < kLanes; ++c) roots[c] = std::sqrt(roots[c]);
-    for (std::int64_t c = 0; c < kLanes; ++c) beyond[c] = n + static_cast<double>(below[c]);  // true is −1
-    Vector place;
-    for (std::int64_t c = 0; c < kLanes; ++c) place[c] = static_cast<double>(j + c + 1);
-    root = at(beyond) >= place ? at(roots) : -at(roots);
+    const Vector beyond = n - below;
+    root = roots(root < 0 ? Vector{} : root);
+    root = beyond >= places(j) ? root : -root;
+    at(&beyond_[j]) = beyond;
     const Vector step = n / (g + root);
     at(&step_[j]) = step;
     const Vector first = g * step - 1.0, second = size(h * step * step - 1.0);
@@ -213,8 +281,7 @@ class LeadingEigen {
   void tighten(std::int64_t j) {
     Vector low = at(&low_[j]), high = at(&high_[j]);
     Vector beyond_low = at(&beyond_low_[j]), beyond_high = at(&beyond_high_[j]);
-    Vector place;
-    for (std::int64_t c = 0; c < kLanes; ++c) place[c] = static_cast<double>(j + c + 1);
+    const Vector place = places(j);
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(x_.size()); ++i) {
       const Vector x = all(x_[i]), beyond = all(beyond_[i]);
       const Mask under = (beyond >= place) & (x > low), over = (beyond < place) & (x < high);
@@ -228,83 +295,111 @@ class LeadingEigen {
   }
 
   bool find_vectors() {
-    up_.resize(kLanes * n_);
-    down_.resize(kLanes * n_);
-    gamma_.resize(kLanes * n_);
     const std::int64_t wanted = static_cast<std::int64_t>(values.size());
-    for (std::int64_t first = 0; first < wanted; first += kLanes) {
-      Vector lambda;
-      for (std::int64_t c = 0; c < kLanes; ++c) lambda[c] = values[std::min(first + c, wanted - 1)];
-      Vector better = lambda;
-      for (int attempt = 0;; ++attempt) {
-        // Rayleigh's quotient; its residual bounds the error of both. What is settled stays, so that results
-        // do not depend on how many share a register.
-        const Vector shift = twisted(lambda, first < k_ ? &vectors[first] : spare_.data());
-        better = lambda + shift;
-        bool settled = true;
-        for (std::int64_t c = 0; c < kLanes; ++c) {
-          if (std::abs(shift[c]) < kSettled) continue;
-          lambda[c] = better[c];
-          settled = false;
-        }
-        if (settled) break;
-        if (attempt == 2) return false;
-      }
-      for (std::int64_t c = 0; c < kLanes && first + c < wanted; ++c) {
-        const std::int64_t j = first + c;
-        if (!(better[c] > low_[j] - kSettled && better[c] < high_[j] + kSettled)) return false;
-        values[j] = better[c];
-        if (j >= k_ && first < k_)
+    std::int64_t first = 0;
+    bool found = true;
+    for (; found && first + 2 * kLanes < wanted; first += 3 * kLanes) found = find_vectors<3>(first);
+    if (found && first + kLanes < wanted) {
+      found = find_vectors<2>(first);
+    } else if (found && first < wanted) {
+      found = find_vectors<1>(first);
+    }
+    return found && orthonormalise();
+  }
+
+  // Of G registers of eigenvalues, from number `first` on.
+  template <int G>
+  bool find_vectors(std::int64_t first) {
+    const std::int64_t wanted = static_cast<std::int64_t>(values.size());
+    Vector lambda[G], shift[G];
+    double* out[G];
+    for (int g = 0; g < G; ++g) {
+      const std::int64_t start = first + g * kLanes;
+      for (std::int64_t c = 0; c < kLanes; ++c) lambda[g][c] = values[std::min(start + c, wanted - 1)];
+      out[g] = start < k_ ? &vectors[start] : spare_.data();
+    }
+    for (int attempt = 0;; ++attempt) {
+      // Rayleigh's quotient; its residual bounds the error of both. What is settled stays, so that results do
+      // not depend on how many share a register.
+      twisted<G>(lambda, out, shift);
+      bool settled = true;
+      for (int g = 0; g < G; ++g)
+        for (std::int64_t c = 0; c < kLanes; ++c) settled &= std::abs(shift[g][c]) < kSettled;
+      if (settled) break;
+      if (attempt == 2) return false;
+      for (int g = 0; g < G; ++g) lambda[g] = size(shift[g]) < kSettled ? lambda[g] : lambda[g] + shift[g];
+    }
+    for (int g = 0; g < G; ++g)
+      for (std::int64_t c = 0; c < kLanes; ++c) {
+        const std::int64_t j = first + g * kLanes + c;
+        if (j >= wanted) break;
+        const double better = lambda[g][c] + shift[g][c];
+        if (!(better > low_[j] - kSettled && better < high_[j] + kSettled)) return false;
+        values[j] = better;
+        if (j >= k_ && j - c < k_)
           for (std::int64_t i = 0; i < n_; ++i) vectors[i * width + j] = 0.0;
       }
-    }
-    return orthonormalise();
+    return true;
   }
 
   // T − λI = LDLᵀ from above and UDUᵀ from below, joined where the pivot is least: the vector is that row of
-  // the inverse, up to its length. Returns how far Rayleigh's quotient is from λ.
-  Vector twisted(const Vector& lambda, double* out) {
+  // the inverse, up to its length. Finds how far Rayleigh's quotient is from λ. Several at a time, since
+  // every pivot waits for a division of the one before it.
+  template <int G>
+  void twisted(const Vector (&lambda)[G], double* const (&out)[G], Vector (&shift)[G]) {
+    constexpr std::int64_t kStep = G * kLanes;
     const std::int64_t n = n_;
+    up_.resize(kStep * n);
+    down_.resize(kStep * n);
+    gamma_.resize(kStep * n);
     const double *d = d_.data(), *e = e_.data();
     double *up = up_.data(), *down = down_.data(), *pivots = gamma_.data();
-    // Both ways at once: each pivot waits for a division of the one before it.
-    Vector pivot = d[0] - lambda, back = d[n - 1] - lambda;
-    at(pivots) = pivot;
+    Vector pivot[G], back[G], gamma[G], twist[G], z[G], norm[G];
+    for (int g = 0; g < G; ++g) {
+      pivot[g] = d[0] - lambda[g], back[g] = d[n - 1] - lambda[g];
+      at(pivots + g * kLanes) = pivot[g];
+    }
     for (std::int64_t i = 0; i + 1 < n; ++i) {
       const std::int64_t k = n - 2 - i;
-      const Vector ratio = e[i] / guarded(pivot), other = e[k] / guarded(back);
-      at(up + kLanes * i) = ratio;
-      at(down + kLanes * (k + 1)) = other;
-      pivot = (d[i + 1] - lambda) - e[i] * ratio;
-      back = (d[k] - lambda) - e[k] * other;
-      at(pivots + kLanes * (i + 1)) = pivot;
+      for (int g = 0; g < G; ++g) {
+        const Vector ratio = e[i] / guarded(pivot[g]), other = e[k] / guarded(back[g]);
+        at(up + kStep * i + g * kLanes) = ratio;
+        at(down + kStep * (k + 1) + g * kLanes) = other;
+        pivot[g] = (d[i + 1] - lambda[g]) - e[i] * ratio;
+        back[g] = (d[k] - lambda[g]) - e[k] * other;
+        at(pivots + kStep * (i + 1) + g * kLanes) = pivot[g];
+      }
     }
-    Vector gamma = pivot, twist = all(static_cast<double>(n - 1));
-    for (std::int64_t i = n - 2; i >= 0; --i) {
-      const Vector here = at(pivots + kLanes * i) - e[i] * at(down + kLanes * (i + 1));
-      const Mask less = size(here) < size(gamma);
-      twist = less ? all(static_cast<double>(i)) : twist;
-      gamma = less ? here : gamma;
+    for (int g = 0; g < G; ++g) gamma[g] = pivot[g], twist[g] = all(static_cast<double>(n - 1));
+    for (std::int64_t i = n - 2; i >= 0; --i)
+      for (int g = 0; g < G; ++g) {
+        const Vector ratio = at(down + kStep * (i + 1) + g * kLanes);
+        const Vector here = at(pivots + kStep * i + g * kLanes) - e[i] * ratio;
+        const Mask less = size(here) < size(gamma[g]);
+        twist[g] = less ? all(static_cast<double>(i)) : twist[g];
+        gamma[g] = less ? here : gamma[g];
+      }
+    for (int g = 0; g < G; ++g) at(out[g]) = z[g] = norm[g] = twist[g] == 0 ? all(1.0) : Vector{};
+    for (std::int64_t i = 1; i < n; ++i)
+      for (int g = 0; g < G; ++g) {
+        const Vector here = all(static_cast<double>(i)), carried = -at(down + kStep * i + g * kLanes) * z[g];
+        z[g] = twist[g] < here ? carried : (twist[g] == here ? all(1.0) : Vector{});
+        norm[g] += z[g] * z[g];
+        at(out[g] + i * width) = z[g];
+      }
+    for (int g = 0; g < G; ++g) z[g] = Vector{};
+    for (std::int64_t i = n - 2; i >= 0; --i)
+      for (int g = 0; g < G; ++g) {
+        const Vector next = all(static_cast<double>(i + 1)), start = twist[g] == next ? all(1.0) : z[g];
+        z[g] = twist[g] >= next ? -at(up + kStep * i + g * kLanes) * start : Vector{};
+        norm[g] += z[g] * z[g];
+        at(out[g] + i * width) += z[g];
+      }
+    for (int g = 0; g < G; ++g) {
+      shift[g] = gamma[g] / norm[g];
+      const Vector scale = 1.0 / roots(norm[g]);
+      for (std::int64_t i = 0; i < n; ++i) at(out[g] + i * width) *= scale;
     }
-    Vector z = twist == 0 ? all(1.0) : Vector{}, norm = z;
-    at(out) = z;
-    for (std::int64_t i = 1; i < n; ++i) {
-      const Vector here = all(static_cast<double>(i)), carried = -at(down + kLanes * i) * z;
-      z = twist < here ? carried : (twist == here ? all(1.0) : Vector{});
-      norm += z * z;
-      at(out + i * width) = z;
-    }
-    z = Vector{};
-    for (std::int64_t i = n - 2; i >= 0; --i) {
-      const Vector next = all(static_cast<double>(i + 1)), start = twist == next ? all(1.0) : z;
-      z = twist >= next ? -at(up + kLanes * i) * start : Vector{};
-      norm += z * z;
-      at(out + i * width) += z;
-    }
-    Vector scale;
-    for (std::int64_t c = 0; c < kLanes; ++c) scale[c] = 1.0 / std::sqrt(norm[c]);
-    for (std::int64_t i = 0; i < n; ++i) at(out + i * width) *= scale;
-    return gamma / norm;
   }
 
   static Vector guarded(const Vector& pivot) { return size(pivot) < all(1e-100) ? all(1e-100) : pivot; }
@@ -378,7 +473,7 @@ class LeadingEigen {
   std::int64_t n_ = 0, k_ = 0, ld_ = 0;
   std::vector<double> A_, d_, e_, beta_, p_, along_, up_, down_, gamma_, gram_, rows_, order_, spare_;
   std::vector<double> x_, low_, high_, beyond_low_, beyond_high_, beyond_, step_, doubt_;
-  std::vector<char> done_;
+  std::vector<long long> done_;  // −1 if so
 };
 
 }  // namespace skn

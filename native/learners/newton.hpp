@@ -27,7 +27,7 @@ namespace skn {
 //   update      takes in ĝ = r·x; fills what the table's columns gain per unit of x; returns what w̄ gains
 //   finish      called when the row's features have been written
 // and, if it has something to do in a round without a gradient:
-//   end_round   called in every round, before the step
+//   end_round   called in every round, before the step, if there is one, as it is told
 //   leave_out   called with r where ĝ counts as zero, as it may be rounding
 // and, if it may leave a row to another sketch:
 //   declines    asked before a row is learned; if so, nothing is
@@ -226,7 +226,7 @@ class Newton : private NewtonRows<T> {
         sketch_.leave_out(problem_.sketched(doubted, prediction, label, t, weight,
                                             static_cast<double>(s_.counts[kActive])));
     }
-    if constexpr (requires { sketch_.end_round(); }) sketch_.end_round();
+    if constexpr (requires { sketch_.end_round(true); }) sketch_.end_round(slope != 0);
     if (slope != 0) move(slope);
     write(row);
     sketch_.finish(table_, s_.counts[kActive]);

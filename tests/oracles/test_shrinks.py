@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -74,3 +75,33 @@ def test_without_shrinks_there_is_no_difference() -> None:
     made = [SketchedNewton("rfd", 5, shrink=shrink, dtype="float64").learn(X, y) for shrink in SHRINKS]
     for one in made[1:]:
         np.testing.assert_allclose(one, made[0], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shrink", SHRINKS)
+@pytest.mark.parametrize("sketch", ["fd", "rfd", "pfd"])
+def test_a_step_without_curvature_in_the_last_round(sketch: str, shrink: str, dtype: str) -> None:
+    """A loss that is straight where it is met has a slope but no curvature: with a small α its step opens a
+    direction, the only one of an epoch whose rounds are over. It belongs to none of the next epoch's."""
+    X = np.kron(np.eye(60), [1.0, 2.0, 2.0])  # many features, and rows that have none in common
+    alpha, straight = 1e-9, 0.5
+    learner = SketchedNewton(
+        sketch,
+        2,
+        alpha=alpha,
+        shrink=shrink,
+        loss=f"huber:{straight}",
+        clip=None,
+        curvature="local",
+        curvature_weight=0.0,
+        dtype=dtype,
+    )
+    learner.learn(X[:40], np.zeros(40))  # no gradients
+    for round_of_epoch in range(3):
+        x = X[40 + round_of_epoch : 41 + round_of_epoch]
+        learner.learn(x, [10.0])
+        learner = pickle.loads(pickle.dumps(learner))  # refuses states that cannot be
+        np.testing.assert_allclose(learner.predict(x), straight * 9.0 / alpha, rtol=1e-5)
+    predictions = learner.learn(X[43:], np.full(17, 0.3))  # gradients, one direction each
+    np.testing.assert_allclose(predictions, 0.0, atol=1e-9)
+    assert pickle.loads(pickle.dumps(learner)).rows_seen == 60
