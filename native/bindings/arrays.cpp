@@ -24,6 +24,7 @@
 
 #include "bindings/array.hpp"
 #include "bindings/module.hpp"
+#include "core/elementary.hpp"
 #include "core/labels.hpp"
 #include "core/losses.hpp"
 #include "memory/zero_pages.hpp"
@@ -289,6 +290,49 @@ std::tuple<double, double, double, bool> add_losses(int code, double parameter,
   return {losses, mistakes, weight, signs};
 }
 
+// The cross-entropy of the softmax of K scores.
+double cross_entropy(const double* p, std::size_t label, std::vector<double>& powers) {
+  constexpr double kFarthest = -700;  // e^−700 adds nothing to 1
+  const double top = *std::max_element(p, p + powers.size());
+  for (std::size_t k = 0; k < powers.size(); ++k) powers[k] = std::max(p[k] - top, kFarthest);
+  exp_all(powers.data(), static_cast<std::int64_t>(powers.size()));
+  double sum = 0;
+  for (double power : powers) sum += power;
+  return std::log(sum) - (p[label] - top);
+}
+
+// The same as add_losses for K scores per row: the mean of the losses of each class against the rest, or
+// without a code the cross-entropy of their softmax.
+std::tuple<double, double, double> add_class_losses(const std::optional<int>& code, double parameter,
+                                                    const Array<const double, 2>& predictions,
+                                                    const ConstDoubles& labels,
+                                                    const std::optional<ConstDoubles>& weights, double losses,
+                                                    double mistakes, double weight) {
+  const std::optional<Loss> loss = code ? std::optional(make_loss(*code, parameter)) : std::nullopt;
+  const std::size_t n = labels.size(), K = predictions.shape(1);
+  if (predictions.shape(0) != n || (weights && weights->size() != n))
+    throw std::invalid_argument("lengths differ");
+  std::vector<double> powers(K);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double *p = predictions.data() + i * K, y = labels.data()[i],
+                 w = weights ? weights->data()[i] : 1.0;
+    if (!(y >= 0 && y < static_cast<double>(K)))
+      throw std::invalid_argument("a label is not that of a class");
+    const auto label = static_cast<std::size_t>(y);
+    double its = 0;
+    if (loss) {
+      for (std::size_t k = 0; k < K; ++k) its += loss->value(p[k], k == label ? 1.0 : -1.0);
+      its /= static_cast<double>(K);
+    } else {
+      its = cross_entropy(p, label, powers);
+    }
+    losses += w * its;
+    mistakes += static_cast<std::size_t>(std::max_element(p, p + K) - p) != label ? w : 0.0;
+    weight += w;
+  }
+  return {losses, mistakes, weight};
+}
+
 }  // namespace
 
 void bind_arrays(nb::module_& m) {
@@ -313,6 +357,8 @@ void bind_arrays(nb::module_& m) {
   m.def("changes", &changes, "values"_a, "How many differ from the one before.");
   m.def("add_losses", &add_losses, "code"_a, "parameter"_a, "predictions"_a, "labels"_a, "weights"_a.none(),
         "losses"_a, "mistakes"_a, "weight"_a);
+  m.def("add_class_losses", &add_class_losses, "code"_a.none(), "parameter"_a, "predictions"_a, "labels"_a,
+        "weights"_a.none(), "losses"_a, "mistakes"_a, "weight"_a);
   m.attr("LOSSES") = losses();  // name and, if it has one, name of the parameter
   bind_labels(m);
 }

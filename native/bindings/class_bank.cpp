@@ -108,7 +108,7 @@ ClassBankState<T> class_bank_view(const State& s, bool intercept) {
   bank.scalars = s.get<double>("scalars", {3});
   bank.shares = s.get<double>("shares", {E + ClassFull::kMemories});
   bank.lambda = s.get<double>("lambda", {ld});
-  bank.b = s.get<double>("b", {lanes, ld});
+  bank.b = s.get<double>("b", {K, ld, kLanes});
   bank.constant = s.get<double>("constant", {lanes + m});
   bank.buffer_index = s.get<std::int64_t>("buffer_index", {room});
   bank.buffer_value = s.get<T>("buffer_value", {room});
@@ -119,6 +119,7 @@ ClassBankState<T> class_bank_view(const State& s, bool intercept) {
   bank.epochs = maps_view<T>(s, q, padded4(lanes + q));
   bank.intercept = intercept;
   bank.room = room;
+  bank.lanes = kLanes;
   return {bank, full_view(s, counts, K, intercept), s.get<double>("temper", {Temper::kNumbers}), K, E};
 }
 

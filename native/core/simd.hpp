@@ -44,6 +44,9 @@ class Lanes {
   void add(const Lanes& scales, const T* v) {  // the same, number by number
     for (int i = 0; i < kParts; ++i) parts_[i] += scales.parts_[i] * part(v, i);
   }
+  void add(const Lanes& scales, const Lanes& v) {
+    for (int i = 0; i < kParts; ++i) parts_[i] += scales.parts_[i] * v.parts_[i];
+  }
   // Its first numbers are added to those there, up to `replaced` they take their places, the rest is ignored.
   void join(T* to, std::int64_t added, std::int64_t replaced) const {
     for (int i = 0; i < kParts; ++i) {

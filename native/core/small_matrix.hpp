@@ -24,10 +24,28 @@ using Four [[gnu::vector_size(32), gnu::may_alias, gnu::aligned(8)]] = double;
 inline const Four& four(const double* p) { return *reinterpret_cast<const Four*>(p); }
 inline Four& four(double* p) { return *reinterpret_cast<Four*>(p); }
 
+inline double total(const Four& x) { return (x[0] + x[1]) + (x[2] + x[3]); }
+
+// Four numbers of type T as those of a row, and the other way round.
+template <class T>
+struct FourOf {
+  using Vector [[gnu::vector_size(4 * sizeof(T)), gnu::may_alias, gnu::aligned(sizeof(T))]] = T;
+};
+template <class T>
+void widen(const T* from, Four& to) {
+  const typename FourOf<T>::Vector its = *reinterpret_cast<const typename FourOf<T>::Vector*>(from);
+  to = __builtin_convertvector(its, Four);
+}
+template <class T>
+void narrow(const Four& from, T* to) {
+  *reinterpret_cast<typename FourOf<T>::Vector*>(to) =
+      __builtin_convertvector(from, typename FourOf<T>::Vector);
+}
+
 inline double dot(const double* a, const double* b, std::int64_t ld) {  // ld is a multiple of four
   Four sum{};
   for (std::int64_t j = 0; j < ld; j += 4) sum += four(a + j) * four(b + j);
-  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  return total(sum);
 }
 
 inline void axpy(double s, const double* __restrict a, double* __restrict y, std::int64_t n) {

@@ -172,7 +172,7 @@ class BankSketch {
     gain_.assign(n * m_, 0.0);
     for (std::int64_t j = 0; j < r; ++j)
       for (std::int64_t k = 0; k < K_; ++k)
-        map_[j * shape_.width + k] = State::held(s_.b[k * ldm_ + j] / unit);
+        map_[j * shape_.width + k] = State::held(s_.coordinate(k, j, ldm_) / unit);
     std::int64_t kept = 0;
     const double* last = &Y[(n - 1) * ld];
     for (std::int64_t i = 0; i < std::min(size, m_); ++i) {

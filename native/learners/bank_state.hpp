@@ -84,7 +84,7 @@ struct BankState {
   double* scalars;            // kClock …
   double* shares;             // v: one per expert, then the constant one, then those with whole matrices
   double* lambda;             // ldm
-  double* b;                  // experts × ldm
+  double* b;                  // experts × ldm, see `coordinate`
   double* constant;           // of the feature that is always 1: experts + m numbers; not used without it
   std::int64_t* buffer_index;
   T* buffer_value;
@@ -98,6 +98,12 @@ struct BankState {
   bool intercept;
   double clip;        // bound on predictions
   std::int64_t room;  // entries that the buffer has room for
+  std::int64_t lanes = 1;
+
+  // b_kj: those of `lanes` experts stand side by side.
+  double& coordinate(std::int64_t k, std::int64_t j, std::int64_t ldm) const {
+    return b[(k / lanes * ldm + j) * lanes + k % lanes];
+  }
 };
 
 // Multiplies a row that is very short, ‖x‖² = xx, by a power of two, and returns it: steps are divided by it,

@@ -268,6 +268,16 @@ def add_losses(
     mistakes: float,
     weight: float,
 ) -> tuple[float, float, float, bool]: ...
+def add_class_losses(
+    code: int | None,
+    parameter: float,
+    predictions: _View,
+    labels: _View,
+    weights: _View | None,
+    losses: float,
+    mistakes: float,
+    weight: float,
+) -> tuple[float, float, float]: ...
 
 LOSSES: tuple[tuple[str, str], ...]  # name, and the name of its parameter or ""
 

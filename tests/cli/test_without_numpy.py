@@ -148,13 +148,20 @@ def test_other_formats_make_no_difference(
 
 @pytest.mark.parametrize(
     "options",
-    [[], ["--sketch", "oja"], ["--sketch", "none", "--loss", "hinge"], ["--passes", "3"], ["--threads", "1"]],
+    [
+        [],
+        ["--sketch", "oja"],
+        ["--sketch", "none", "--loss", "hinge"],
+        ["--passes", "3"],
+        ["--threads", "1"],
+        ["--learner", "class-bank", "--multiclass", "3"],
+    ],
     ids=" ".join,
 )
 @pytest.mark.parametrize("name", ["rows.svm", "rows.vw"])
 def test_numpy_is_not_imported(name: str, options: list[str], tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    rows = text(["1", "-1"] * 50, rng)
+    rows = text(["1", "3" if "--multiclass" in options else "-1"] * 50, rng)
     data, model = tmp_path / name, tmp_path / "model.skn"
     data.write_text(rows.replace("|", "").replace("x", "") if name.endswith("svm") else rows)
     code = (

@@ -149,6 +149,14 @@ def test_copies_and_pickles_are_small_and_go_on_alike() -> None:
     assert len(pickle.dumps(learner)) < 1_000_000
 
 
+def test_a_file_is_written_from_the_table_in_use() -> None:
+    """A thousand classes have tables of gigabytes: there is no room for copies."""
+    learner = ClassBank(3)
+    learner.learn(*AWKWARD["dense"])
+    saved = learner.to_archive()[1]
+    assert np.shares_memory(np.asarray(saved["table"]), learner._table.rows)
+
+
 def test_what_it_refuses() -> None:
     with pytest.raises(ValueError, match="loss='squared' is invalid"):
         ClassBank(3, loss="squared")

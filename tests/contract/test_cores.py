@@ -15,7 +15,7 @@ PROGRAM = """
 import hashlib
 import numpy as np
 from scipy.sparse import random as random_rows
-from sketchnewton import AdaGrad, FrequentDirections, NewtonBank, SketchedAdaGrad, SketchedNewton
+from sketchnewton import AdaGrad, ClassBank, FrequentDirections, NewtonBank, SketchedAdaGrad, SketchedNewton
 
 rng = np.random.default_rng(0)
 X = random_rows(3000, 500, 0.03, "csr", rng=rng)
@@ -29,6 +29,9 @@ for learner in learners:
     learner.learn(X, y)
     print(learner, hashlib.sha256(learner.predict(X).tobytes()).hexdigest())
 for dtype in ("float32", "float64"):
+    learner = ClassBank(5, dtype=dtype)
+    learner.learn(X, np.digitize(X @ rng.standard_normal(500), (-2.0, -0.5, 0.5, 2.0)))
+    print(learner, hashlib.sha256(learner.predict(X).tobytes()).hexdigest())
     sketch = FrequentDirections(20, dtype=dtype).update(X)
     print(sketch, hashlib.sha256(sketch.matrix.tobytes()).hexdigest())
 loaded = [line.split()[-1] for line in open("/proc/self/maps") if "_native_" in line]
@@ -57,5 +60,5 @@ def test_builds_agree_to_the_bit() -> None:
     assert plain == "_native_baseline"
     if core == plain:
         pytest.skip("this processor has no vectors of 256 bits")
-    assert len(here) == 20
+    assert len(here) == 22
     assert here == baseline

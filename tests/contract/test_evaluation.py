@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sketchnewton.core.batch import Batch
-from sketchnewton.evaluation import ClassScore, ProgressiveScore, Report, progressive
+from sketchnewton.evaluation import ClassScore, ProgressiveScore, Report, SoftmaxScore, progressive
 from sketchnewton.losses import get_loss
 from sketchnewton.losses.squared import Squared
 
@@ -203,3 +203,32 @@ def test_a_loss_of_ones_own_is_asked_for_its_values() -> None:
     score.update([1.0, 1.0], [1.0, -1.0])
     assert score.mean_loss == 100.0
     assert score.error_rate == 0.5
+    classes = ClassScore(Far(), 2)
+    classes.update([[1.0, 0.0], [1.0, 0.0]], [0, 1])
+    assert classes.mean_loss == 100.0
+    assert classes.error_rate == 0.5
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge"])
+def test_classes_are_scored_as_defined(loss: str) -> None:
+    rng = np.random.default_rng(0)
+    p, y, h = 30 * rng.standard_normal((50, 7)), rng.integers(0, 7, 50), rng.random(50)
+    signs = np.where(np.arange(7) == y[:, None], 1.0, -1.0)
+    entropies = np.logaddexp.reduce(p, axis=1) - p[np.arange(50), y]
+    for kind, losses in (
+        (ClassScore, get_loss(loss).value(p, signs).mean(axis=1)),
+        (SoftmaxScore, entropies),
+    ):
+        whole, parts = kind(loss, 7), kind(loss, 7)
+        whole.update(p, y, h)
+        for i in range(0, 50, 3):
+            parts.update(p[i : i + 3], y[i : i + 3], h[i : i + 3])
+        assert whole.state == parts.state
+        assert whole.mean_loss == pytest.approx(h @ losses / h.sum(), rel=1e-13)
+        assert whole.error_rate == pytest.approx(h @ (p.argmax(axis=1) != y) / h.sum(), rel=1e-13)
+
+
+@pytest.mark.parametrize("label", [-1.0, 3.0, np.nan])
+def test_a_label_of_no_class_has_no_score(label: float) -> None:
+    with pytest.raises(ValueError, match="not that of a class"):
+        SoftmaxScore("logistic", 3).update([[0.0, 0.0, 0.0]], [label])

@@ -1,10 +1,12 @@
-// Exponentials and logarithms of four numbers at once against those of long doubles, and the paths of
-// experts' steps against those that are found one by one. Prints the largest differences.
+// Exponentials and logarithms of several numbers at once against those of long doubles, and the paths of
+// experts' steps, in float and double, against those that are found one by one. Prints the largest
+// differences.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -19,10 +21,12 @@ std::mt19937_64 random_bits(1);
 double between(double low, double high) { return std::uniform_real_distribution(low, high)(random_bits); }
 
 // In units of the last place.
-double units(double found, long double exact) {
-  const double rounded = std::abs(static_cast<double>(exact));
-  const double unit = std::nextafter(rounded, INFINITY) - rounded;
-  return static_cast<double>(std::abs(static_cast<long double>(found) - exact)) / unit;
+template <class T>
+double units(T found, long double exact) {
+  const T rounded = std::abs(static_cast<T>(exact));
+  const T unit = std::nextafter(rounded, std::numeric_limits<T>::infinity()) - rounded;
+  return static_cast<double>(std::abs(static_cast<long double>(found) - exact) /
+                             static_cast<long double>(unit));
 }
 
 double worst_elementary(std::int64_t count) {
@@ -44,24 +48,46 @@ double worst_elementary(std::int64_t count) {
   return worst;
 }
 
-double worst_path(std::int64_t count) {
-  constexpr std::int64_t kLanes = skn::ClassSteps::kLanes, kClasses = 3;
-  skn::ClassSteps steps(kClasses);
+double worst_float_power(std::int64_t count) {
   double worst = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    std::vector<double> p(kLanes * kClasses, 1e-9);
-    skn::ClassSteps::Lanes length;
+    skn::Wide<float>::Vector powers;
+    float x[8];
+    for (int j = 0; j < 8; ++j)
+      powers[j] = x[j] = static_cast<float>(i % 2 ? between(-87, 87) : between(-1, 1));
+    skn::exp_wide<float>(powers);
+    for (int j = 0; j < 8; ++j)
+      worst = std::max(worst, units<float>(powers[j], std::exp(static_cast<long double>(x[j]))));
+  }
+  return worst;
+}
+
+// Of two classes, so that 1 − p of the one is known to all digits: it is p of the other.
+template <class T>
+double worst_path(std::int64_t count) {
+  constexpr std::int64_t kLanes = skn::ClassSteps<T>::kLanes, kClasses = 2;
+  skn::ClassSteps<T> steps(kClasses);
+  double worst = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::vector<T> p(kLanes * kClasses);
+    double odds[kLanes];
+    typename skn::ClassSteps<T>::Lanes length;
     for (std::int64_t e = 0; e < kLanes; ++e) {
-      p[e] = 1.0 / (1.0 + std::exp(between(-19, 19)));
-      p[kLanes + e] = 1.0 - p[e];
+      odds[e] = between(-19, 19);
+      p[e] = static_cast<T>(1.0 / (1.0 + std::exp(-odds[e])));
+      p[kLanes + e] = static_cast<T>(1.0 / (1.0 + std::exp(odds[e])));
       length[e] = std::exp(between(-9, 14));
     }
-    const double* const way = steps.take(p.data(), 0, length);
-    for (std::int64_t at = 0; at < 2 * kLanes; ++at) {
+    std::int64_t asked = 0;
+    const T* const way = steps.take(p.data(), 0, length, [&](std::int64_t) { ++asked; });
+    if (asked < kClasses) return INFINITY;
+    for (std::int64_t at = 0; at < kClasses * kLanes; ++at) {
       if (at >= kLanes && p[at] < 1e-4 / kClasses) continue;  // left alone
-      const double odds = std::log(p[at]) - std::log1p(-std::min(p[at], 1 - 1e-9));
-      const double exact = skn::BankLoss::travel_odds(odds, at < kLanes ? 1.0 : -1.0, length[at % kLanes]);
-      worst = std::max(worst, std::abs(way[at] - exact) / std::max(1.0, std::abs(exact)));
+      const std::int64_t e = at % kLanes;
+      const double exact = at < kLanes ? skn::BankLoss::travel_odds(odds[e], 1.0, length[e])
+                                       : skn::BankLoss::travel_odds(-odds[e], -1.0, length[e]);
+      worst =
+          std::max(worst, std::abs(static_cast<double>(way[at]) - exact) / std::max(1.0, std::abs(exact)));
     }
   }
   return worst;
@@ -71,7 +97,8 @@ double worst_path(std::int64_t count) {
 
 int main(int, char** arguments) {
   const std::int64_t count = std::atoll(arguments[1]);
-  const double elementary = worst_elementary(count), path = worst_path(count);
-  std::printf("%.2f units, paths within %.1e\n", elementary, path);
-  return elementary <= 2 && path < 1e-11 ? 0 : 1;
+  const double elementary = std::max(worst_elementary(count), worst_float_power(count));
+  const double path = worst_path<double>(count), rough = worst_path<float>(count);
+  std::printf("%.2f units, paths within %.1e, in float %.1e\n", elementary, path, rough);
+  return elementary <= 2 && path < 1e-11 && rough < 1e-5 ? 0 : 1;
 }

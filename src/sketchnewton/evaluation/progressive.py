@@ -218,7 +218,14 @@ class ClassScore(ProgressiveScore):
         return (rows, self.classes)
 
     def _add(self, p: Floats, y: Floats, w: Floats | None) -> None:
-        self._add_terms(p, y, w)
+        if not self.loss.compiled:  # somebody's own
+            return self._add_terms(p, y, w)
+        return self._add_classes(self.loss.code, p, y, w)
+
+    def _add_classes(self, code: int | None, p: Floats, y: Floats, w: Floats | None) -> None:
+        self._loss_sum, self._mistakes, self.weight = _native.add_class_losses(
+            code, self.loss.parameter, p, y, w, self._loss_sum, self._mistakes, self.weight
+        )
 
     def _terms(self, p: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """The loss of each row, and whether its class is wrong."""
@@ -226,7 +233,7 @@ class ClassScore(ProgressiveScore):
         return self.loss.value(p, wanted).mean(axis=1), p.argmax(axis=1) != y
 
     def _answer(self, prediction: Any) -> float:
-        return float(np.argmax(prediction))
+        return float(max(range(self.classes), key=prediction.__getitem__))
 
 
 class SoftmaxScore(ClassScore):
@@ -238,11 +245,8 @@ class SoftmaxScore(ClassScore):
     0.490415
     """
 
-    def _terms(self, p: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        _, wrong = super()._terms(p, y)
-        shifted = p - p.max(axis=1, keepdims=True)
-        chosen = np.take_along_axis(shifted, y.astype(np.intp)[:, None], axis=1)[:, 0]
-        return np.log(np.exp(shifted).sum(axis=1)) - chosen, wrong
+    def _add(self, p: Floats, y: Floats, w: Floats | None) -> None:
+        self._add_classes(None, p, y, w)
 
 
 def score_for(learner: ScoredLearner) -> ProgressiveScore:
@@ -285,7 +289,10 @@ def last_row(predictions: View) -> ArrayLike:
 
     `predictions` are those of a batch, in order.
     """
-    return float(predictions[-1]) if predictions.ndim == 1 else np.asarray(predictions)[-1]
+    if predictions.ndim == 1:
+        return float(predictions[-1])
+    last, classes = len(predictions) - 1, (predictions.shape or (0,))[-1]
+    return [float(predictions[last, k]) for k in range(classes)]
 
 
 def _column(values: ArrayLike | View) -> Floats:

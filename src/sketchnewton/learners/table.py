@@ -81,11 +81,13 @@ class FeatureTable:
         return made
 
     def saved(self, count: int) -> dict[str, View]:
-        """What a model file keeps: the active features and their rows."""
-        active = self._memory.view("active")
+        """What a model file keeps: the active features and their rows; those in use if the table is packed."""
+        active, table = self._memory.view("active"), self._memory.view("table")
+        if self.packed:
+            return {"features": active[:count], "table": table[1 : 1 + count]}
         features, rows = zeros(count, "int64"), zeros((count, self.width), self.dtype)
         features[:] = active[:count]
-        _native.gather_rows(self._memory.view("table"), rows, self._places(count), count)
+        _native.gather_rows(table, rows, active, count)
         return {"features": features, "table": rows}
 
     def restore(self, arrays: Arrays) -> None:

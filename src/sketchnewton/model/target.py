@@ -364,7 +364,9 @@ class Classes(Target):
     @property
     def classes(self) -> list[Hashable]:
         """The labels of the classes, the smallest first, or their names."""
-        return cast("list[Hashable]", self.ordered(self.name(np.arange(self.count))[None, :])[0].tolist())
+        if self.names is not None:
+            return cast("list[Hashable]", self.name(np.arange(self.count)).tolist())
+        return list(range(self.count) if self.zero else range(1, self.count + 1))
 
     def answer(self, scores: Floats) -> Array:
         """The label of each row's best class."""

@@ -60,8 +60,8 @@ class Case:
 
 
 def state(learner: Learner) -> Arrays:
-    """All arrays of a learner, as a model file would hold them."""
-    return {name: np.asarray(array) for name, array in learner.to_archive()[1].items()}
+    """Copies of all arrays of a learner, as a model file would hold them."""
+    return {name: np.array(array) for name, array in learner.to_archive()[1].items()}
 
 
 def assert_same_state(a: Learner, b: Learner) -> None:

@@ -121,7 +121,7 @@ class ClassBank(ClassLearner, ExpertShares):
                 "temper": filled([1.0, 1.0, 1.0, 0.0, 1.0, 0.5, 0.5]),
                 **class_full.fresh(K),
                 "lambda": zeros(padded4(q)),
-                "b": zeros((self._lanes, padded4(q))),
+                "b": zeros((K, padded4(q), LANES)),
                 "constant": zeros(self._lanes + m),
                 "buffer_index": zeros(0, "int64"),
                 "buffer_value": zeros(0, self._table.dtype),
@@ -154,7 +154,7 @@ class ClassBank(ClassLearner, ExpertShares):
             best, K, its = self._best_linear(), self.outputs, self._state
             if best < len(EXPERTS):
                 at = slice(best, self._lanes, LANES)
-                own = its["constant"][at] + its["b"][at, : self._m] @ its["constant"][self._lanes :]
+                own = its["constant"][at] + its["b"][:, : self._m, best] @ its["constant"][self._lanes :]
                 return np.asarray(self._factors()[best] * own)
             own = self._full_weights()[best - len(EXPERTS), :, 0] if self._places > 0 else np.zeros(K)
             return np.asarray(own + its["full_odds"][best - len(EXPERTS), :, class_full.SHIFT])
@@ -221,7 +221,7 @@ class ClassBank(ClassLearner, ExpertShares):
             self._kernel.settled(rows)
             at = slice(best, self._lanes, LANES)
             z = rows[:, self._lanes : self._lanes + self._m].astype(np.float64)
-            weights = rows[:, at].astype(np.float64) + z @ self._state["b"][at, : self._m].T
+            weights = rows[:, at].astype(np.float64) + z @ self._state["b"][:, : self._m, best].T
             return self._seen.copy(), unscaled(self._factors()[best] * weights, self._scales_of_seen())
 
     def _bind(self) -> _native.ClassBankKernel:
