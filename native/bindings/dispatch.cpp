@@ -19,7 +19,10 @@ std::string beside_this_library(const char* ending) {
   return path.substr(0, dot) + ending + path.substr(dot);
 }
 
-bool wide() { return __builtin_cpu_supports("avx2") && std::getenv("SKETCHNEWTON_BASELINE") == nullptr; }
+bool wide() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+         std::getenv("SKETCHNEWTON_BASELINE") == nullptr;
+}
 
 }  // namespace
 

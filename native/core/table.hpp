@@ -40,6 +40,10 @@ struct Table {
     for (std::int64_t k = 0; k < n; ++k) touch(places + feature[k]);
   }
   void prefetch_packed(const std::int64_t* feature, std::int64_t n) const {
+    if (stride == kLine) {  // as a rule
+      for (std::int64_t k = 0; k < n; ++k) touch(rows + places[feature[k]] * kLine);
+      return;
+    }
     for (std::int64_t k = 0; k < n; ++k) {
       const T* const its = packed_row(feature[k]);
       for (std::int64_t c = 0; c < stride; c += kLine) touch(its + c);

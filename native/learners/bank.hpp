@@ -61,6 +61,7 @@ class Bank {
         direction_(K_ * ldm_),
         aim_(K_) {
     for (Seen& seen : seen_) seen.c.resize(ldm_);
+    for (std::int64_t k = 0; k < K_; ++k) view_.push_back(static_cast<std::uint8_t>(s_.expert[k].view));
   }
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
@@ -170,7 +171,10 @@ class Bank {
   void find(const Row& row) {
     const std::int64_t n = row.size();
     if (static_cast<std::int64_t>(place_.size()) < n) place_.resize(static_cast<std::size_t>(n));
-    for (std::int64_t k = 0; k < n; ++k) place_[k] = table_.places[row.index()[k]];
+    std::int64_t* const place = place_.data();
+    const std::int64_t* const index = row.index();
+    const std::int32_t* const places = table_.places;
+    for (std::int64_t k = 0; k < n; ++k) place[k] = places[index[k]];
   }
 
   double score(double p) const {
@@ -328,7 +332,7 @@ class Bank {
     }
   }
 
-  const Seen& seen_by(std::int64_t k) const { return seen_[static_cast<int>(s_.expert[k].view)]; }
+  const Seen& seen_by(std::int64_t k) const { return seen_[view_[k]]; }
   double one() const { return s_.intercept ? 1.0 : 0.0; }
   double typical() const {  // ‖x‖²
     return s_.scalars[State::kSquares] / static_cast<double>(s_.bank_counts[State::kLearned]);
@@ -410,10 +414,11 @@ class Bank {
         const double xx =
             seen.features * seen.features * (xx_ - one()) + seen.constant * seen.constant * one();
         q = std::max(0.0, std::max(xx, seen.least) - dot(c, c, ldm_)) / a;
-        for (std::int64_t j = 0; j < ldm_; ++j) {
-          const double g = 1.0 / (a + f * s_.lambda[j]);
-          q += c[j] * c[j] * g;
-          direction[j] = c[j] * (g - 1.0 / a);
+        const double flat = 1.0 / a;
+        for (std::int64_t j = 0; j < ldm_; j += 4) {
+          const Four each = four(c + j), g = 1.0 / (a + f * four(s_.lambda + j)), squares = each * each * g;
+          four(direction + j) = each * (g - flat);
+          for (int i = 0; i < 4; ++i) q += squares[i];
         }
       }
       aim_[k] = {a, q, direction};
@@ -476,9 +481,10 @@ class Bank {
     Lanes<T, 8> w;
     const std::int64_t* place = place_.data();
     const T *count = count_.data(), *mean = mean_.data(), *rarity = rarity_.data();
+    T* const rows = table_.rows;
     const std::int64_t stride = table_.stride;
     for (std::int64_t i = 0; i < n; ++i) {
-      T* const row = table_.rows + place[i] * stride;
+      T* const row = rows + place[i] * stride;
       w.load(row);
       w.add(x[i], step);
       w.add(x[i] * rarity[i], rare);
@@ -498,6 +504,7 @@ class Bank {
   BankFull full_;
   std::int64_t K_, first_, ldm_;  // experts that take steps, the first with a whole matrix
   std::array<Seen, kViews> seen_;
+  std::vector<std::uint8_t> view_;  // of each expert
   std::vector<double> sums_, p_, odds_, up_, down_, length_, way_, step_, rare_step_, direction_;
   std::vector<Aim> aim_;
   std::vector<T> x_, count_, mean_, rarity_, copies_;

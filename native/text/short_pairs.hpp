@@ -30,8 +30,12 @@ inline TwoNumbers join_digits(std::uint64_t first, std::uint64_t second) {
   const __m128i zeros = _mm_set1_epi8('0');  // subtracted where there are digits: less than 0 is 0
   const __m128i digits = _mm_subs_epu8(
       _mm_set_epi64x(static_cast<std::int64_t>(second), static_cast<std::int64_t>(first)), zeros);
+#ifdef __SSSE3__
+  const __m128i twos = _mm_maddubs_epi16(digits, _mm_set1_epi16(1 << 8 | 10));
+#else
   const __m128i tens = _mm_mullo_epi16(_mm_and_si128(digits, _mm_set1_epi16(255)), _mm_set1_epi16(10));
   const __m128i twos = _mm_add_epi16(tens, _mm_srli_epi16(digits, 8));
+#endif
   const __m128i fours = _mm_madd_epi16(twos, _mm_set1_epi32(1 << 16 | 100));
   const __m128i eights = _mm_madd_epi16(_mm_packs_epi32(fours, fours), _mm_set1_epi32(1 << 16 | 10000));
   const auto both = static_cast<std::uint64_t>(_mm_cvtsi128_si64(eights));

@@ -42,9 +42,10 @@ struct Bounds {
 
 // Enough room for whatever [begin, end) holds: a row needs a line, a feature a blank before it.
 inline Bounds bounds(const char* begin, const char* end) {
+  constexpr std::ptrdiff_t kRun = 7 * 32;  // whole vectors, and no more than a byte can count
   Bounds result{1, 0};
   while (begin < end) {
-    const char* const stop = begin + std::min<std::ptrdiff_t>(end - begin, 255);
+    const char* const stop = begin + std::min<std::ptrdiff_t>(end - begin, kRun);
     std::uint8_t lines = 0, blanks = 0;  // byte counters, so that compilers use whole vectors of them
     for (; begin < stop; ++begin) {
       lines = static_cast<std::uint8_t>(lines + (*begin == '\n'));

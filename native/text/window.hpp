@@ -42,9 +42,9 @@ class Window {
   static Part load(const char* p) { return _mm256_loadu_si256(reinterpret_cast<const Part*>(p)); }
   static std::uint32_t bits(Part flags) { return static_cast<std::uint32_t>(_mm256_movemask_epi8(flags)); }
   static Part equal(Part part, char c) { return _mm256_cmpeq_epi8(part, _mm256_set1_epi8(c)); }
-  static Part beyond_digits(Part part) {  // '0' becomes the least of signed bytes
-    return _mm256_cmpgt_epi8(_mm256_add_epi8(part, _mm256_set1_epi8(static_cast<char>(-128 - '0'))),
-                             _mm256_set1_epi8(static_cast<char>(-128 + 9)));
+  // What counts is the highest bit of each byte: '0' becomes 0, then 10 and more become 128 and more.
+  static Part beyond_digits(Part part) {
+    return _mm256_adds_epu8(_mm256_sub_epi8(part, _mm256_set1_epi8('0')), _mm256_set1_epi8(128 - 10));
   }
 #else
   using Part = __m128i;
@@ -53,8 +53,7 @@ class Window {
   static std::uint32_t bits(Part flags) { return static_cast<std::uint32_t>(_mm_movemask_epi8(flags)); }
   static Part equal(Part part, char c) { return _mm_cmpeq_epi8(part, _mm_set1_epi8(c)); }
   static Part beyond_digits(Part part) {
-    return _mm_cmpgt_epi8(_mm_add_epi8(part, _mm_set1_epi8(static_cast<char>(-128 - '0'))),
-                          _mm_set1_epi8(static_cast<char>(-128 + 9)));
+    return _mm_adds_epu8(_mm_sub_epi8(part, _mm_set1_epi8('0')), _mm_set1_epi8(128 - 10));
   }
 #endif
 

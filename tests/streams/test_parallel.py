@@ -14,6 +14,8 @@ import pytest
 
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.streams import Features, Names, open_stream
+from sketchnewton.streams.lines import chunks
+from sketchnewton.streams.source import source_of_bytes
 
 THREADS = (2, 3, 7)
 
@@ -52,6 +54,30 @@ def test_batches_are_the_same(format: str, prefetch: bool, tmp_path: Path) -> No
         assert len(expected) > 20
         for threads in THREADS:
             assert read(threads) == expected
+
+
+def test_chunks_have_memory_of_their_own_until_it_is_given_back() -> None:
+    """A line longer than all others makes one buffer grow, which is then used for short ones again."""
+    draw = random.Random(3)
+    lines = [b"x" * (4000 if row == 50 else draw.randrange(80)) + b"\n" for row in range(200)]
+    spare: list[bytearray] = []
+    kept: list[tuple[memoryview, bytes]] = []  # two at a time
+    buffers: set[int] = set()
+    read = []
+    for text in chunks(source_of_bytes(b"".join(lines), "lines"), 300, 5000, spare):
+        assert isinstance(text.obj, bytearray)
+        buffers.add(id(text.obj))
+        read.append(bytes(text))
+        kept.append((text, bytes(text)))
+        if len(kept) > 2:
+            done, before = kept.pop(0)
+            assert bytes(done) == before
+            assert isinstance(done.obj, bytearray)
+            spare.append(done.obj)
+            done.release()
+    assert b"".join(read) == b"".join(lines)
+    assert len(read) > 20
+    assert len(buffers) <= 4
 
 
 def test_rows_that_are_expanded(tmp_path: Path) -> None:

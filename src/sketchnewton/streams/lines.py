@@ -38,7 +38,8 @@ def parse_lines(
 ) -> Iterator[Batch]:
     """Parse chunk after chunk; errors come after the rows that precede them."""
     line = 1
-    texts = chunks(source, options.batch_bytes, options.max_line_bytes, lasting=threads > 1)
+    spare: list[bytearray] | None = [] if threads > 1 else None
+    texts = chunks(source, options.batch_bytes, options.max_line_bytes, spare)
     parsed: Iterator[tuple[memoryview, Parsed | None]]
     if threads > 1:
         parsed = parse_in_parallel(source, texts, parse, threads, options.prepare)
@@ -66,6 +67,9 @@ def parse_lines(
                 start += behind
                 with text[start:] as rest:
                     batch, lines, error = parse(rest, line)
+            if spare is not None and isinstance(text.obj, bytearray):
+                spare.append(text.obj)
+                text.release()
     except ParseError as error:
         if error.line is not None:
             raise
@@ -73,19 +77,20 @@ def parse_lines(
 
 
 def chunks(
-    source: Source, batch_bytes: int, max_line_bytes: int, *, lasting: bool = False
+    source: Source, batch_bytes: int, max_line_bytes: int, spare: list[bytearray] | None = None
 ) -> Iterator[memoryview]:
     """Whole lines, about ``batch_bytes`` at a time; only the last one may lack its newline.
 
     In a regular file the cuts depend on the bytes alone; a slow pipe is also cut where it pauses. Errors leave
-    the line to the caller, who counts lines. Unless chunks are ``lasting``, the next takes the place of the last.
+    the line to the caller, who counts lines. The next chunk takes the place of the last, unless there is a list
+    of ``spare`` memory: then it has memory of its own, taken from there if the caller has put back what is done.
     """
     buffer = bytearray(batch_bytes)
     kept = 0  # bytes of a line whose end is still to come
     while True:
         filled, ended, failure = _fill(source, buffer, kept)
         cut = filled if ended else buffer.rfind(b"\n", kept, filled) + 1
-        if cut and lasting:
+        if cut and spare is not None:
             yield memoryview(buffer)[:cut]
         elif cut:
             with memoryview(buffer) as view, view[:cut] as text:
@@ -98,8 +103,8 @@ def chunks(
             return
         kept = filled - cut
         rest = buffer[cut:filled]
-        if cut and lasting:
-            buffer = bytearray(batch_bytes)
+        if cut and spare is not None:
+            buffer = spare.pop() if spare else bytearray(batch_bytes)
         buffer[:kept] = rest
         if kept > max_line_bytes:
             raise ParseError(source.name, None, 1, explain("", None, max_line_bytes))
