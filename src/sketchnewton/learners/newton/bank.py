@@ -18,7 +18,7 @@ from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners import calibration
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
-from sketchnewton.learners.newton import bank_full, residuals
+from sketchnewton.learners.newton import bank_full, bank_stack, residuals
 from sketchnewton.learners.newton.expert_shares import ExpertShares
 from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.rows import checked_scan
@@ -140,6 +140,7 @@ class NewtonBank(ExpertShares):
                 "scalars": scalars,
                 "shares": filled([1 / all_experts] * all_experts),
                 **bank_full.fresh(),
+                "stack": bank_stack.fresh(),
                 **residuals.fresh(self.loss),
                 **calibration.fresh_bank(),
                 "lambda": zeros(padded4(q)),
@@ -506,6 +507,7 @@ class NewtonBank(ExpertShares):
             and 0 <= labels <= 2
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
+            and bank_stack.fits(its)
             and residuals.fits(its)
             and calibration.fits_bank(its)
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))
