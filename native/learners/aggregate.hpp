@@ -38,7 +38,18 @@ struct Aggregate {
     for (std::int64_t k = 0; k < n; ++k) {
       least = std::min(least, p[k]);
       most = std::max(most, p[k]);
-      weigh(p[k], v[k], up[k], down[k]);
+      if (of.squared()) {  // e^{−(p∓1)²/2} = e^{−(p²+1)/2} e^{±p}
+        const double e = std::exp(p[k]), common = v[k] * std::exp(-0.5 * (p[k] * p[k] + 1.0));
+        up[k] = common * e;
+        down[k] = common / e;
+      } else if (of.logistic()) {  // σ(p) and σ(−p)
+        const double e = std::exp(-std::abs(p[k])), large = v[k] / (1.0 + e), small = e * large;
+        up[k] = p[k] >= 0 ? large : small;
+        down[k] = p[k] >= 0 ? small : large;
+      } else {
+        up[k] = v[k] * (of.poisson() ? std::exp(p[k]) : p[k]);
+        down[k] = 0;
+      }
       if (k == one) continue;
       above += up[k];
       below += down[k];
@@ -46,13 +57,6 @@ struct Aggregate {
     }
     const double all = std::clamp(played(above + up[one], below + down[one], weight + v[one]), least, most);
     return {all, weight > 0 ? std::clamp(played(above, below, weight), least, most) : all};
-  }
-
-  // Of two, for labels −1 and +1.
-  double mix_two(const double* p, const double* v, double* up, double* down) const {
-    for (int k = 0; k < 2; ++k) weigh(p[k], v[k], up[k], down[k]);
-    return std::clamp(played(up[0] + up[1], down[0] + down[1], v[0] + v[1]), std::min(p[0], p[1]),
-                      std::max(p[0], p[1]));
   }
 
   // Shares after a row of weight h, of which a fraction `share` is redistributed. up and down are those of
@@ -91,22 +95,6 @@ struct Aggregate {
 
  private:
   static constexpr double kNoGap = 1e-290;
-
-  // What an expert of share v adds to the sums.
-  void weigh(double p, double v, double& up, double& down) const {
-    if (of.squared()) {  // e^{−(p∓1)²/2} = e^{−(p²+1)/2} e^{±p}
-      const double e = std::exp(p), common = v * std::exp(-0.5 * (p * p + 1.0));
-      up = common * e;
-      down = common / e;
-    } else if (of.logistic()) {  // σ(p) and σ(−p)
-      const double e = std::exp(-std::abs(p)), large = v / (1.0 + e), small = e * large;
-      up = p >= 0 ? large : small;
-      down = p >= 0 ? small : large;
-    } else {
-      up = v * (of.poisson() ? std::exp(p) : p);
-      down = 0;
-    }
-  }
 
   // Of sums over experts of `weight` in all.
   double played(double above, double below, double weight) const {

@@ -208,8 +208,7 @@ class Bank {
         aggregate_.mix(p_.data(), s_.shares, experts(), K_, up_.data(), down_.data());
     others_ = played.others;
     if (!stacked()) return played.all;
-    stack_.look(played.all, p_.data(), K_, p_.data() + first_, experts() - first_);
-    return stack_.play();
+    return stack_.play(played.all, p_.data(), K_, p_.data() + first_, experts() - first_);
   }
 
   // Is what the experts say together heard beside what their weights make of it?

@@ -86,7 +86,8 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     began = None if start is None or base is None else base._state
     states = [bank._state for bank in banks]
     tracked = residuals.merged(states, began) | calibration.merged_banks(states, began)
-    tracked["stack"] = bank_stack.merged(states, began, _new(sides, start))
+    clock = float(whole.scalars[layout._CLOCK])
+    tracked["stack"] = bank_stack.merged(states, began, _new(sides, start), clock)
     return {**_arrays(like, whole, sketch, directions, weights, shares, full), **tracked}
 
 

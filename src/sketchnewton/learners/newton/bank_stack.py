@@ -13,6 +13,7 @@ INPUTS = 12  # columns: what the rule would play, then the experts; the rows are
 _THETA, _SHARES, _ROWS = INPUTS, INPUTS + 1, INPUTS + 2
 _LARGEST = 1e6  # of θ: `kLargest` of the kernel
 _LEAST_SHARE = 1e-300  # so that it has a logarithm
+_FARTHEST = 700.0  # two logarithms of shares
 _CERTAIN = 1e-15  # of the largest variance, below which one is rounding
 
 
@@ -48,29 +49,46 @@ def shares(state: State) -> Floats:
     return np.array(state["stack"][_SHARES, :2])
 
 
-def merged(states: Sequence[State], base: State | None, rows: Floats) -> Floats:
-    """Of all rows together: what is known of θ adds up, as that of normal distributions does.
+def merged(states: Sequence[State], base: State | None, rows: Floats, clock: float) -> Floats:
+    """Of all rows together; `rows` are those that each side has met since the base, `clock` counts all.
 
-    `rows` are those that each side has learned since the base.
+    What sides have learned since the base adds up, as what is known of normal distributions does. Without a base
+    their experts have little in common, nor with those of all rows together, for which θ has to be learned anew:
+    θ and what is known of it are means. There shares tell how much better either opinion was, which adds up; after
+    a base they tell little of it, as a part of them is dealt out with every row, and are a mean.
     """
-    begun = np.array(fresh()) if base is None else base["stack"]
-    each = [state["stack"] for state in states]
-    before, known = _precision(begun), [_precision(its) for its in each]
-    precision = before + sum(own - before for own in known)
-    pull = before @ begun[_THETA]
-    pull = pull + sum(own @ its[_THETA] - pull for own, its in zip(known, each, strict=True))
-    values, vectors = np.linalg.eigh(precision)
-    values = np.maximum(values, 1.0)  # what was known at first, but for rounding
-    whole = np.zeros((_ROWS, INPUTS))
-    whole[:INPUTS] = (vectors / values) @ vectors.T
-    whole[_THETA] = np.clip(whole[:INPUTS] @ pull, -_LARGEST, _LARGEST)
+    each = np.array([state["stack"] for state in states])
     parts = rows / rows.sum() if rows.any() else np.full(len(rows), 1.0 / len(rows))
-    logs = parts @ np.log(np.maximum([its[_SHARES, :2] for its in each], _LEAST_SHARE))
-    of_each = np.exp(logs - logs.max())
-    whole[_SHARES, :2] = of_each / of_each.sum()
-    return whole
+    whole, known = np.tensordot(parts, each, 1), np.array([_precision(its) for its in each])
+    lead = parts @ np.array([_lead(its) for its in each])
+    if base is None:
+        whole[:INPUTS] = _covariance(np.tensordot(parts, known, 1))
+        lead = lead * len(each)
+    else:
+        begun = base["stack"]
+        before = _precision(begun)
+        pull = before @ begun[_THETA]
+        pull = pull + sum(own @ its[_THETA] - pull for own, its in zip(known, each, strict=True))
+        whole[:INPUTS] = _covariance(before + (known - before).sum(axis=0))
+        whole[_THETA] = np.clip(whole[:INPUTS] @ pull, -_LARGEST, _LARGEST)
+    second = 1.0 / (1.0 + np.exp(-np.clip(lead, -_FARTHEST, _FARTHEST)))
+    dealt = (clock + 1.0) ** -2.0
+    whole[_SHARES, :2] = (1.0 - dealt) * np.array([1.0 - second, second]) + 0.5 * dealt
+    return np.asarray(whole)
+
+
+def _lead(stack: Floats) -> float:
+    """By how much the second opinion was better, as a logarithm."""
+    rule, own = np.log(np.maximum(stack[_SHARES, :2], _LEAST_SHARE))
+    return float(own - rule)
 
 
 def _precision(stack: Floats) -> Floats:
     values, vectors = np.linalg.eigh(stack[:INPUTS])
     return np.asarray((vectors / np.maximum(values, _CERTAIN * values[-1])) @ vectors.T)
+
+
+def _covariance(precision: Floats) -> Floats:
+    """No less is known than at first, but for rounding."""
+    values, vectors = np.linalg.eigh(precision)
+    return np.asarray((vectors / np.maximum(values, 1.0)) @ vectors.T)
