@@ -42,7 +42,7 @@ class BankStack {
     std::fill(&z_[1 + steps + more], z_.data() + n_, 0.0);
     const double odds = held(dot(row(kTheta), z_.data(), n_));
     own_ = Chances(odds);
-    const double *v = row(kShares);
+    const double* v = row(kShares);
     if (!logistic_) {
       own_p_ = own_.up - own_.down;
       rule_p_ = P;
@@ -56,6 +56,7 @@ class BankStack {
   // The label y = ±1 of the row that was played for, of weight h, with which there have been `clock` rows.
   void learn(double y, double h, double clock) {
     charge(y, h, 1.0 / ((clock + 1.0) * (clock + 1.0)));
+    h = std::min(h, kHeaviest);
     const double slope = h * (y > 0 ? own_.down : -own_.up), curvature = h * own_.up * own_.down;
     if (n_ == 8) return step<8>(slope, curvature, h);
     step<kInputs>(slope, curvature, h);
@@ -63,7 +64,8 @@ class BankStack {
 
  private:
   static constexpr double kRate = 0.125;
-  static constexpr double kLargest = 1e6;  // of θ, far beyond what is learned
+  static constexpr double kHeaviest = 100.0;  // row that θ learns: of heavier ones rounding leaves no C
+  static constexpr double kLargest = 1e6;     // of θ, far beyond what is learned
 
   struct Chances {  // of +1 and −1
     double up = 0.5, down = 0.5;

@@ -299,8 +299,7 @@ def bank(
         p = np.concatenate([p, [constant], full.predictions(x, labels, middle, half)])
         P, rest = mix(loss, p, shares.v), np.arange(len(p)) != K
         own = mix(loss, p[rest], shares.v[rest] / shares.v[rest].sum())  # without the constant expert
-        stacked = mixable and labels.signs
-        P = stack.play(P, p[rest]) if stacked else P
+        P = stack.play(P, p[rest], classes=labels.signs)
         trace.played.append(0.0 if t == 1 and not labels.signs else middle + half * P)
         trace.experts.append(middle + half * p)
 
@@ -312,8 +311,7 @@ def bank(
         Y = (Y - middle) / half if half > 0 else 0.0
         if (loss == "logistic" or labels.high > labels.low) and not labels.wild(label, t):
             shares.charge(h * losses(loss, parameter, p, Y), 1 / (clock + 1))
-            if stacked and abs(Y) == 1:
-                stack.learn(Y, h, clock)
+            stack.learn(Y, h, clock)
             at = np.exp(own) if poisson else own
             missed += h * ((at - Y) ** 2 if poisson else abs(at - Y))
             expected += h * (at if poisson else 1.0)

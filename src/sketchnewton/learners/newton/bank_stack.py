@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sketchnewton.core.state import State, View, zeros
 from sketchnewton.core.types import Floats, np
@@ -29,7 +30,8 @@ def fresh() -> View:
 
 def fits(state: State) -> bool:
     """Kernels trust these numbers, all of them finite. Variances fall, from 1 on."""
-    *C, theta, its = state.view("stack").tolist()
+    rows: Any = state.view("stack").tolist()  # without NumPy, which loading does not import
+    *C, theta, its = rows
     return (
         all(abs(value) <= 1.0 + 1e-6 for row in C for value in row)
         and max(map(abs, theta)) <= _LARGEST
