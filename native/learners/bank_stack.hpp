@@ -36,10 +36,9 @@ class BankStack {
   // as many others as there are.
   double play(double P, const double* p, std::int64_t steps, const double* whole, std::int64_t more) {
     z_[0] = logistic_ ? P : held(std::log((1.0 + P) / (1.0 - P)));
-    std::copy_n(p, steps, &z_[1]);
-    std::copy_n(whole, more, &z_[1 + steps]);
-    n_ = padded4(1 + steps + more);
-    std::fill(&z_[1 + steps + more], z_.data() + n_, 0.0);
+    double* end = std::copy_n(whole, more, std::copy_n(p, steps, z_.data() + 1));
+    n_ = end - z_.data() <= kUsual ? kUsual : kInputs;
+    std::fill(end, z_.data() + n_, 0.0);
     const double odds = held(dot(row(kTheta), z_.data(), n_));
     own_ = Chances(odds);
     const double* v = row(kShares);
@@ -58,11 +57,12 @@ class BankStack {
     charge(y, h, 1.0 / ((clock + 1.0) * (clock + 1.0)));
     h = std::min(h, kHeaviest);
     const double slope = h * (y > 0 ? own_.down : -own_.up), curvature = h * own_.up * own_.down;
-    if (n_ == 8) return step<8>(slope, curvature, h);
+    if (n_ == kUsual) return step<kUsual>(slope, curvature, h);
     step<kInputs>(slope, curvature, h);
   }
 
  private:
+  static constexpr std::int64_t kUsual = 8;  // inputs, while there are no experts with whole matrices
   static constexpr double kRate = 0.125;
   static constexpr double kHeaviest = 100.0;  // row that θ learns: of heavier ones rounding leaves no C
   static constexpr double kLargest = 1e6;     // of θ, far beyond what is learned

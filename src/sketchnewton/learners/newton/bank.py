@@ -58,7 +58,9 @@ class NewtonBank(ExpertShares):
     the whole matrix, two of them forgetting old rows, for streams that drift.
     Vovk's aggregating rule weighs their predictions, so that the bank's total loss is hardly more than that of
     its best expert: at most 2 ln K + 2 ln(T + 1) for the squared loss of labels -1 and +1, half of that for the
-    logistic loss. Losses that are not mixable are weighed by AdaHedge, which is second-order (docs/untuned.md).
+    logistic loss. If labels are classes, a logistic regression of the experts' predictions is heard beside that
+    rule, as several may be better together than the best alone; it costs at most 16 ln 2, for the logistic loss
+    2 ln 2. Losses that are not mixable are weighed by AdaHedge, which is second-order (docs/untuned.md).
 
     * `sketch_size` (m): how many directions of curvature are kept; not a thing to tune.
     * `loss`: `"squared"` for labels -1 and +1 or any numbers, `"logistic"` for probabilities, `"hinge"` and
