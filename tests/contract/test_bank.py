@@ -10,7 +10,6 @@ from scipy.sparse import csr_array
 
 from sketchnewton import NewtonBank
 from sketchnewton.cli.pictures.demo_data import ill_conditioned
-from sketchnewton.learners.newton import bank_stack
 from sketchnewton.learners.newton.bank import EXPERTS
 from sketchnewton.learners.newton.full_places import FULL
 from tests.contract.bank_streams import ALL_LOSSES, adversaries, count_stream, regression_stream, stream_for
@@ -166,40 +165,6 @@ def test_regret_to_the_best_expert(part: int) -> None:
             regret = learner.loss.value(played, y).sum() - losses.min()
             bound = factor * (np.log(ALL) + np.log(len(y) + 1)) + stacking * np.log(2)
             assert regret <= bound + 1e-9
-
-
-@pytest.mark.parametrize("d", [40, 400])  # with experts that have whole matrices and without
-def test_played_is_the_aggregate_of_the_experts_and_of_what_they_say_together(d: int) -> None:
-    X, y = sparse_stream(600, d=d, non_zeros=8)
-    learner = NewtonBank(loss="logistic", dtype="float64")
-    learner.learn(X, y)
-    experts, link = learner.predict_experts(X), learner.loss.link
-    mixture = link(experts) @ learner.expert_shares
-    others = np.delete(experts, learner.expert_names.index("constant"), axis=1)
-    inputs = np.column_stack([np.log(mixture / (1 - mixture)), others])
-    theta, shares = bank_stack.weights(learner._state), bank_stack.shares(learner._state)
-    together = link(inputs @ theta[: inputs.shape[1]])
-    expected = np.column_stack([mixture, together]) @ shares
-    np.testing.assert_allclose(link(learner.predict(X)), expected, rtol=0, atol=1e-9)
-    assert np.abs(theta[1 : inputs.shape[1]]).min() > 0  # all of them are heard
-    assert learner.leading_expert == learner.expert_names[int(learner.expert_shares.argmax())]
-    assert learner.expert_shares.sum() == pytest.approx(1)
-
-
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_experts_that_know_different_things_are_better_together(loss: str) -> None:
-    """One class is rare, which without an intercept only the constant expert knows; others know features."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((3000, 10))
-    score = X @ rng.standard_normal(10)
-    y = np.where(score > np.quantile(score, 0.05), 1.0, -1.0)
-    learner = NewtonBank(loss=loss, intercept=False)
-    experts, played = np.empty((3000, ALL)), np.empty(3000)
-    for i in range(3000):
-        experts[i] = learner.predict_experts(X[i : i + 1])[0]
-        played[i] = learner.learn(X[i : i + 1], y[i : i + 1])[0]
-    best = learner.loss.value(experts, y[:, None]).mean(axis=0).min()
-    assert learner.loss.value(played, y).mean() < 0.8 * best
 
 
 def test_probabilities_are_calibrated() -> None:

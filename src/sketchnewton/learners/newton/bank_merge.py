@@ -86,8 +86,9 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     began = None if start is None or base is None else base._state
     states = [bank._state for bank in banks]
     tracked = residuals.merged(states, began) | calibration.merged_banks(states, began)
+    inputs = min(bank._kernel.experts for bank in banks)  # one is no expert, and the constant one is none
     clock = float(whole.scalars[layout._CLOCK])
-    tracked["stack"] = bank_stack.merged(states, began, _new(sides, start), clock)
+    tracked["stack"] = bank_stack.merged(states, began, inputs, _new(sides, start), clock)
     return {**_arrays(like, whole, sketch, directions, weights, shares, full), **tracked}
 
 

@@ -51,15 +51,18 @@ def shares(state: State) -> Floats:
     return np.array(state["stack"][_SHARES, :2])
 
 
-def merged(states: Sequence[State], base: State | None, rows: Floats, clock: float) -> Floats:
+def merged(states: Sequence[State], base: State | None, inputs: int, rows: Floats, clock: float) -> Floats:
     """Of all rows together; `rows` are those that each side has met since the base, `clock` counts all.
+
+    All sides have so many `inputs` at least. Others were there, if at all, while there were experts with whole
+    matrices; what was known of them is of no use.
 
     What sides have learned since the base adds up, as what is known of normal distributions does. Without a base
     their experts have little in common, nor with those of all rows together, for which θ has to be learned anew:
     θ and what is known of it are means. There shares tell how much better either opinion was, which adds up; after
     a base they tell little of it, as a part of them is dealt out with every row, and are a mean.
     """
-    each = np.array([state["stack"] for state in states])
+    each = np.array([_used(state["stack"], inputs) for state in states])
     parts = rows / rows.sum() if rows.any() else np.full(len(rows), 1.0 / len(rows))
     whole, known = np.tensordot(parts, each, 1), np.array([_precision(its) for its in each])
     lead = parts @ np.array([_lead(its) for its in each])
@@ -67,7 +70,7 @@ def merged(states: Sequence[State], base: State | None, rows: Floats, clock: flo
         whole[:INPUTS] = _covariance(np.tensordot(parts, known, 1))
         lead = lead * len(each)
     else:
-        begun = base["stack"]
+        begun = _used(base["stack"], inputs)
         before = _precision(begun)
         pull = before @ begun[_THETA]
         pull = pull + sum(own @ its[_THETA] - pull for own, its in zip(known, each, strict=True))
@@ -77,6 +80,14 @@ def merged(states: Sequence[State], base: State | None, rows: Floats, clock: flo
     dealt = (clock + 1.0) ** -2.0
     whole[_SHARES, :2] = (1.0 - dealt) * np.array([1.0 - second, second]) + 0.5 * dealt
     return np.asarray(whole)
+
+
+def _used(stack: Floats, inputs: int) -> Floats:
+    """As if there had never been more."""
+    used = np.array(fresh())
+    used[:inputs, :inputs], used[_THETA, :inputs] = stack[:inputs, :inputs], stack[_THETA, :inputs]
+    used[_SHARES] = stack[_SHARES]
+    return used
 
 
 def _lead(stack: Floats) -> float:
