@@ -13,9 +13,9 @@ also run in the order of such files, for the text promises alone. Sets are in tw
 choices were made on the first, and confirmed on the second.
 
 The exit code is 1 if a promise about progressive error is broken, on the sets of the half that is asked for
-(default: both): the mean gap is at most 0.003; at least 80% of the sets of 2,000 rows or more, 85% / 75% of all
-sets, are not worse than all tuned runs, Vowpal Wabbit as it comes / tuned; text is on average within 1% of Vowpal
-Wabbit tuned, and never worse by more than 5%.
+(default: both): the mean gap is at most -0.002; at least 80% / 95% of the sets of 2,000 rows or more are not worse
+than all tuned runs / Vowpal Wabbit tuned, 85% / 75% of all sets not worse than Vowpal Wabbit as it comes / tuned;
+text is on average within 1% of Vowpal Wabbit tuned, and never worse by more than 5%.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from untuned_peers import HELD_OUT, RESULTS, run_ours, split
 
 from sketchnewton import NewtonBank
 
-MEAN_GAP, LARGE, LARGE_WINS, DEFAULT_WINS, TUNED_WINS = 0.003, 2000, 0.80, 0.85, 0.75
+MEAN_GAP, LARGE, LARGE_WINS, LARGE_TUNED_WINS, DEFAULT_WINS, TUNED_WINS = -0.002, 2000, 0.80, 0.95, 0.85, 0.75
 TEXT_MEAN, TEXT_WORST = 0.01, 0.05
 
 
@@ -101,7 +101,7 @@ def promises(rows: list[Row]) -> list[tuple[str, float, float, bool]]:
         (
             f"sets of {LARGE}+ rows not above vw tuned",
             share(row.bank <= row.best("vw -l") for row in large),
-            TUNED_WINS,
+            LARGE_TUNED_WINS,
         ),
     ]
     return [(*promise, promise[1] <= promise[2]) for promise in at_most] + [

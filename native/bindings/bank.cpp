@@ -139,7 +139,7 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
   const std::int64_t ld = padded4(q), stride = s.columns("table"), all = s.rows("shares");
   require(all == K + 1 || all == K + 1 + BankFull::kMemories, "there are other experts");
   require(s.has("places"), "the table is not packed");
-  require(K > 0 && K + 1 + BankFull::kMemories <= Aggregate::kMost && m >= 0 && n >= m &&
+  require(K > 0 && K + 1 + BankFull::kMemories <= BankStack::kInputs && m >= 0 && n >= m &&
               stride >= std::max<std::int64_t>(K + m + 3, 8),
           "the table is too narrow");
   static_assert(sizeof(Expert) == 4 * sizeof(double));
@@ -163,6 +163,7 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
           s.get<double>("buffer_gram", {n, padded4(std::max<std::int64_t>(n, 1))}),
           maps_view<T>(s, q, padded4(K + q)),
           full_view(s, counts, intercept),
+          s.get<double>("stack", {BankStack::kRows, BankStack::kInputs}),
           all > K + 1,
           intercept,
           clip,

@@ -3,7 +3,7 @@
 // The experts share features' scales and one sketch U, λ of the rows (bank_sketch.hpp); each takes its own
 // steps. One more knows nothing but labels. While there are few features, experts with whole matrices join
 // them (bank_full.hpp). Predictions are aggregated (aggregate.hpp) in the range of the labels
-// (bank_labels.hpp).
+// (bank_labels.hpp), and if labels are classes stacked (bank_stack.hpp).
 //
 // A table row: K weights w̄, m sketch coordinates, padding, then the number of rows that had the feature, the
 // mean of |x| over them and the epoch up to which the row has been brought (−1: no coordinates yet, nothing
@@ -29,6 +29,7 @@
 #include "learners/bank_labels.hpp"
 #include "learners/bank_loss.hpp"
 #include "learners/bank_sketch.hpp"
+#include "learners/bank_stack.hpp"
 #include "learners/bank_state.hpp"
 
 namespace skn {
@@ -46,6 +47,7 @@ class Bank {
         labels_(state, loss),
         sketch_(state, table),
         full_(state.full),
+        stack_(loss, state.clip, state.stack),
         K_(state.experts),
         first_(state.experts + 1),
         ldm_(padded4(std::max<std::int64_t>(state.m, 1))),
@@ -130,12 +132,14 @@ class Bank {
     find(row);
     const double played = look(table_, place_.data(), row.value(), row.size());
     const double prediction = score(played), own = others_;
+    const bool stacks = stacked();
     if (labels_.none()) labels_.meet(label);
     const auto t = ++s_.counts[State::kRounds];
     const double clock = s_.scalars[State::kClock] += h;
     if (labels_.open() && !labels_.wild(label)) {
       const double y = labels_.learned(label);
       charge(y, h, clock);
+      if (stacks && std::abs(y) == 1.0) stack_.learn(y, h, clock);
       measure(own, y, h);
       labels_.learn_usual(p_[K_], y, h, miss_);
       const double r = labels_.reached(own, y) ? 0.0 : loss_.slope(own, y, miss_);
@@ -208,8 +212,12 @@ class Bank {
     const Aggregate::Played played =
         aggregate_.mix(p_.data(), s_.shares, experts(), K_, up_.data(), down_.data());
     others_ = played.others;
-    return played.all;
+    if (!stacked()) return played.all;
+    return stack_.play(played.all, p_.data(), K_, p_.data() + first_, experts() - first_);
   }
+
+  // Is what the experts say together heard beside what their weights make of it?
+  bool stacked() const { return loss_.mixable() && labels_.classes(); }
 
   bool whole() const { return s_.has_full && full_.alive(); }
 
@@ -502,6 +510,7 @@ class Bank {
   BankLabels<T> labels_;
   BankSketch<T> sketch_;
   BankFull full_;
+  BankStack stack_;
   std::int64_t K_, first_, ldm_;  // experts that take steps, the first with a whole matrix
   std::array<Seen, kViews> seen_;
   std::vector<std::uint8_t> view_;  // of each expert

@@ -94,6 +94,7 @@ struct BankState {
   double* buffer_gram;         // n × ldn: products of the buffer's values
   MapState<T> epochs;
   BankFullState full;
+  double* stack;  // BankStack::kRows × kInputs
   bool has_full;  // are there experts with whole matrices for this loss?
   bool intercept;
   double clip;        // bound on predictions

@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from .bank_full import FullExperts
 from .bank_paths import travel
+from .bank_stack import Stack
 from .common import Vector
 
 Matrix = NDArray[np.float64]
@@ -270,6 +271,7 @@ def bank(
     following, trace = 0, Trace()
     full, usual = FullExperts(loss, d, intercept), Usual(loss, parameter)
     shares.v = np.full(K + 1 + len(full), 1 / (K + 1 + len(full)))
+    stack = Stack(loss, clip, 1 + K + len(full))
     for t, (x, label, h) in enumerate(zip(X, y, h_all, strict=True), 1):
         if t == 1:
             labels.first(label)
@@ -297,6 +299,7 @@ def bank(
         p = np.concatenate([p, [constant], full.predictions(x, labels, middle, half)])
         P, rest = mix(loss, p, shares.v), np.arange(len(p)) != K
         own = mix(loss, p[rest], shares.v[rest] / shares.v[rest].sum())  # without the constant expert
+        P = stack.play(P, p[rest], classes=labels.signs)
         trace.played.append(0.0 if t == 1 and not labels.signs else middle + half * P)
         trace.experts.append(middle + half * p)
 
@@ -308,6 +311,7 @@ def bank(
         Y = (Y - middle) / half if half > 0 else 0.0
         if (loss == "logistic" or labels.high > labels.low) and not labels.wild(label, t):
             shares.charge(h * losses(loss, parameter, p, Y), 1 / (clock + 1))
+            stack.learn(Y, h, clock)
             at = np.exp(own) if poisson else own
             missed += h * ((at - Y) ** 2 if poisson else abs(at - Y))
             expected += h * (at if poisson else 1.0)

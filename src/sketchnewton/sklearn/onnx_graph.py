@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from sketchnewton.core.types import Array
+from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners import NewtonBank, calibration
 from sketchnewton.learners.newton.frozen_bank import LARGEST_LOGIT as BANK_LOGIT
 from sketchnewton.learners.newton.frozen_bank import FrozenBank, freeze
@@ -102,6 +102,8 @@ class Graph:
                 likely = self._clip(likely, *bank.bounds)
             units = self.node("Where", self.constant(bank.odds > 0), likely, units)
         played = self._aggregate(bank, units)
+        if bank.stacked is not None:
+            played = self._stack(bank, bank.stacked[:, None], played, units)
         return self.node(
             "Add", self.node("Mul", played, self.constant(bank.half)), self.constant(bank.middle)
         )
@@ -164,6 +166,33 @@ class Graph:
         least = self.node("ReduceMin", p, axis, keepdims=1)
         most = self.node("ReduceMax", p, axis, keepdims=1)
         return self.node("Min", self.node("Max", played, least), most)
+
+    def _stack(self, bank: FrozenBank, weights: Floats, played: str, p: str) -> str:
+        """The rule of native/learners/bank_stack.hpp."""
+        one, logistic = self.constant(1.0), bank.loss == "logistic"
+
+        def chances(odds: str) -> tuple[str, str]:
+            return self.node("Sigmoid", odds), self.node("Sigmoid", self.node("Neg", odds))
+
+        def mean(two: tuple[str, str]) -> str:
+            shares = (self.constant(float(share)) for share in bank.stack_shares)
+            parts = [self.node("Mul", opinion, share) for opinion, share in zip(two, shares, strict=True)]
+            return self.node("Add", *parts)
+
+        odds = played
+        if not logistic:
+            ratio = self.node("Div", self.node("Add", one, played), self.node("Sub", one, played))
+            odds = self._clip(self.node("Log", ratio), -bank.largest, bank.largest)
+        inputs = self.node("Concat", odds, p, axis=1)
+        own = self.node("MatMul", inputs, self.constant(weights))
+        own = self._clip(own, -bank.largest, bank.largest)
+        up, down = chances(own)
+        if not logistic:
+            return mean((played, self.node("Sub", up, down)))
+        rule_up, rule_down = chances(played)
+        both = self.node("Log", self.node("Div", mean((rule_up, up)), mean((rule_down, down))))
+        least, most = self.node("Min", played, own), self.node("Max", played, own)
+        return self.node("Min", self.node("Max", both, least), most)
 
     # -- answers
 

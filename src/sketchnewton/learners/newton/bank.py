@@ -18,7 +18,7 @@ from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners import calibration
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
-from sketchnewton.learners.newton import bank_full, residuals
+from sketchnewton.learners.newton import bank_full, bank_stack, residuals
 from sketchnewton.learners.newton.expert_shares import ExpertShares
 from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.rows import checked_scan
@@ -58,7 +58,9 @@ class NewtonBank(ExpertShares):
     the whole matrix, two of them forgetting old rows, for streams that drift.
     Vovk's aggregating rule weighs their predictions, so that the bank's total loss is hardly more than that of
     its best expert: at most 2 ln K + 2 ln(T + 1) for the squared loss of labels -1 and +1, half of that for the
-    logistic loss. Losses that are not mixable are weighed by AdaHedge, which is second-order (docs/untuned.md).
+    logistic loss. If labels are classes, a logistic regression of the experts' predictions is heard beside that
+    rule, as several may be better together than the best alone; it costs at most 16 ln 2, for the logistic loss
+    2 ln 2. Losses that are not mixable are weighed by AdaHedge, which is second-order (docs/untuned.md).
 
     * `sketch_size` (m): how many directions of curvature are kept; not a thing to tune.
     * `loss`: `"squared"` for labels -1 and +1 or any numbers, `"logistic"` for probabilities, `"hinge"` and
@@ -140,6 +142,7 @@ class NewtonBank(ExpertShares):
                 "scalars": scalars,
                 "shares": filled([1 / all_experts] * all_experts),
                 **bank_full.fresh(),
+                "stack": bank_stack.fresh(),
                 **residuals.fresh(self.loss),
                 **calibration.fresh_bank(),
                 "lambda": zeros(padded4(q)),
@@ -506,6 +509,7 @@ class NewtonBank(ExpertShares):
             and 0 <= labels <= 2
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
+            and bank_stack.fits(its)
             and residuals.fits(its)
             and calibration.fits_bank(its)
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))

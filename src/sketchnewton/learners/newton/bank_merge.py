@@ -14,7 +14,7 @@ from sketchnewton.core.state import State
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners import calibration
 from sketchnewton.learners.newton import bank as layout
-from sketchnewton.learners.newton import residuals
+from sketchnewton.learners.newton import bank_stack, residuals
 from sketchnewton.learners.newton.expert_merge import parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
@@ -86,6 +86,9 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     began = None if start is None or base is None else base._state
     states = [bank._state for bank in banks]
     tracked = residuals.merged(states, began) | calibration.merged_banks(states, began)
+    inputs = min(bank._kernel.experts for bank in banks)  # one is no expert, and the constant one is none
+    clock = float(whole.scalars[layout._CLOCK])
+    tracked["stack"] = bank_stack.merged(states, began, inputs, _new(sides, start), clock)
     return {**_arrays(like, whole, sketch, directions, weights, shares, full), **tracked}
 
 
@@ -374,7 +377,7 @@ def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole, *, remain
 
     If the experts with whole matrices do not remain, they have none.
     """
-    new = np.array([side.rounds - (0 if base is None else base.rounds) for side in sides], np.float64)
+    new = _new(sides, base)
     if not new.any():
         new[:] = 1.0
     each = np.array([side.shares for side in sides])
@@ -434,6 +437,11 @@ def _arrays(
 
 
 # --- small things
+
+
+def _new(sides: Sequence[_Side], base: _Side | None) -> Floats:
+    """The rows that each side has met since the base."""
+    return np.array([side.rounds - (0 if base is None else base.rounds) for side in sides], np.float64)
 
 
 def _signed(sides: Sequence[_Side], base: _Side | None) -> Iterable[tuple[float, _Side]]:

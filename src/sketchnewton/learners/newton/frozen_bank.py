@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton import bank as banks
-from sketchnewton.learners.newton import bank_full
+from sketchnewton.learners.newton import bank_full, bank_stack
 from sketchnewton.learners.newton.bank import EXPERTS, NewtonBank
 from sketchnewton.learners.newton.full_places import FULL
 
@@ -19,7 +19,7 @@ HEAVY = 0.25  # a restless expert's constant, as a share of the typical row: nat
 class FrozenBank(NamedTuple):
     """A bank that learns no more; `native/learners/bank.hpp` says why each step is as it is.
 
-    A row x of `dimension` numbers is predicted in five steps.
+    A row x of `dimension` numbers is predicted in seven steps.
 
     1. Scale: count = counts + 1, mean = means + (|x| − means)/count, x ← x/mean · (rows/count)^¼, where x/mean is
        held within ±`wild`, all in `dtype`.
@@ -29,7 +29,10 @@ class FrozenBank(NamedTuple):
        came: (x − centre)·full_weights + full_constants; with `slopes`, within ±1, times slopes, plus shifts.
     4. The experts' predictions: scores within `bounds`, then (score − middle)/half; of experts in `odds`
        tanh(score/2), with scores within ±LARGEST_LOGIT, held within `bounds`.
-    5. The prediction: theirs, aggregated with their `shares` by the rule of the loss, times half, plus middle.
+    5. Theirs, aggregated with their `shares` by the rule of the loss.
+    6. With `stacked`, log odds: `stacked` times the log odds of that and the experts' predictions, within
+       ±`largest`, and the mean of both with `stack_shares`: of probabilities for the logistic loss.
+    7. The prediction: that times half, plus middle.
     """
 
     loss: str  # whose rule aggregates
@@ -55,6 +58,9 @@ class FrozenBank(NamedTuple):
     full_constants: Floats
     slopes: Floats | None
     shifts: Floats | None
+    stacked: Floats | None  # of the log odds, then of each expert, the constant one too
+    stack_shares: Floats
+    largest: float
 
 
 def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
@@ -107,7 +113,15 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
             full_constants=full_constants,
             slopes=state["full_odds"][:, bank_full.SLOPE] if calibrated else None,
             shifts=state["full_odds"][:, bank_full.SHIFT] if calibrated else None,
+            stacked=_stacked(bank) if signs and bank._rule in ("squared", "logistic") else None,
+            stack_shares=bank_stack.shares(state),
+            largest=high if bank._rule == "logistic" else LARGEST_LOGIT,
         )
+
+
+def _stacked(bank: NewtonBank) -> Floats:
+    weights = bank_stack.weights(bank._state)[: bank._kernel.experts]
+    return np.insert(weights, 1 + bank._K, 0.0)  # the constant expert has none
 
 
 def _whole(bank: NewtonBank, dimension: int) -> tuple[Floats, Floats, Floats]:

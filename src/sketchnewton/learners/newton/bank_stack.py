@@ -1,0 +1,107 @@
+"""What a bank's experts say together, if labels are classes (native/learners/bank_stack.hpp): stacking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sketchnewton.core.state import State, View, zeros
+from sketchnewton.core.types import Floats, np
+
+__all__ = ["fits", "fresh", "merged", "shares", "weights"]
+
+INPUTS = 12  # columns: what the rule would play, then the experts; the rows are C, θ and shares
+_THETA, _SHARES, _ROWS = INPUTS, INPUTS + 1, INPUTS + 2
+_LARGEST = 1e6  # of θ: `kLargest` of the kernel
+_LEAST_SHARE = 1e-300  # so that it has a logarithm
+_FARTHEST = 700.0  # two logarithms of shares
+_CERTAIN = 1e-15  # of the largest variance, below which one is rounding
+
+
+def fresh() -> View:
+    """What the rule would play counts as it is, experts beside it do not."""
+    stack = zeros((_ROWS, INPUTS))
+    for i in range(INPUTS):
+        stack[i, i] = 1.0
+    stack[_THETA, 0] = 1.0
+    stack[_SHARES, 0] = stack[_SHARES, 1] = 0.5
+    return stack
+
+
+def fits(state: State) -> bool:
+    """Kernels trust these numbers, all of them finite. Variances fall, from 1 on."""
+    rows: Any = state.view("stack").tolist()  # without NumPy, which loading does not import
+    *C, theta, its = rows
+    return (
+        all(abs(value) <= 1.0 + 1e-6 for row in C for value in row)
+        and max(map(abs, theta)) <= _LARGEST
+        and min(its) >= 0
+        and abs(sum(its[:2]) - 1) < 1e-6
+        and not any(its[2:])
+    )
+
+
+def weights(state: State) -> Floats:
+    """θ: of the log odds of what the rule would play, then of the experts' predictions."""
+    return np.array(state["stack"][_THETA])
+
+
+def shares(state: State) -> Floats:
+    """The weight of what the rule would play, and of what experts say together."""
+    return np.array(state["stack"][_SHARES, :2])
+
+
+def merged(states: Sequence[State], base: State | None, inputs: int, rows: Floats, clock: float) -> Floats:
+    """Of all rows together; `rows` are those that each side has met since the base, `clock` counts all.
+
+    All sides have so many `inputs` at least. Others were there, if at all, while there were experts with whole
+    matrices; what was known of them is of no use.
+
+    What sides have learned since the base adds up, as what is known of normal distributions does. Without a base
+    their experts have little in common, nor with those of all rows together, for which θ has to be learned anew:
+    θ and what is known of it are means. There shares tell how much better either opinion was, which adds up; after
+    a base they tell little of it, as a part of them is dealt out with every row, and are a mean.
+    """
+    each = np.array([_used(state["stack"], inputs) for state in states])
+    parts = rows / rows.sum() if rows.any() else np.full(len(rows), 1.0 / len(rows))
+    whole, known = np.tensordot(parts, each, 1), np.array([_precision(its) for its in each])
+    lead = parts @ np.array([_lead(its) for its in each])
+    if base is None:
+        whole[:INPUTS] = _covariance(np.tensordot(parts, known, 1))
+        lead = lead * len(each)
+    else:
+        begun = _used(base["stack"], inputs)
+        before = _precision(begun)
+        pull = before @ begun[_THETA]
+        pull = pull + sum(own @ its[_THETA] - pull for own, its in zip(known, each, strict=True))
+        whole[:INPUTS] = _covariance(before + (known - before).sum(axis=0))
+        whole[_THETA] = np.clip(whole[:INPUTS] @ pull, -_LARGEST, _LARGEST)
+    second = 1.0 / (1.0 + np.exp(-np.clip(lead, -_FARTHEST, _FARTHEST)))
+    dealt = (clock + 1.0) ** -2.0
+    whole[_SHARES, :2] = (1.0 - dealt) * np.array([1.0 - second, second]) + 0.5 * dealt
+    return np.asarray(whole)
+
+
+def _used(stack: Floats, inputs: int) -> Floats:
+    """As if there had never been more."""
+    used = np.array(fresh())
+    used[:inputs, :inputs], used[_THETA, :inputs] = stack[:inputs, :inputs], stack[_THETA, :inputs]
+    used[_SHARES] = stack[_SHARES]
+    return used
+
+
+def _lead(stack: Floats) -> float:
+    """By how much the second opinion was better, as a logarithm."""
+    rule, own = np.log(np.maximum(stack[_SHARES, :2], _LEAST_SHARE))
+    return float(own - rule)
+
+
+def _precision(stack: Floats) -> Floats:
+    values, vectors = np.linalg.eigh(stack[:INPUTS])
+    return np.asarray((vectors / np.maximum(values, _CERTAIN * values[-1])) @ vectors.T)
+
+
+def _covariance(precision: Floats) -> Floats:
+    """No less is known than at first, but for rounding."""
+    values, vectors = np.linalg.eigh(precision)
+    return np.asarray((vectors / np.maximum(values, 1.0)) @ vectors.T)
