@@ -14,7 +14,7 @@ from sketchnewton.learners.newton.bank import EXPERTS
 from sketchnewton.learners.newton.full_places import FULL
 from tests.contract.bank_streams import ALL_LOSSES, adversaries, count_stream, regression_stream, stream_for
 from tests.contract.learners import sparse_stream
-from tests.oracles.bank import bank
+from tests.oracles.bank import bank, mix
 
 ROUNDS = 5000
 K = len(EXPERTS)
@@ -250,13 +250,22 @@ def text_like(rounds: int, seed: int = 0) -> tuple[Any, Any]:
 
 
 def test_wild_values_do_not_set_the_measure() -> None:
-    """One row in twenty has a count of hundreds: cut down to size, errors are not many fewer."""
-    wrong = np.zeros(2)
-    for seed in range(8):
-        X, y = text_like(3000, seed)
-        for i, rows in enumerate((X, np.minimum(X, 5))):
-            wrong[i] += np.mean((NewtonBank().learn(csr_array(rows), y) >= 0) != (y > 0))
-    assert wrong[0] <= 1.3 * wrong[1]
+    """One row in twenty has a count of hundreds: cut down to size, errors of the rule are hardly fewer.
+
+    The second opinion has fewer errors in both, and in the tame ones more of them are mended.
+    """
+    X, y = text_like(3000)
+    wrong = []
+    for rows in (csr_array(X), csr_array(np.minimum(X, 5))):
+        learner, rule, played = NewtonBank(), np.empty(len(y)), np.empty(len(y))
+        for i in range(len(y)):
+            rule[i] = mix("squared", learner.predict_experts(rows[[i]])[0], learner.expert_shares)
+            played[i] = learner.learn(rows[[i]], y[i : i + 1])[0]
+        wrong.append([np.mean((p >= 0) != (y > 0)) for p in (rule, played)])
+    (wild, wild_played), (tame, tame_played) = wrong
+    assert wild <= 1.15 * tame
+    assert wild_played < wild
+    assert tame_played < tame
 
 
 def test_the_restless_expert_follows_a_file_sorted_by_class() -> None:
