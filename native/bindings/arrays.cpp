@@ -316,8 +316,9 @@ std::tuple<double, double, double> add_class_losses(const std::optional<int>& co
   for (std::size_t i = 0; i < n; ++i) {
     const double *p = predictions.data() + i * K, y = labels.data()[i],
                  w = weights ? weights->data()[i] : 1.0;
-    if (!(y >= 0 && y < static_cast<double>(K)))
-      throw std::invalid_argument("a label is not that of a class");
+    if (!(y >= 0 && y < static_cast<double>(K) && y == std::floor(y)))
+      throw std::invalid_argument("row " + std::to_string(i) + ": expected the number of one of " +
+                                  std::to_string(K) + " classes as the label, got " + std::to_string(y));
     const auto label = static_cast<std::size_t>(y);
     double its = 0;
     if (loss) {

@@ -224,7 +224,7 @@ class Bank {
   // Weights of few features, and of rows that have many of them all, may be large and cancel, which rounded
   // sums would show.
   void gather(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
-    if (whole() || kDense * n >= s_.counts[State::kActive]) {
+    if (whole() || kDense * met_ >= s_.counts[State::kActive]) {
       table.gather_exactly(index, x_.data(), n, sums_.data());
     } else {
       table.gather(index, x_.data(), n, sums_.data());
@@ -292,6 +292,7 @@ class Bank {
       rarity[i] = std::sqrt(rows / count[i]);
       x[i] = std::clamp(x[i] / mean[i], -most, most) * std::sqrt(rarity[i]);
     }
+    met_ = met;
     fresh_ = met < n;
     double all[4] = {}, seen[4] = {},
            rare[4] = {};  // independent sums, which the compiler turns into vectors
@@ -305,9 +306,9 @@ class Bank {
       }
     for (; i < n; ++i) {
       const double square = static_cast<double>(x[i]) * static_cast<double>(x[i]);
-      all[0] += square;
-      rare[0] += square * static_cast<double>(rarity[i]);
-      seen[0] += count[i] > T(1) ? square : 0.0;
+      all[i % 4] += square;
+      rare[i % 4] += square * static_cast<double>(rarity[i]);
+      seen[i % 4] += count[i] > T(1) ? square : 0.0;
     }
     xx_ = one() + ((all[0] + all[1]) + (all[2] + all[3]));
     rare_xx_ = one() + ((rare[0] + rare[1]) + (rare[2] + rare[3]));
@@ -520,6 +521,7 @@ class Bank {
   std::vector<std::int64_t> place_;  // in the table, of the row's features
   std::vector<T*> behind_;
   double miss_ = 1;              // of the predictions so far
+  std::int64_t met_ = 0;         // features of the row that were seen before
   bool fresh_ = false;           // has the row features that were never seen before?
   double xx_ = 0, seen_xx_ = 0;  // ‖x‖² of the row scaled, and of the features that were seen before
   double rare_xx_ = 0;           // and Σ x²√(T/n)

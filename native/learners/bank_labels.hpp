@@ -146,7 +146,8 @@ class BankLabels {
     s_.bank_counts[State::kLabels] = kRange;
     s_.scalars[State::kLow] = std::max(low() - room, least);
     s_.scalars[State::kHigh] = std::min(high() + room, most);
-    return old > 0 ? old / (0.5 * high() - 0.5 * low()) : 1.0;
+    const double now = 0.5 * high() - 0.5 * low();  // 0 if `clip` makes all labels the same
+    return old > 0 && now > 0 ? old / now : 1.0;
   }
 
  private:

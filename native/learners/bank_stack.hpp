@@ -96,6 +96,7 @@ class BankStack {
       lag = std::exp(-kRate * h * std::abs(lead));
     }
     v[lead > 0 ? 0 : 1] *= lag;
+    if (!(v[0] + v[1] > 0)) v[lead > 0 ? 1 : 0] = 1.0;  // the one that was right had no weight at all
     const double kept = (1.0 - dealt) / (v[0] + v[1]);
     for (int k : {0, 1}) v[k] = kept * v[k] + 0.5 * dealt;
   }

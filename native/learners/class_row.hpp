@@ -121,9 +121,13 @@ class ClassRow {
       widen(count + i, times);
       add(its, rarely, times);
     }
-    for (; i < n; ++i)
-      add(Four{static_cast<double>(x[i])}, Four{static_cast<double>(rarity[i])},
-          Four{static_cast<double>(count[i])});
+    Four its{}, rarely{}, times{};
+    for (; i < n; ++i) {
+      its[i % 4] = static_cast<double>(x[i]);
+      rarely[i % 4] = static_cast<double>(rarity[i]);
+      times[i % 4] = static_cast<double>(count[i]);
+    }
+    add(its, rarely, times);
     const double one = s_.intercept ? 1.0 : 0.0;
     xx_ = one + total(all);
     rare_xx_ = one + total(rare);

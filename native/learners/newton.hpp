@@ -27,7 +27,7 @@ namespace skn {
 //   update      takes in ĝ = r·x; fills what the table's columns gain per unit of x; returns what w̄ gains
 //   finish      called when the row's features have been written
 // and, if it has something to do in a round without a gradient:
-//   end_round   called in every round, before the step, if there is one, as it is told
+//   end_round   called in every round, before its step; told whether there is one
 //   leave_out   called with r where ĝ counts as zero, as it may be rounding
 // and, if it may leave a row to another sketch:
 //   declines    asked before a row is learned; if so, nothing is

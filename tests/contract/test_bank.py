@@ -428,3 +428,28 @@ def test_a_row_of_huge_weight_leaves_a_bank_that_can_be_loaded() -> None:
     other = NewtonBank(sketch_size=3)
     other.learn(X, y)
     assert np.isfinite(again.merge(other).predict(X)).all()
+
+
+@pytest.mark.parametrize("known", [300, 1000])
+def test_new_features_do_not_change_how_known_ones_are_summed(known: int) -> None:
+    """Rows of which an eighth of all features, or a little less, were met before; float32."""
+    rng = np.random.default_rng(known)
+    learner = NewtonBank()
+    for _ in range(60):
+        rows = np.zeros((1, known))
+        rows[0, rng.choice(known, known // 6, replace=False)] = rng.standard_normal(known // 6)
+        learner.learn(csr_array(rows), rng.choice([-1.0, 1.0], 1))
+    for far in range(40):
+        at = np.sort(rng.choice(known, known // 8 - 10 + far // 2, replace=False))
+        new = np.sort(rng.choice(np.arange(10_000 * (far + 1), 10_000 * (far + 1) + 500), far, replace=False))
+        index = np.concatenate([at, new])
+        row = csr_array((rng.standard_normal(len(index)), index, [0, len(index)]), shape=(1, 500_000))
+        predicted = learner.predict(row)
+        np.testing.assert_array_equal(learner.learn(row, [1.0]), predicted)
+
+
+def test_labels_that_are_all_the_same_once_they_are_clipped() -> None:
+    """Classes at first, then numbers beyond the bound: the range has no width."""
+    learner = NewtonBank(clip=0.5)
+    learner.learn([[1.0], [2.0], [3.0], [1.0]], [1.0, 1.0, 3.0, 4.0])
+    np.testing.assert_array_equal(learner.predict([[1.0], [5.0]]), 0.5)

@@ -105,3 +105,29 @@ def test_numbers_that_were_not_learned_are_refused(row: int, column: int, number
     learner._state["stack"][row, column] = number
     with pytest.raises(ModelFileError):
         NewtonBank.from_bytes(learner.to_bytes())
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_covariance_that_is_none_is_refused(loss: str) -> None:
+    """All of it is within ±1, but steps would make it grow, and the model's own loader would refuse it."""
+    rng = np.random.default_rng(0)
+    X, y = sparse_stream(50, d=40, non_zeros=8)
+    learner = NewtonBank(loss=loss)
+    learner.learn(X, y)
+    crooked, negative = (learner._state["stack"][:12].copy() for _ in range(2))
+    crooked[2, 1] += 1e-3
+    negative[:] = rng.uniform(-1, 1, (12, 12))
+    for C in (crooked, negative + negative.T):
+        learner._state["stack"][:12] = np.clip(C, -1, 1)
+        with pytest.raises(ModelFileError):
+            NewtonBank.from_bytes(learner.to_bytes())
+
+
+@pytest.mark.parametrize(("loss", "shares"), [("squared", [1.0, 0.0]), ("logistic", [0.0, 1.0])])
+def test_an_opinion_without_any_weight_may_be_right(loss: str, shares: list[float]) -> None:
+    X, y = sparse_stream(100, d=40, non_zeros=8)
+    learner = NewtonBank(loss=loss)
+    learner.learn(X, y)
+    learner._state["stack"][13, :2] = shares
+    learner.learn(X[:2], y[:2], [1e30, 1e30])
+    assert np.isfinite(NewtonBank.from_bytes(learner.to_bytes()).predict(X)).all()

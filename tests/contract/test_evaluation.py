@@ -228,7 +228,8 @@ def test_classes_are_scored_as_defined(loss: str) -> None:
         assert whole.error_rate == pytest.approx(h @ (p.argmax(axis=1) != y) / h.sum(), rel=1e-13)
 
 
-@pytest.mark.parametrize("label", [-1.0, 3.0, np.nan])
-def test_a_label_of_no_class_has_no_score(label: float) -> None:
-    with pytest.raises(ValueError, match="not that of a class"):
-        SoftmaxScore("logistic", 3).update([[0.0, 0.0, 0.0]], [label])
+@pytest.mark.parametrize("label", [2.5, 3.0, -1.0, np.nan])
+@pytest.mark.parametrize("kind", [ClassScore, SoftmaxScore])
+def test_a_label_of_no_class_has_no_score(kind: type[ClassScore], label: float) -> None:
+    with pytest.raises(ValueError, match="row 1: expected the number of one of 3 classes as the label, got"):
+        kind("logistic", 3).update(np.zeros((2, 3)), [2.0, label])

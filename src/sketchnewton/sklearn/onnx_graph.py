@@ -169,7 +169,7 @@ class Graph:
 
     def _stack(self, bank: FrozenBank, weights: Floats, played: str, p: str) -> str:
         """The rule of native/learners/bank_stack.hpp."""
-        one, logistic = self.constant(1.0), bank.loss == "logistic"
+        logistic = bank.loss == "logistic"
 
         def chances(odds: str) -> tuple[str, str]:
             return self.node("Sigmoid", odds), self.node("Sigmoid", self.node("Neg", odds))
@@ -181,6 +181,7 @@ class Graph:
 
         odds = played
         if not logistic:
+            one = self.constant(1.0)
             ratio = self.node("Div", self.node("Add", one, played), self.node("Sub", one, played))
             odds = self._clip(self.node("Log", ratio), -bank.largest, bank.largest)
         inputs = self.node("Concat", odds, p, axis=1)

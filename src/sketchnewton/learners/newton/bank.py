@@ -509,7 +509,7 @@ class NewtonBank(ExpertShares):
             and 0 <= labels <= 2
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
-            and bank_stack.fits(its)
+            and bank_stack.fits(its, 1 + self._K if places < 0 else bank_stack.INPUTS)
             and residuals.fits(its)
             and calibration.fits_bank(its)
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))

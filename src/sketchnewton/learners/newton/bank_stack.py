@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ _THETA, _SHARES, _ROWS = INPUTS, INPUTS + 1, INPUTS + 2
 _LARGEST = 1e6  # of θ: `kLargest` of the kernel
 _LEAST_SHARE = 1e-300  # so that it has a logarithm
 _FARTHEST = 700.0  # two logarithms of shares
+_ROUNDING = 1e-9  # of C, which may add up over very many rows
 _CERTAIN = 1e-15  # of the largest variance, below which one is rounding
 
 
@@ -28,8 +31,11 @@ def fresh() -> View:
     return stack
 
 
-def fits(state: State) -> bool:
-    """Kernels trust these numbers, all of them finite. Variances fall, from 1 on."""
+def fits(state: State, inputs: int) -> bool:
+    """Kernels trust these numbers, all of them finite, the first `inputs` of which are in use.
+
+    Variances fall, from 1 on; where C is no covariance, steps would make it grow without bound.
+    """
     rows: Any = state.view("stack").tolist()  # without NumPy, which loading does not import
     *C, theta, its = rows
     return (
@@ -38,7 +44,24 @@ def fits(state: State) -> bool:
         and min(its) >= 0
         and abs(sum(its[:2]) - 1) < 1e-6
         and not any(its[2:])
+        and _is_covariance([row[:inputs] for row in C[:inputs]])
     )
+
+
+def _is_covariance(C: list[list[float]]) -> bool:
+    """Whether C is symmetric and has no negative eigenvalue, but for rounding: by Cholesky's factors."""
+    L: list[list[float]] = []
+    for i, row in enumerate(C):
+        factor: list[float] = []
+        for j in range(i):
+            if abs(row[j] - C[j][i]) > _ROUNDING:
+                return False
+            factor.append((row[j] - math.fsum(map(operator.mul, factor, L[j]))) / L[j][j])
+        pivot = row[i] + _ROUNDING - math.fsum(one * one for one in factor)
+        if not pivot > 0:
+            return False
+        L.append([*factor, math.sqrt(pivot)])
+    return True
 
 
 def weights(state: State) -> Floats:
@@ -57,18 +80,18 @@ def merged(states: Sequence[State], base: State | None, inputs: int, rows: Float
     All sides have so many `inputs` at least. Others were there, if at all, while there were experts with whole
     matrices; what was known of them is of no use.
 
-    What sides have learned since the base adds up, as what is known of normal distributions does. Without a base
-    their experts have little in common, nor with those of all rows together, for which θ has to be learned anew:
-    θ and what is known of it are means. There shares tell how much better either opinion was, which adds up; after
-    a base they tell little of it, as a part of them is dealt out with every row, and are a mean.
+    What sides have learned since the base adds up, as what is known of normal distributions does, and so does by
+    how much either opinion was better. Without a base their experts have little in common, nor with those of all
+    rows together, for which θ has to be learned anew: θ and what is known of it are means, and k leads count as √k
+    of their mean, half way between evidence that adds up and evidence that does not.
     """
     each = np.array([_used(state["stack"], inputs) for state in states])
     parts = rows / rows.sum() if rows.any() else np.full(len(rows), 1.0 / len(rows))
     whole, known = np.tensordot(parts, each, 1), np.array([_precision(its) for its in each])
-    lead = parts @ np.array([_lead(its) for its in each])
+    leads = np.array([_lead(its) for its in each])
     if base is None:
         whole[:INPUTS] = _covariance(np.tensordot(parts, known, 1))
-        lead = lead * len(each)
+        lead = np.sqrt(len(each)) * (parts @ leads)
     else:
         begun = _used(base["stack"], inputs)
         before = _precision(begun)
@@ -76,6 +99,7 @@ def merged(states: Sequence[State], base: State | None, inputs: int, rows: Float
         pull = pull + sum(own @ its[_THETA] - pull for own, its in zip(known, each, strict=True))
         whole[:INPUTS] = _covariance(before + (known - before).sum(axis=0))
         whole[_THETA] = np.clip(whole[:INPUTS] @ pull, -_LARGEST, _LARGEST)
+        lead = _lead(begun) + (leads - _lead(begun)).sum()
     second = 1.0 / (1.0 + np.exp(-np.clip(lead, -_FARTHEST, _FARTHEST)))
     dealt = (clock + 1.0) ** -2.0
     whole[_SHARES, :2] = (1.0 - dealt) * np.array([1.0 - second, second]) + 0.5 * dealt
