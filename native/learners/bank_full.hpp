@@ -7,7 +7,8 @@
 // Rows wait in a block, of one row at first and up to a quarter of the features later. At its end all
 // memories take in the sums of the block, A ← γ^rows A + Σ h xxᵀ, so that the products of features are formed
 // once for all of them. Weights are recomputed when the block ends or a 128th of the memory is new, and a
-// quarter as often while the expert has little weight.
+// quarter as often while the expert has little weight. With more than 128 places that takes longer than the
+// moments do, so it waits for as many rows as there are places beyond those.
 //
 // Where labels are classes, the score wᵀx is brought to log odds by a logistic regression of its own
 // (score_odds.hpp).
@@ -59,7 +60,7 @@ class BankFull {
  public:
   static constexpr std::int64_t kMemories = State::kMemories;
   static constexpr std::array<double, kMemories> kForget = {1.0, 0.999, 0.99};  // γ
-  static constexpr std::int64_t kMost = 128;                                    // features
+  static constexpr std::int64_t kMost = 384;                                    // features
 
   explicit BankFull(const BankFullState& state) : s_(state) {
     for (std::int64_t i = 1; i < places(); ++i) known_.push_back(known(i));
@@ -139,7 +140,8 @@ class BankFull {
       double& stale = s_.odds[g * State::kOdds + State::kStale];
       stale += static_cast<double>(passed);
       const double fresh =
-          std::max(static_cast<double>(passed), std::min(static_cast<double>(rows), kRemembered[g]) / kNew);
+          std::max({static_cast<double>(passed), std::min(static_cast<double>(rows), kRemembered[g]) / kNew,
+                    static_cast<double>(std::min(rows / kEarly, places() - 1 - kNarrow))});
       if (stale < (shares[g] < kLittle ? kPatience * fresh : fresh)) continue;
       stale = 0;
       solve(static_cast<std::int64_t>(g));
@@ -149,10 +151,14 @@ class BankFull {
 
  private:
   static constexpr std::int64_t kFew = 64, kDense = 8;  // features that are few; features for each non-zero
+  // A row costs the square of the features here, its non-zeros elsewhere: so many times as much, at most.
+  static constexpr std::int64_t kCost = 1024;
   // A block has one row at first, two from here on, … but no more than this or a quarter of the features.
   static constexpr std::int64_t kOften = 32, kShort = 8;
   // Weights are computed when a 128th of the memory is new; a quarter as often for experts of little weight.
   static constexpr double kNew = 128, kLittle = 0.01, kPatience = 4;
+  // Of more features than these, so many rows, and not before an eighth of all rows is new.
+  static constexpr std::int64_t kNarrow = 128, kEarly = 8;
   static constexpr std::array<double, kMemories> kRemembered = {INFINITY, 1000, 100};  // rows
   static constexpr double kLeast = 1e-100;                                             // size of values
   static constexpr double kHuge = 1e150;                                               // of weights
@@ -219,7 +225,8 @@ class BankFull {
     for (std::int64_t k = 0; k < row.size(); ++k)
       if (place_of(row.index()[k]) < 0 && !open(row.index()[k], row.value()[k])) return false;
     const auto now = static_cast<std::int64_t>(known_.size());
-    return known_.size() == before || now <= kFew || now * rows <= kDense * *s_.non_zeros;
+    return known_.size() == before || now <= kFew ||
+           (now * rows <= kDense * *s_.non_zeros && now * now * rows <= kCost * *s_.non_zeros);
   }
 
   bool open(std::int64_t feature, double value) {

@@ -70,11 +70,14 @@ class Full:
         self.A = self.A * self.forget ** h.sum() + (h * X.T) @ X
         self.b = self.b * self.forget ** h.sum() + (h * X.T) @ y
 
-    def due(self, rows: int, T: int, share: float) -> bool:
-        """Is a block, or a 128th of what is remembered, new? Four times that, if the expert has little weight."""
+    def due(self, rows: int, T: int, share: float, known: int) -> bool:
+        """Is a block, or a 128th of what is remembered, new? Four times that, if the expert has little weight.
+
+        Of more than 128 features, as many rows as there are more; but no more than an eighth of all rows.
+        """
         remembered = T if self.forget == 1 else min(T, round(1 / (1 - self.forget)))
         self.stale += rows
-        due = self.stale >= (4 if share < 0.01 else 1) * max(rows, remembered / 128)
+        due = self.stale >= (4 if share < 0.01 else 1) * max(rows, remembered / 128, min(T // 8, known - 128))
         self.stale = 0 if due else self.stale
         return due
 
@@ -119,17 +122,18 @@ class FullExperts:
         self.non_zeros += np.count_nonzero(present)
         known = np.count_nonzero(N[: self.features])
         new = (present & (N[: self.features] == 1)).any()
-        if new and (known > 128 or (known > 64 and known * T > 8 * self.non_zeros)):
+        sparse = max(known / 8, known**2 / 1024) * T > self.non_zeros
+        if new and (known > 384 or (known > 64 and sparse)):
             self.experts = []
         self.block.append((x, y, h))
-        ended = len(self.block) >= min(1 + T // 32, max(8, (known + 1) // 4))
+        ended = len(self.block) >= min(1 + T // 32, max(8, (known + 1) // 4), 32)
         for expert, score, share in zip(self.experts, self.scores, shares, strict=False):
             if labels.signs:
                 expert.odds.learn(score, y, h, T)
             if ended:
                 rows, targets, weights = (np.array(part) for part in zip(*self.block, strict=True))
                 expert.learn(rows, targets, weights)
-                if expert.due(len(self.block), T, share):
+                if expert.due(len(self.block), T, share, known):
                     expert.solve(M1 / np.maximum(N, 1), N > 0)
         self.block = [] if ended else self.block
 

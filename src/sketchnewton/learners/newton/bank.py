@@ -54,7 +54,7 @@ class NewtonBank(ExpertShares):
     Experts that differ in the size of their steps share one Robust Frequent Directions sketch of the rows and
     the features' scales. Each row moves every expert by a step that never passes the label, however large. One
     more expert knows only labels, so that the bank is hardly worse than their frequencies. While
-    there are few features (at most 128, and rows that are not too sparse), three experts solve least squares with
+    there are few features (at most 384, and rows that are not too sparse), three experts solve least squares with
     the whole matrix, two of them forgetting old rows, for streams that drift.
     Vovk's aggregating rule weighs their predictions, so that the bank's total loss is hardly more than that of
     its best expert: at most 2 ln K + 2 ln(T + 1) for the squared loss of labels -1 and +1, half of that for the

@@ -15,7 +15,7 @@ UNIT, SIZE = range(2)  # columns of `full_units`
 SLOPE, SHIFT, STALE, ODDS = 0, 1, 5, 6  # of `full_odds`; between them the covariance of the first two
 TARGET, WEIGHT = range(2)  # columns of `full_labels`
 LONGEST = 32  # rows in a block
-PLACES = FullPlaces(("full_features", "full_units", "full_weights", "full_block"), beside=2)
+PLACES = FullPlaces(("full_features", "full_units", "full_weights", "full_block"), beside=2, most=384)
 
 
 def fresh() -> dict[str, View]:

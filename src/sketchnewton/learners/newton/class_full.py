@@ -10,7 +10,7 @@ __all__ = ["PLACES", "fits", "fresh", "weights"]
 
 UNIT, SIZE = range(2)  # columns of `full_units`
 SLOPE, SHIFT, ODDS = 0, 1, 5  # of `full_odds`; after the first two their covariance
-PLACES = FullPlaces(("full_features", "full_units", "full_weights", "full_sums"), beside=1)
+PLACES = FullPlaces(("full_features", "full_units", "full_weights", "full_sums"), beside=1, most=128)
 
 
 def fresh(classes: int) -> dict[str, View]:

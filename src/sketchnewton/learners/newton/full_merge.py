@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import bank_full
-from sketchnewton.learners.newton.full_places import FULL, MOST
+from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.newton.odds_merge import merged as merged_odds
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ __all__ = ["Moments", "merged", "moments_of"]
 
 
 _FEW = 64  # features, whatever rows are like: `kFew` of the kernel
-_DENSE = 8.0  # features for each non-zero of a row: `kDense`
+_DENSE, _COST = 8.0, 1024.0  # features, and their square, for each non-zero of a row: `kDense`, `kCost`
 _LOST = 1e-13  # of a feature's own square, below which what others leave of it is rounding: `kLost`
 _NO_WEIGHT = 1e-100  # of all rows of a side: too little to divide by
 
@@ -73,8 +73,9 @@ def merged(
     known = [side for side in sides if side is not None]
     begun, *ended = learned
     rows = begun + sum(end - begun for end in ended)
-    dense = len(features) <= _FEW or len(features) * rows <= _DENSE * counts.sum()
-    if len(known) < len(sides) or len(features) >= MOST or not dense:
+    needed = max(len(features) / _DENSE, len(features) ** 2 / _COST)  # non-zeros of a row
+    few = len(features) <= _FEW or rows * needed <= counts.sum()
+    if len(known) < len(sides) or len(features) > bank_full.PLACES.most or not few:
         return None
     places = 1 + len(features)
     units = np.ones(places)

@@ -7,11 +7,10 @@ from typing import NamedTuple
 from sketchnewton.core.state import State, View
 from sketchnewton.core.types import Arrays
 
-__all__ = ["FULL", "MOST", "FullPlaces"]
+__all__ = ["FULL", "FullPlaces"]
 
 FULL = {"full": 1.0, "full 1000": 0.999, "full 100": 0.99}
 """Names, and γ: how much of a row remains after the next."""
-MOST = 129  # places for features and the constant: `kMost` of the kernels
 _AHEAD = 8  # places at a time
 
 
@@ -22,6 +21,8 @@ class FullPlaces(NamedTuple):
     """Arrays with a row for each place."""
     beside: int
     """Column j of `full_moments` has j + `beside` numbers for each expert."""
+    most: int
+    """Features at most: `kMost` of the kernel."""
 
     def packed(self, places: int) -> int:
         """Numbers of so many columns of moments."""
@@ -34,7 +35,7 @@ class FullPlaces(NamedTuple):
             return self._resized(state, 0, 0)
         if needed <= room:
             return {}
-        return self._resized(state, min(-(-needed // _AHEAD) * _AHEAD, MOST), used)
+        return self._resized(state, min(-(-needed // _AHEAD) * _AHEAD, 1 + self.most), used)
 
     def saved(self, state: State, used: int) -> dict[str, View]:
         """The places in use."""
@@ -45,7 +46,7 @@ class FullPlaces(NamedTuple):
     def restore(self, state: State, arrays: Arrays) -> None:
         """Make room for the arrays of a file."""
         places = len(arrays["full_features"])
-        if places > MOST:
+        if places > 1 + self.most:  # and the constant
             raise ValueError("its counters contradict its arrays")
         state.update(self._resized(state, places, 0))
 
