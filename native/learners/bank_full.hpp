@@ -1,8 +1,8 @@
 // Experts of a bank (bank.hpp) that keep whole matrices, while there are few features: least squares.
 //
 // Each of them has the moments A = Σ γ^age h xxᵀ and b = Σ γ^age h y x of the rows, with 1/(1 − γ) rows of
-// memory, and weights w = (A + diag(s²))⁻¹ b for features of mean size s: the ridge is as much as one row
-// that has the feature.
+// memory, and weights w = (A + ridge)⁻¹ b. The ridge is as much as one row that has the feature, by its mean
+// size, and the mean row (mean_ridge.hpp).
 //
 // Rows wait in a block, of one row at first and up to a quarter of the features later. At its end all
 // memories take in the sums of the block, A ← γ^rows A + Σ h xxᵀ, so that the products of features are formed
@@ -26,6 +26,7 @@
 
 #include "core/rows.hpp"
 #include "core/small_matrix.hpp"
+#include "learners/mean_ridge.hpp"
 #include "learners/score_odds.hpp"
 
 namespace skn {
@@ -363,15 +364,19 @@ class BankFull {
     const Small R{R_.data(), ld};
     double* const b = x_.data();
     std::fill_n(b, ld, 0.0);
+    const double rows = column(g, 0)[0];  // none without an intercept
+    make_room(mean_, n);
+    for (std::int64_t j = 0; j < n; ++j) mean_[j] = rows > 0 ? column(g, j)[0] / rows : 0.0;
     for (std::int64_t j = 0; j < n; ++j) {
       const double* const A = column(g, j);
-      for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = A[i];
+      for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = A[i] + mean_[i] * mean_[j];
       for (std::int64_t i = n; i < ld; ++i) R.at(j, i) = 0.0;
       for (std::int64_t i = j / 4 * 4; i < j; ++i) R.at(j, i) = 0.0;
       b[j] = A[j + 1];
       const double* its = s_.units + j * State::kScale;
       const double size = its[State::kSize] / its[State::kUnit];
-      R.at(j, j) += size * size;
+      if (j > 0 || rows == 0)
+        R.at(j, j) += mean_ridge(size * size, A[j], A[0], rows, static_cast<double>(n));
     }
     for (std::int64_t k = 0; k < n; k += 4) eliminate(R, k, n, g);
     for (std::int64_t k = 0; k < n; ++k) {
@@ -393,7 +398,7 @@ class BankFull {
   std::vector<Known> known_;  // sorted
   std::vector<std::pair<std::int64_t, double>> found_;
   std::array<double, kMemories> score_{};
-  std::vector<double> x_, R_;
+  std::vector<double> x_, R_, mean_;
   std::array<double, 4 * State::kLongest> weighed_;  // values of the block's rows times their weights
 };
 

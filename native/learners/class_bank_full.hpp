@@ -15,6 +15,7 @@
 
 #include "core/rows.hpp"
 #include "core/small_matrix.hpp"
+#include "learners/mean_ridge.hpp"
 #include "learners/score_odds.hpp"
 
 namespace skn {
@@ -265,16 +266,20 @@ class ClassFull {
     B_.resize(static_cast<std::size_t>(n * K_));
     const double per = 1.0 / s_.lift[g];
     const Small R{R_.data(), ld}, B{B_.data(), K_};
+    const double rows = column(g, 0)[0];  // none without an intercept
+    mean_.resize(static_cast<std::size_t>(n));
+    for (std::int64_t j = 0; j < n; ++j) mean_[j] = rows > 0 ? column(g, j)[0] / rows : 0.0;
     for (std::int64_t j = 0; j < n; ++j) {
       const double* const A = column(g, j);
-      for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = per * A[i];
+      for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = per * A[i] + mean_[i] * mean_[j];
       for (std::int64_t i = n; i < ld; ++i) R.at(j, i) = 0.0;
       for (std::int64_t i = j / 4 * 4; i < j; ++i) R.at(j, i) = 0.0;
       const double* const sum = sums(g, j);
       for (std::int64_t k = 0; k < K_; ++k) B.at(j, k) = per * (2.0 * sum[k] - sum[K_]);
       const double* its = s_.units + j * State::kScale;
       const double size = its[State::kSize] / its[State::kUnit];
-      R.at(j, j) += size * size;
+      if (j > 0 || rows == 0)
+        R.at(j, j) += mean_ridge(size * size, per * A[j], per * A[0], per * rows, static_cast<double>(n));
     }
     for (std::int64_t k = 0; k < n; k += 4) eliminate(R, k, n, per, g);
     for (std::int64_t k = 0; k < n; ++k) {
@@ -297,7 +302,7 @@ class ClassFull {
   std::int64_t K_;
   std::vector<std::pair<std::int64_t, std::int64_t>> known_;  // features and their places, sorted
   std::vector<std::pair<std::int64_t, double>> found_;
-  std::vector<double> score_, x_, R_, B_;
+  std::vector<double> score_, x_, R_, B_, mean_;
 };
 
 }  // namespace skn

@@ -9,7 +9,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from sketchnewton import NewtonBank
-from sketchnewton.cli.pictures.demo_data import ill_conditioned
 from sketchnewton.learners.newton.bank import EXPERTS
 from sketchnewton.learners.newton.full_places import FULL
 from tests.contract.bank_streams import ALL_LOSSES, adversaries, count_stream, regression_stream, stream_for
@@ -249,21 +248,23 @@ def text_like(rounds: int, seed: int = 0) -> tuple[Any, Any]:
     return X, y
 
 
+@pytest.mark.slow
 def test_wild_values_do_not_set_the_measure() -> None:
     """One row in twenty has a count of hundreds: cut down to size, errors of the rule are hardly fewer.
 
     The second opinion has fewer errors in both, and in the tame ones more of them are mended.
     """
-    X, y = text_like(3000)
-    wrong = []
-    for rows in (csr_array(X), csr_array(np.minimum(X, 5))):
-        learner, rule, played = NewtonBank(), np.empty(len(y)), np.empty(len(y))
-        for i in range(len(y)):
-            rule[i] = mix("squared", learner.predict_experts(rows[[i]])[0], learner.expert_shares)
-            played[i] = learner.learn(rows[[i]], y[i : i + 1])[0]
-        wrong.append([np.mean((p >= 0) != (y > 0)) for p in (rule, played)])
+    wrong = np.zeros((2, 2))
+    for seed in range(4):
+        X, y = text_like(3000, seed)
+        for at, rows in enumerate((csr_array(X), csr_array(np.minimum(X, 5)))):
+            learner, rule, played = NewtonBank(), np.empty(len(y)), np.empty(len(y))
+            for i in range(len(y)):
+                rule[i] = mix("squared", learner.predict_experts(rows[[i]])[0], learner.expert_shares)
+                played[i] = learner.learn(rows[[i]], y[i : i + 1])[0]
+            wrong[at] += [np.mean((p >= 0) != (y > 0)) for p in (rule, played)]
     (wild, wild_played), (tame, tame_played) = wrong
-    assert wild <= 1.15 * tame
+    assert wild <= 1.25 * tame
     assert wild_played < wild
     assert tame_played < tame
 
@@ -355,67 +356,6 @@ def test_words_that_are_rare() -> None:
     assert learner.leading_expert == learner.linear_expert == "rare"
     rare = [name == "rare" for name in EXPERTS]
     assert wrong <= 0.8 * others[np.logical_not(rare)].min()
-
-
-def test_experts_with_whole_matrices_leave_when_features_become_many() -> None:
-    """At the row that has the 385th feature, whatever the batches; what they knew is no longer kept."""
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((400, 400)), rng.choice([-1.0, 1.0], 400)
-    X[:200, 200:] = 0.0
-    X[:300, 380:] = 0.0
-    one, many = NewtonBank(dtype="float64"), NewtonBank(dtype="float64")
-    played = [one.learn(X[i : i + 1], y[i : i + 1])[0] for i in range(400)]
-    before = many.learn(X[:300], y[:300])
-    assert many.expert_names[K:] == ("constant", *FULL)
-    assert many.leading_expert in many.expert_names
-    np.testing.assert_array_equal(np.concatenate([before, many.learn(X[300:], y[300:])]), played)
-    assert many.expert_names == one.expert_names == (*EXPERTS, "constant")
-    assert many.expert_shares.sum() == pytest.approx(1)
-    assert not len(many._state["full_moments"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("d", "loss"), [(150, "squared"), (200, "logistic")])
-def test_whole_matrices_of_more_than_128_features_equal_dense(d: int, loss: str) -> None:
-    rng = np.random.default_rng(d)
-    X = rng.standard_normal((900, d)) * np.geomspace(1.0, 1e-2, d) @ rng.standard_normal((d, d))
-    y = np.sign(X @ rng.standard_normal(d))
-    learner = compare(X, y, {"float64": 1e-6}, m=4, loss=loss)
-    assert learner.expert_names[K:] == ("constant", *FULL)
-
-
-@pytest.mark.parametrize(("kept", "there"), [(80, True), (40, False)])
-def test_whole_matrices_of_many_features_want_rows_that_are_dense(kept: int, there: bool) -> None:
-    """Of 256 features a quarter, of 128 an eighth: matrices cost the square of the features for every row."""
-    rng = np.random.default_rng(4)
-    X = np.zeros((120, 256))
-    for row in X:
-        row[rng.choice(256, kept, replace=False)] = rng.standard_normal(kept)
-    learner = NewtonBank()
-    learner.learn(csr_array(X), rng.choice([-1.0, 1.0], 120))
-    assert ("full" in learner.expert_names) is there
-
-
-def test_products_of_features_are_learned_as_by_ridge_regression() -> None:
-    """135 features that depend on each other, where directions of a sketch are too few."""
-    rng = np.random.default_rng(11)
-    Z = rng.standard_normal((6000, 15))
-    X = np.hstack([Z, *(Z[:, i : i + 1] * Z[:, i:] for i in range(15))])
-    odds = 3 * (np.sum(Z**2, axis=1) - 15 + 3 * Z[:, 0]) / np.sqrt(39)
-    y = np.where(rng.random(6000) < 1 / (1 + np.exp(-odds)), 1.0, -1.0)
-    learner = NewtonBank()
-    learner.learn(X[:4000], y[:4000])
-    assert np.mean(np.sign(learner.predict(X[4000:])) != y[4000:]) < 0.19  # .17 by the rule itself
-
-
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_few_features_are_learned_as_by_ridge_regression(loss: str) -> None:
-    """Where the condition number is large and the sketch is small, too: SON, section 5.1."""
-    wrong = []
-    for condition_number in (10, 200):
-        X, y = ill_conditioned((condition_number,), seed=7)[condition_number]
-        wrong.append(np.mean(np.sign(NewtonBank(loss=loss).learn(X, y)) != y))
-    assert max(wrong) < 0.06
 
 
 def test_rules_that_drift() -> None:

@@ -82,11 +82,20 @@ class Full:
         return due
 
     def solve(self, sizes: Vector, seen: NDArray[np.bool_]) -> None:
-        # In units in which all sizes are one; the pseudo-inverse where features depend on each other.
-        unit = np.where(seen, sizes, 1.0)
-        A = self.A[np.ix_(seen, seen)] / np.outer(unit[seen], unit[seen]) + np.eye(seen.sum())
+        # In units in which all sizes are one, so that Σ x² counts rows.
+        unit = sizes[seen]
+        A = self.A[np.ix_(seen, seen)] / np.outer(unit, unit)
+        places = len(unit) + (not self.intercept)  # the constant has one, used or not
+        ridge = np.minimum(1.0, places / np.diag(A)) ** 2
+        if (
+            self.intercept
+        ):  # the last: one mean row instead, and features as far as they differ from their means
+            rows, mean = A[-1, -1], A[-1] / A[-1, -1]
+            ridge *= np.clip(1.0 - mean**2 / (np.diag(A) / rows), 1 / max(1.0, rows), 1.0)
+            ridge[-1] = 0.0
+            A = A + np.outer(mean, mean)
         self.w = np.zeros(self.d)
-        self.w[seen] = np.linalg.solve(A, self.b[seen] / unit[seen]) / unit[seen]
+        self.w[seen] = np.linalg.solve(A + np.diag(ridge), self.b[seen] / unit) / unit
 
 
 class FullExperts:

@@ -89,15 +89,29 @@ def merged(
         A[:, at[:, None], at] += part[:, None, None] * side.A * np.outer(ratio, ratio)
         b[:, at] += part[:, None] * side.counted_from(offset) * ratio
     sizes = np.concatenate([[1.0], means])
-    ridge = np.diag((sizes / units) ** 2)
     return {
         "full_features": np.concatenate([[0], features]).astype(np.int64),
         "full_units": np.column_stack([units, sizes]),
-        "full_weights": np.array([_solved(*moments) for moments in zip(A + ridge, b, strict=True)]).T.copy(),
+        "full_weights": np.array(
+            [_solved(one + _ridge(one, sizes / units), its) for one, its in zip(A, b, strict=True)]
+        ).T.copy(),
         "full_moments": bank_full.packed(A, b),
         "full_odds": merged_odds([side.odds for side in known], None if base is None else base.odds, learned),
         "full_block": np.zeros((places, bank_full.LONGEST)),
     }
+
+
+def _ridge(A: Floats, sizes: Floats) -> Floats:
+    """What is added to the moments before weights are computed, as native/learners/mean_ridge.hpp has it."""
+    squares, rows = np.diag(A), A[0, 0]
+    there = squares > 0
+    own = np.where(there, squares, 1.0)
+    ridge = sizes**2 * np.where(there, np.minimum(1.0, len(A) * sizes**2 / own), 1.0) ** 2
+    if rows <= 0:
+        return np.diag(ridge)
+    spread = np.clip(1.0 - A[0] / own * (A[0] / rows), 1.0 / max(1.0, rows), 1.0)
+    mean = A[0] / rows
+    return np.diag(np.append(0.0, (np.where(there, spread, 1.0) * ridge)[1:])) + np.outer(mean, mean)
 
 
 def _solved(A: Floats, b: Floats) -> Floats:
