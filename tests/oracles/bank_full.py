@@ -14,7 +14,7 @@ from .common import Vector
 
 Matrix = NDArray[np.float64]
 FORGET = (1.0, 0.999, 0.99)  # γ
-LOSSES = ("squared", "logistic", "hinge")
+LOSSES = ("squared", "logistic", "hinge", "absolute", "huber")
 
 
 class Range(Protocol):
@@ -121,7 +121,7 @@ class FullExperts:
         if self.loss == "logistic":
             return np.clip(odds, low, high)
         likely = 2 * expit(np.clip(odds, -20, 20)) - 1
-        return np.clip(likely, low, high) if self.loss == "hinge" else likely
+        return likely if self.loss == "squared" else np.clip(likely, low, high)
 
     def learn(
         self, x: Vector, y: float, h: float, labels: Range, T: int, N: Vector, M1: Vector, shares: Vector

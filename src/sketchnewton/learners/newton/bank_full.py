@@ -9,7 +9,7 @@ from sketchnewton.learners.newton.full_places import FULL, FullPlaces
 
 __all__ = ["LOSSES", "PLACES", "fits", "fresh", "moments", "packed"]
 
-LOSSES = ("squared", "logistic", "hinge", "squared_hinge")
+LOSSES = ("squared", "logistic", "hinge", "squared_hinge", "absolute", "huber")
 """Losses whose banks have these experts."""
 UNIT, SIZE = range(2)  # columns of `full_units`
 SLOPE, SHIFT, STALE, ODDS = 0, 1, 5, 6  # of `full_odds`; between them the covariance of the first two
