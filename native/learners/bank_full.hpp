@@ -158,8 +158,8 @@ class BankFull {
   static constexpr std::int64_t kOften = 32, kShort = 8;
   // Weights are computed when a 128th of the memory is new; a quarter as often for experts of little weight.
   static constexpr double kNew = 128, kLittle = 0.01, kPatience = 4;
-  // Of more features than these, so many rows, and not before an eighth of all rows is new.
-  static constexpr std::int64_t kNarrow = 128, kEarly = 8;
+  // Of more features than these, so many rows; at first a third of all rows.
+  static constexpr std::int64_t kNarrow = 128, kEarly = 3;
   static constexpr std::array<double, kMemories> kRemembered = {INFINITY, 1000, 100};  // rows
   static constexpr double kLeast = 1e-100;                                             // size of values
   static constexpr double kHuge = 1e150;                                               // of weights

@@ -73,11 +73,11 @@ class Full:
     def due(self, rows: int, T: int, share: float, known: int) -> bool:
         """Is a block, or a 128th of what is remembered, new? Four times that, if the expert has little weight.
 
-        Of more than 128 features, as many rows as there are more; but no more than an eighth of all rows.
+        Of more than 128 features, as many rows as there are more; but no more than a third of all rows.
         """
         remembered = T if self.forget == 1 else min(T, round(1 / (1 - self.forget)))
         self.stale += rows
-        due = self.stale >= (4 if share < 0.01 else 1) * max(rows, remembered / 128, min(T // 8, known - 128))
+        due = self.stale >= (4 if share < 0.01 else 1) * max(rows, remembered / 128, min(T // 3, known - 128))
         self.stale = 0 if due else self.stale
         return due
 
