@@ -375,8 +375,7 @@ class BankFull {
       b[j] = A[j + 1];
       const double* its = s_.units + j * State::kScale;
       const double size = its[State::kSize] / its[State::kUnit];
-      if (j > 0 || rows == 0)
-        R.at(j, j) += mean_ridge(size * size, A[j], A[0], rows, static_cast<double>(n));
+      if (j > 0 || rows == 0) R.at(j, j) += mean_ridge(size * size, A[j], A[0], rows, static_cast<double>(n));
     }
     for (std::int64_t k = 0; k < n; k += 4) eliminate(R, k, n, g);
     for (std::int64_t k = 0; k < n; ++k) {

@@ -1,9 +1,9 @@
 // What least squares begins with: for each feature as much as one row that has it, by its mean size.
 //
-// With a constant it should matter little where features are counted from. So the constant has no ridge of its
-// own, but the mean of all rows counts as one row more with the target 0; and the ridge of a feature is less
-// by as much of it as its mean explains. A feature of 50 ± 0.3 would else have a ridge of 50² for a spread of
-// 0.3².
+// With a constant it should matter little where features are counted from. So the constant has no ridge of
+// its own, but the mean of all rows counts as one row more with the target 0; and the ridge of a feature is
+// less by as much of it as its mean explains. A feature of 50 ± 0.3 would else have a ridge of 50² for a
+// spread of 0.3².
 //
 // Least squares with d places that have learned n rows is off by d/n of the noise, however long or short its
 // directions are: with n > d the ridge falls as (d/n)², so that it does not hide the short ones.
@@ -14,7 +14,8 @@
 
 namespace skn {
 
-// Of a feature with the square of its mean size, Σ x², Σ x and the number of rows; no rows without a constant.
+// Of a feature with the square of its mean size, Σ x², Σ x and the number of rows; no rows without a
+// constant.
 inline double mean_ridge(double square, double squares, double sum, double rows, double places) {
   if (!(squares > 0)) return square;
   const double few = std::min(1.0, places * square / squares);
