@@ -166,6 +166,35 @@ def test_the_callers_rows_may_change_afterwards() -> None:
         np.testing.assert_array_equal(sketch.matrix, FrequentDirections(4).update(kept).matrix)
 
 
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_columns_that_no_row_uses_cost_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of hashed rows nearly all columns are empty: the SVD of low-rank ones looks at the others alone."""
+    kind = CERTIFIED[name]
+    few_columns = np.random.default_rng(3).standard_normal((200, 3))
+    places = [17, 40_000, 99_999]
+    hashed = csr_array(
+        (few_columns.ravel(), np.tile(places, 200), np.arange(0, 601, 3)), shape=(200, 100_000)
+    )
+    narrow = kind(8).update(few_columns)
+    widths: list[int] = []
+    svd = np.linalg.svd
+    monkeypatch.setattr(
+        np.linalg, "svd", lambda A, *args, **options: (widths.append(A.shape[1]), svd(A, *args, **options))[1]
+    )
+    wide = kind(8).update(hashed)
+    np.testing.assert_allclose(wide.singular_values_, narrow.singular_values_, rtol=1e-12)
+    assert wide.error_bound <= 1e-12 * wide.squared_norm
+    np.testing.assert_allclose(
+        wide.matrix[:, places].T @ wide.matrix[:, places], few_columns.T @ few_columns, atol=1e-9
+    )
+    assert np.count_nonzero(wide.matrix.any(axis=0)) == 3
+    assert widths, "some SVD was needed"
+    assert max(widths) == 3
+    empty = kind(8).update(csr_array((100, 100_000)))
+    assert empty.singular_values_.tolist() == []
+    assert empty.rows_seen == 100
+
+
 def test_one_blas_thread_restores_what_was() -> None:
     def numbers() -> set[int]:
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
