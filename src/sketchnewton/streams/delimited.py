@@ -217,7 +217,8 @@ class Delimited:
             record = text[at:behind]
             fault: ParseError | None = None
             if why == "fields":
-                message = f"expected {len(self._header)} fields as in the header, got {fields}"
+                plural = "s" * (len(self._header) != 1)
+                message = f"expected {len(self._header)} field{plural} as in the header, got {fields}"
                 fault = ParseError(self._path, self._line, 1, message)
             elif why in ("cell", "label", "weight"):
                 fault = self._answered(why, field, cell, record)
@@ -270,7 +271,7 @@ class Delimited:
         start, token = self._field(name, record)
         message = explain(f"{expected} {role}", token)
         if name != roles.weight:
-            message += advice(expected, name, label=name == roles.label)
+            message += advice(expected, name, self._options.columns, label=name == roles.label)
         line = self._line + record[:start].count(b"\n")
         column = start - (record.rfind(b"\n", 0, start) + 1) + 1
         return ParseError(self._path, line, column, message)
