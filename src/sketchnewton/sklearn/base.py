@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, overload
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_array, check_random_state
@@ -156,7 +155,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _score_of_rows(self, X: Matrix, y: Array, weights: Floats | None) -> float:
         """`score` of rows that were validated and have lost their columns' names on the way."""
         judge = copy.copy(self)
-        vars(judge).pop("feature_names_in_", None)
+        if hasattr(judge, "feature_names_in_"):
+            del judge.feature_names_in_
         return float(judge.score(X, y, weights))
 
     def _stratify(self, targets: Array) -> Array | None:
@@ -307,8 +307,8 @@ def divided(X: Matrix, unit: float) -> Matrix:
     """The rows in another unit, sparse ones with the bits of dense ones: SciPy multiplies by 1/unit."""
     if unit == 1.0:
         return X
-    if not issparse(X):
-        return X / unit
+    if isinstance(X, np.ndarray):
+        return np.asarray(X / unit)
     return type(X)((X.data / unit, X.indices, X.indptr), shape=X.shape)
 
 

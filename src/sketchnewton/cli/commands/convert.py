@@ -28,7 +28,7 @@ SUMMARY = "Write the rows of DATA in another format."
 EXAMPLES = """\
 examples:
   skn convert clicks.vw.gz clicks.svm          names become the indices that training would use
-  skn convert table.csv --label y table.vw     labels that are texts become -1 and 1, or 1, 2, 3, …
+  skn convert table.csv --label y table.vw     labels that are texts become -1 and 1, or 1, 2, 3 ...
   skn convert day*.svm - --to jsonl | head
   skn convert clicks.skn.state seen.jsonl      the rows that skn serve learned from
 
