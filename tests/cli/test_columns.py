@@ -406,3 +406,14 @@ def test_one_field_is_no_fields(tmp_path: Path, capsys: pytest.CaptureFixture[st
     data.write_text("# by hand\nlabel,x\n1,2\n")
     assert main(["train", str(data)]) == 1
     assert complaint(capsys).endswith("expected 1 field as in the header, got 2")
+
+
+def test_an_archive_has_none_of_the_names_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, data = trained(tmp_path), tmp_path / "rows.npz"
+    np.savez(data, X=np.ones((3, 2)), y=np.ones(3))
+    for command in ("predict", "test"):
+        assert main([command, model, str(data)]) == 1
+        said = "it knows age, city; there are 0, 1 (an array has no names: give a table)"
+        assert complaint(capsys).endswith(said)
+    assert main(["train", str(data), "--model", model, "--quiet"]) == 0  # a model of numbers
+    assert main(["predict", model, str(data)]) == 0
