@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import random
 import re
@@ -282,3 +283,36 @@ def test_true_and_false_are_spelled_alike(tmp_path: Path, capsys: pytest.Capture
     assert [line[4] for line in shown if line[0] in "12" and "rows" not in line] == ["true", "false"]
     assert main(["predict", str(tmp_path / "m.skn"), str(data)]) == 0
     assert set(capsys.readouterr().out.split()) <= {"true", "false"}
+
+
+def test_tables_of_predictions_have_the_very_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A program looks up what was predicted among the columns; people get lines without breaks."""
+    names = ["a,b", "line\nbreak", "👩\u200d👧"]
+    data, model = tmp_path / "a.csv", str(tmp_path / "m.skn")
+    with open(data, "w", newline="") as file:
+        csv.writer(file).writerows([["label", "x"], *([names[k % 3], k % 3] for k in range(30))])
+    assert main(["train", str(data), "--model", model, "--quiet"]) == 0
+    assert main(["predict", model, str(data), "--probabilities", "--output", "jsonl"]) == 0
+    for line in map(json.loads, capsys.readouterr().out.splitlines()):
+        assert list(line["probabilities"]) == names
+        assert line["probabilities"][line["prediction"]] == max(line["probabilities"].values())
+    assert main(["predict", model, str(data), "--probabilities", "--output", "csv"]) == 0
+    table = list(csv.reader(io.StringIO(capsys.readouterr().out, newline="")))
+    assert table[0] == ["prediction", *names]
+    assert {row[0] for row in table[1:]} == set(names)
+    assert main(["predict", model, str(data)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 30
+
+
+def test_classes_that_are_long_numbers_keep_their_digits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, model = tmp_path / "a.csv", str(tmp_path / "m.skn")
+    names = ("0.12345678901234", "7.5")
+    data.write_text("label,x\n" + "".join(f"{names[k % 2]},{k % 2}\n" for k in range(20)))
+    assert main(["train", str(data), "--classes", "all", "--model", model, "--quiet"]) == 0
+    for output in ("csv", "jsonl", "-"):
+        assert main(["predict", model, str(data), "--output", output]) == 0
+        assert "0.12345678901234" in capsys.readouterr().out, output

@@ -380,3 +380,40 @@ def test_what_the_model_learned_of_a_column_holds(tmp_path: Path, capsys: pytest
         assert not capsys.readouterr().err
         assert main(["test", model, data, "--by", "target"]) == 2
         assert complaint(capsys) == "skn: --by target does not apply to the label: give another column"
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_advice_can_be_followed(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before a model has learned a column, an option names its kind; afterwards none does, and none is named."""
+    model, data = trained(tmp_path), tmp_path / f"bad.{kind}"
+    if kind == "csv":
+        data.write_text("label,age,city\n1,old,Rome\n")
+    elif kind == "jsonl":
+        data.write_text('{"label": 1, "age": "old", "city": "Rome"}\n')
+    else:
+        pyarrow.parquet.write_table(pa.table({"label": [1], "age": ["old"], "city": ["Rome"]}), data)
+    for command in (["predict", model, str(data)], ["train", str(data), "--resume", model]):
+        assert main(command) == 1
+        said = capsys.readouterr().err
+        assert "(the model has learned it as a number)" in said
+        assert "--categorical" not in said
+    assert main(["train", str(data), "--numeric", "age"]) == 1
+    assert "(text in such a column: --categorical age)" in capsys.readouterr().err
+
+
+def test_one_field_is_no_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "a.csv"
+    data.write_text("# by hand\nlabel,x\n1,2\n")
+    assert main(["train", str(data)]) == 1
+    assert complaint(capsys).endswith("expected 1 field as in the header, got 2")
+
+
+def test_an_archive_has_none_of_the_names_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, data = trained(tmp_path), tmp_path / "rows.npz"
+    np.savez(data, X=np.ones((3, 2)), y=np.ones(3))
+    for command in ("predict", "test"):
+        assert main([command, model, str(data)]) == 1
+        said = "it knows age, city; there are 0, 1 (an array has no names: give a table)"
+        assert complaint(capsys).endswith(said)
+    assert main(["train", str(data), "--model", model, "--quiet"]) == 0  # a model of numbers
+    assert main(["predict", model, str(data)]) == 0

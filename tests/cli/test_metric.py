@@ -78,10 +78,3 @@ def test_the_table_has_the_names_of_classes(tmp_path: Path, capsys: pytest.Captu
     table = [line.split() for line in lines if line.strip()[:1].isdigit() and "rows" not in line]
     assert {row[4] for row in table} <= {"ham", "spam", "unsolici…"}
     assert {row[5] for row in table} <= {"ham", "spam", "unsolicit…", "unsolicited"}
-
-
-def test_converted_labels_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("label,x\nyes,1\nno,2\n")
-    assert main(["convert", str(path), str(tmp_path / "a.vw")]) == 0
-    assert "labels: no as 0, yes as 1" in capsys.readouterr().err

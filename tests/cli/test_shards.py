@@ -20,7 +20,7 @@ from sketchnewton.cli.train.shard import Rows
 from sketchnewton.core.batch import ParseError
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.parts import cut, read_parts
-from tests.cli.support import write_rows
+from tests.cli.support import svmlight_lines, write_rows
 
 OPTIONS = {"features": None, "columns": None, "names": None}
 
@@ -218,3 +218,21 @@ def _runs(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().split(") ")[-1][0] != "Z"
     except OSError:
         return False
+
+
+def test_shards_look_at_labels_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows sorted by label, and a positive label that no row has, are told as without shards."""
+    rows = svmlight_lines(600)
+    sorted_rows, mixed = tmp_path / "sorted.svm", tmp_path / "mixed.svm"
+    sorted_rows.write_text("".join(sorted(rows)))
+    mixed.write_text("".join(rows))
+    for options in (["--shards", "2"], ["--shards", "3", "--rounds", "2"]):
+        assert main(["train", str(sorted_rows), *options]) == 0
+        said = capsys.readouterr().err
+        assert "skn: warning: labels come in runs: " in said
+        assert "of 600 differ from the one before, in random order about 281 would" in said
+        assert "; shuf mixes the lines of a file" in said
+        assert main(["train", str(mixed), *options]) == 0
+        assert "warning" not in capsys.readouterr().err
+    assert main(["train", str(mixed), "--shards", "2", "--positive", "7"]) == 0
+    assert "skn: warning: no row has the label 7, so all" in capsys.readouterr().err

@@ -112,3 +112,21 @@ def test_by_a_column_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFix
     model, data = trained(tmp_path, "signs")
     assert main(["test", str(model), str(data), "--by", "town"]) != 0
     assert "town" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+def test_by_the_label_that_nobody_named(
+    on_error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may be any of several columns, so that `y` as the column of segments left no label."""
+    data, model = write_table(tmp_path / "a.csv", labels="signs"), tmp_path / "m.skn"
+    assert main(["train", str(data), "--model", str(model), "--quiet"]) == 0
+    assert main(["test", str(model), str(data), "--by", "y", "--on-error", on_error]) == 2
+    assert capsys.readouterr().err == "skn: --by y does not apply to the label: give another column\n"
+    both = tmp_path / "both.csv"  # where another column is the label, y is like any other
+    lines = data.read_text().splitlines()
+    both.write_text(
+        "\n".join(["label," + lines[0], *(line.split(",")[0] + "," + line for line in lines[1:])])
+    )
+    assert main(["test", str(model), str(both), "--by", "y", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["by"]) == 2

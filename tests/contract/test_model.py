@@ -98,6 +98,26 @@ def test_a_frame_must_have_columns_that_are_known() -> None:
     exact.learn(pd.DataFrame({"y": [1.0], **other}))  # is tried first, and is no prediction
 
 
+def test_an_array_has_none_of_the_names_that_a_table_had() -> None:
+    """What was learned of named columns is not to be had from numbers: such predictions were made of nothing."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((60, 3))
+    named = Model()
+    named.learn(pd.DataFrame(X, columns=["a", "b", "c"]), X[:, 0])
+    for ask in (named.predict, lambda rows: named.test(rows, X[:, 0])):
+        with pytest.raises(ValueError, match=r"it knows a, b, c; there are 0, 1, 2 \(an array has no names"):
+            ask(X)
+    numbered = Model()
+    numbered.learn(pd.DataFrame(X), X[:, 0])  # whose columns are 0, 1, 2
+    np.testing.assert_array_equal(numbered.predict(X), numbered.predict(pd.DataFrame(X)))
+    with pytest.warns(UserWarning, match="1 column that the model knows is missing from the table: 2"):
+        numbered.predict(X[:, :2])
+    plain = Model()
+    plain.learn(X, X[:, 0])
+    np.testing.assert_array_equal(plain.predict(X), numbered.predict(X))
+    assert plain.predict(X[:, :2]).shape == (60,)
+
+
 def test_a_table_may_have_lists_alone() -> None:
     """They are learned, but have no kind that would be known."""
     model = Model()

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, random_array, vstack
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import sketchnewton
-from sketchnewton import FrequentDirections, ParameterizedFrequentDirections
+from sketchnewton import FrequentDirections, OjaSketch, ParameterizedFrequentDirections
 from sketchnewton.core import archive
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.sketches import CenteredSketch
@@ -164,6 +164,35 @@ def test_the_callers_rows_may_change_afterwards() -> None:
         sketch = FrequentDirections(4).update(rows)
         values[:] = 1e9
         np.testing.assert_array_equal(sketch.matrix, FrequentDirections(4).update(kept).matrix)
+
+
+@pytest.mark.parametrize("name", [*CERTIFIED, "oja"])
+def test_columns_that_no_row_uses_cost_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of hashed rows nearly all columns are empty: the SVD of low-rank ones looks at the others alone."""
+    kind = {**CERTIFIED, "oja": OjaSketch}[name]
+    few_columns = np.random.default_rng(3).standard_normal((200, 3))
+    places = [17, 40_000, 99_999]
+    hashed = csr_array(
+        (few_columns.ravel(), np.tile(places, 200), np.arange(0, 601, 3)), shape=(200, 100_000)
+    )
+    narrow = kind(8).update(few_columns)
+    widths: list[int] = []
+    svd = np.linalg.svd
+    monkeypatch.setattr(
+        np.linalg, "svd", lambda A, *args, **options: (widths.append(A.shape[1]), svd(A, *args, **options))[1]
+    )
+    wide = kind(8).update(hashed)
+    np.testing.assert_allclose(wide.singular_values_, narrow.singular_values_, rtol=1e-12)
+    assert wide.error_bound <= 1e-12 * wide.squared_norm or name == "oja"
+    np.testing.assert_allclose(
+        wide.matrix[:, places].T @ wide.matrix[:, places], narrow.matrix.T @ narrow.matrix, atol=1e-9
+    )
+    assert np.count_nonzero((np.abs(wide.matrix) > 1e-12).any(axis=0)) == 3  # but for rounding in QR
+    assert widths, "some SVD was needed"
+    assert max(widths) <= 8
+    empty = kind(8).update(csr_array((100, 100_000)))
+    assert empty.singular_values_.tolist() == []
+    assert empty.rows_seen == 100
 
 
 def test_one_blas_thread_restores_what_was() -> None:

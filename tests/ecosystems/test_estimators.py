@@ -7,11 +7,14 @@ import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
+import pandas as pd
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csc_array, csr_array
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits
@@ -114,6 +117,46 @@ def test_batches_of_any_size_equal_one_pass(name: str, kind: str) -> None:
             options = {"classes": np.unique(y)} if hasattr(parts, "predict_proba") and begin == 0 else {}
             parts.partial_fit(X[begin:end], y[begin:end], **options)
         assert_same_model(whole, parts)
+
+
+def _twice(X: Any) -> Any:
+    """Each entry as two halves, which mean their sum."""
+    X = csr_array(X)
+    return csr_array((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), X.indptr * 2), shape=X.shape)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_sparse_rows_are_dense_ones(name: str) -> None:
+    """To the bit, whatever the order of entries, and where entries come twice."""
+    estimator = one_pass(name)
+    X, y = targets(estimator)
+    X = np.where(np.abs(X) < 0.3, 0.0, X)
+    dense = clone(estimator).fit(X, y)
+    for sparse in (csr_array(X), _twice(X), csr_array(X[:, ::-1])[:, ::-1], coo_array(X), csc_array(X)):
+        model = clone(estimator).fit(sparse, y)
+        assert_same_model(model, dense)
+        np.testing.assert_array_equal(model.predict(sparse), dense.predict(X))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_early_stopping_knows_the_names_of_columns(name: str) -> None:
+    X, y = targets(ESTIMATORS[name])
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    model = clone(ESTIMATORS[name]).set_params(early_stopping=True, max_iter=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        named = clone(model).fit(frame, y)
+        assert_same_model(named, clone(model).fit(X, y))
+        np.testing.assert_array_equal(named.feature_names_in_, frame.columns)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_pickle_mapped_into_memory_learns_on(name: str, tmp_path: Path) -> None:
+    X, y = targets(ESTIMATORS[name])
+    model = clone(ESTIMATORS[name]).set_params(random_state=0).fit(X, y)
+    joblib.dump(model, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r").partial_fit(X, y)
+    assert_same_model(mapped, model.partial_fit(X, y))
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

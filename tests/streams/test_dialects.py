@@ -114,6 +114,37 @@ def test_numbers_instead_of_names_point_to_the_option(tmp_path: Path) -> None:
     assert drain(path)[1].endswith("got '1,2' (--no-header if there are none)")
 
 
+def test_columns_that_pandas_has_numbered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`DataFrame(X).to_csv` writes 0, 1, 2, … as the names of columns."""
+    path = tmp_path / "rows.csv"
+    path.write_text("0,1,2\n1,2.5,3\n")
+    rows, error = drain(path, columns=Columns(label="0"))
+    assert error == ""
+    assert rows[0][4] == hashed(values={"1": 2.5, "2": 3.0})
+    path.write_text("y,0,1\n1,2,3\n-1,3,2\n1,2,5\n")
+    model = str(tmp_path / "m.skn")
+    assert main(["train", str(path), "--model", model, "--quiet"]) == 0
+    answers = set()
+    for text in ("0,1\n2,3\n", "1,0\n3,2\n", "1,y,0\n3,1,2\n"):
+        path.write_text(text)
+        assert main(["predict", model, str(path)]) == 0
+        answers.add(capsys.readouterr().out)
+    assert len(answers) == 1
+    path.write_text("0,7\n2,3\n")  # not the model's names
+    assert main(["predict", model, str(path)]) == 1
+    assert "got '0,7' (--no-header if there are none)" in capsys.readouterr().err
+
+
+def test_numbers_of_a_table_without_a_header_are_no_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, model = tmp_path / "rows.csv", str(tmp_path / "m.skn")
+    path.write_text("1,2\n2,1\n1,1\n")
+    assert main(["train", str(path), "--no-header", "--label", "1", "--model", model, "--quiet"]) == 0
+    assert main(["predict", model, str(path)]) == 1
+    assert "(--no-header if there are none)" in capsys.readouterr().err
+
+
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, model = tmp_path / "rows.csv", str(tmp_path / "m.skn")
     data.write_text("spam~1.5\nham~-1\nspam~2\nham~-0.5\n")

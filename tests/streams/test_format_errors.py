@@ -137,19 +137,23 @@ MALFORMED = {
     ("jsonl", "UTF-8"): (b'{"label": 1}\n{"a": "\xff"}\n', "2:8: expected UTF-8, got '\\xff'"),
     ("jsonl", "twice"): (
         b'{"label": 1}\n{"label": 1, "label": 2}\n',
-        "2:2: expected one value for 'label', got '2'",
+        "2:14: expected each key of an object once, got 'label'",
     ),
     ("jsonl", "feature twice"): (
         b'{"label": 1, "a": 1}\n{"label": 1, "a": 2, "b": 1, "a": 3}\n',
-        "2:14: expected one value for 'a', got '3'",
+        "2:30: expected each key of an object once, got 'a'",
     ),
     ("jsonl", "object twice"): (
         b'{"label": 1, "u": {"a": 1}}\n{"label": 1, "u": {"a": 1}, "u": {"b": 1}}\n',
-        "2:14: expected one value for 'u', got",
+        "2:29: expected each key of an object once, got 'u'",
     ),
     ("jsonl", "member twice"): (
         b'{"label": 1, "u": {"a": 1}}\n{"label": 1, "u": {"a": 1, "a": null}}\n',
-        "2:20: expected one value for 'a', got 'null'",
+        "2:28: expected each key of an object once, got 'a'",
+    ),
+    ("jsonl", "the same key elsewhere"): (
+        b'{"label": 1, "a": 1}\n{"a": "{\\"a\\":", "u": {"b": 1}, "v": {"a": 1, "\\u0061" : 2}}\n',
+        "2:47: expected each key of an object once, got 'a'",
     ),
     ("vw", "value"): (b"1 | a\n1 | a:x\n", "2:7: expected a number after ':', got 'x'"),
     ("svmlight", "value"): (b"1 1:1\n1 1:x\n", "2:5: expected a number after ':', got 'x'"),

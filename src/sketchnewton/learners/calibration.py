@@ -117,6 +117,10 @@ class ClassCalibration:
         self._logistic = loss.link_kind == "logistic"
         self.numbers = np.array(fresh(1)) if numbers is None else np.array(numbers, order="C")
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Of a pickle, whose arrays joblib may have mapped from a file that is only read."""
+        vars(self).update(state, numbers=np.array(state["numbers"]))
+
     def learn(self, scores: Floats, classes: ArrayLike, weights: ArrayLike | None) -> None:
         """Rows with the scores that they had before they were learned, rows × classes."""
         labels = np.ascontiguousarray(classes, np.float64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sketchnewton import _native
 from sketchnewton.core.batch import View
@@ -27,6 +27,17 @@ class LabelWatch:
         self._last = math.nan
         self._sample: list[float] = []  # every `_step`-th of them
         self._step = 1
+
+    @classmethod
+    def joined(cls, watches: Sequence[LabelWatch]) -> LabelWatch:
+        """What was noticed of the parts of a stream."""
+        whole, coarsest = cls(), max(watch._step for watch in watches)
+        for watch in watches:
+            whole.see(watch._values)
+            whole._rows += watch._rows
+            whole._changes += watch._changes
+            whole._sample += watch._sample[:: coarsest // watch._step]
+        return whole
 
     def see(self, labels: Iterable[float]) -> None:
         """Take note of labels, as the learner gets them."""

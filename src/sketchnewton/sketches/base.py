@@ -16,7 +16,7 @@ from sketchnewton.core.parameters import checked_dtype
 from sketchnewton.core.persistence import Persistent, expect
 from sketchnewton.core.types import ArrayLike, Arrays, DTypeLike, Floats
 from sketchnewton.sketches.rows import LARGEST_SUM_OF_SQUARES, Rows, as_rows
-from sketchnewton.sketches.spectrum import safe_exponent, scaled
+from sketchnewton.sketches.spectrum import right_vectors, safe_exponent, scaled
 from sketchnewton.sketches.stack import Matrix
 
 
@@ -41,7 +41,7 @@ class LowRank:
         if not np.isfinite(B).all():  # of which LAPACK may never come back
             raise ValueError("the sketch holds numbers that are not finite")
         exponent = safe_exponent(B)
-        _, values, Vt = np.linalg.svd(scaled(B, exponent, np.dtype(np.float64)), full_matrices=False)
+        values, Vt = right_vectors(scaled(B, exponent, np.dtype(np.float64)))
         used = values > 0
         # Signs are arbitrary; the largest entry of each direction is made positive, so that they repeat.
         signs = np.sign(Vt[np.arange(len(Vt)), np.abs(Vt).argmax(axis=1)])

@@ -12,6 +12,7 @@ from sketchnewton.core.persistence import expect
 from sketchnewton.core.types import Arrays, DTypeLike, Floats
 from sketchnewton.sketches.base import LowRank, Sketch, widened
 from sketchnewton.sketches.rows import Rows
+from sketchnewton.sketches.spectrum import right_vectors
 from sketchnewton.sketches.stack import Matrix
 
 # A direction is new if this share of the longest row at hand lies outside the known ones.
@@ -93,7 +94,7 @@ class OjaSketch(Sketch):
             return V
         rest = G - (G @ V.T) @ V
         rest -= (rest @ V.T) @ V
-        _, lengths, Vt = np.linalg.svd(rest, full_matrices=False)
+        lengths, Vt = right_vectors(rest)
         known = max(1.0, float(lengths.max(initial=0.0)))
         return np.vstack([V, Vt[lengths > _NEW * known][:missing]])
 

@@ -80,8 +80,24 @@ def spectrum_of(B: Stack, decisive: int, *, all_squares: bool = True) -> Spectru
                 if wide:
                     return Spectrum(squares, Stack(rows), exponent, U=vectors)
                 return Spectrum(squares, B, exponent, Vt=vectors.T)
-    _, values, Vt = np.linalg.svd(scaled(rows, exponent, np.dtype(np.float64)), full_matrices=False)
+    values, Vt = right_vectors(scaled(rows, exponent, np.dtype(np.float64)))
     return Spectrum(values**2, B, exponent, Vt=Vt)
+
+
+def right_vectors(rows: Matrix) -> tuple[Floats, Matrix]:
+    """Singular values and right singular vectors, by the SVD; columns of zeros cost next to nothing.
+
+    Hashed names leave nearly all columns empty, and the SVD of few rows of them would take seconds. There are no
+    more values than columns that are used.
+    """
+    used = np.flatnonzero(rows.any(axis=0))
+    if 2 * len(used) > rows.shape[1]:
+        _, values, Vt = np.linalg.svd(rows, full_matrices=False)
+        return values, Vt
+    _, values, narrow = np.linalg.svd(rows[:, used], full_matrices=False)
+    Vt = np.zeros((len(values), rows.shape[1]))
+    Vt[:, used] = narrow
+    return values, Vt
 
 
 def safe_exponent(B: Matrix) -> int:

@@ -11,11 +11,13 @@ from scipy.sparse import issparse
 from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners import CompositeAdaGrad, Learner, SketchedAdaGrad
 from sketchnewton.learners.probabilities import cross_entropy
-from sketchnewton.sklearn.base import mean_loss
+from sketchnewton.sklearn.base import divided, mean_loss
 from sketchnewton.sklearn.classifier import OnlineClassifier
 from sketchnewton.sklearn.regressor import OnlineRegressor
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from sketchnewton.sklearn.base import Matrix
 
 
@@ -230,7 +232,7 @@ shuffle, random_state, early_stopping, validation_fraction, n_iter_no_change, wa
         if self.clip != "auto":
             return super()._learn_targets(X, targets, weights)
         length = self._length or _first_length(X, weights)
-        loss = super()._learn_targets(X / (length or 1.0), targets, weights)
+        loss = super()._learn_targets(divided(X, length or 1.0), targets, weights)
         self._length = length  # a batch that is refused leaves no trace
         return loss
 
@@ -241,11 +243,17 @@ shuffle, random_state, early_stopping, validation_fraction, n_iter_no_change, wa
 def _first_length(X: Matrix, weights: Floats | None) -> float:
     """‖x‖ of the first row that has a length and a weight; 0 if none has."""
     for i in range(X.shape[0]) if weights is None else np.flatnonzero(weights):
-        row = X[[int(i)]].data if issparse(X) else X[i]
-        length = math.sqrt(float(np.square(row, dtype=np.float64).sum()))
+        row = X[i] if not issparse(X) else _entries(X[[int(i)]])
+        length = math.sqrt(float(np.square(row[row != 0], dtype=np.float64).sum()))
         if length != 0:
             return length
     return 0.0
+
+
+def _entries(row: csr_array) -> Array:
+    """The entries of a row as those of a dense one: in order, and those that come twice added up."""
+    row.sum_duplicates()
+    return np.asarray(row.data)
 
 
 def _learner(

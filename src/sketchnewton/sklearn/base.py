@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, overload
@@ -142,7 +143,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 continue
             value = -self.loss_curve_[-1]
             if held is not None:
-                value = self.score(X[held], y[held], None if weights is None else weights[held])
+                value = self._score_of_rows(X[held], y[held], None if weights is None else weights[held])
             elif done == 1:
                 unit = abs(value)  # losses have a unit, scores have none
             stale = stale + 1 if value < best + self.tol * unit else 0
@@ -150,6 +151,13 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             if stale >= self.n_iter_no_change:
                 break
         return self
+
+    def _score_of_rows(self, X: Matrix, y: Array, weights: Floats | None) -> float:
+        """`score` of rows that were validated and have lost their columns' names on the way."""
+        judge = copy.copy(self)
+        if hasattr(judge, "feature_names_in_"):
+            del judge.feature_names_in_
+        return float(judge.score(X, y, weights))
 
     def _stratify(self, targets: Array) -> Array | None:
         return None
@@ -238,8 +246,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self._asked(self._validated(X, reset=False), ask)
 
     def _asked(self, X: Matrix, ask: Callable[[Learner, Rows], Floats]) -> Floats:
-        unit = self._row_unit()
-        rows = as_rows(X if unit == 1.0 else X / unit)
+        rows = as_rows(divided(X, self._row_unit()))
         return np.column_stack([ask(learner, rows) for learner in self._learners])
 
     def _scores(self, X: object) -> Floats:
@@ -294,6 +301,15 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
         check_is_fitted(self)
         return export.to_frame(self)
+
+
+def divided(X: Matrix, unit: float) -> Matrix:
+    """The rows in another unit, sparse ones with the bits of dense ones: SciPy multiplies by 1/unit."""
+    if unit == 1.0:
+        return X
+    if isinstance(X, np.ndarray):
+        return np.asarray(X / unit)
+    return type(X)((X.data / unit, X.indices, X.indptr), shape=X.shape)
 
 
 def mean_loss(losses: Floats, weights: Floats | None) -> float:

@@ -138,7 +138,7 @@ class Delimited:
             start = self._behind_field(record, start)
         if not self._options.header:
             names = [str(number) for number in range(1, len(names) + 1)]
-        elif all(looks_like_number(encoded(name)) for name in names):
+        elif all(looks_like_number(encoded(name)) for name in names) and not self._are_names(names):
             message = explain("expected the names of the columns in the first line", record.strip())
             raise ParseError(self._path, line, 1, f"{message} (--no-header if there are none)")
         self._header = names
@@ -149,6 +149,16 @@ class Delimited:
             values = self._options.header and any(looks_like_number(encoded(name)) for name in names)
             hint = " (--no-header if the first line has no names)" if values else ""
             raise ParseError(self._path, line, 1, f"{error}{hint}") from None
+
+    def _are_names(self, numbers: list[str]) -> bool:
+        """Whether a first line of numbers names columns: as pandas numbers them, or as columns are known here.
+
+        Columns that are known as 1, 2, 3, … had no header; their values may be such numbers, too.
+        """
+        if len(numbers) > 2 and numbers == [str(number) for number in range(len(numbers))]:
+            return True
+        known = {*self._kinds, *self._options.columns.named}
+        return known.issuperset(numbers) and known != {str(number) for number in range(1, len(known) + 1)}
 
     def _fields(self) -> list[int]:
         """What each field is; the columns of features are entered with their kinds."""
@@ -207,7 +217,8 @@ class Delimited:
             record = text[at:behind]
             fault: ParseError | None = None
             if why == "fields":
-                message = f"expected {len(self._header)} fields as in the header, got {fields}"
+                plural = "s" * (len(self._header) != 1)
+                message = f"expected {len(self._header)} field{plural} as in the header, got {fields}"
                 fault = ParseError(self._path, self._line, 1, message)
             elif why in ("cell", "label", "weight"):
                 fault = self._answered(why, field, cell, record)
@@ -260,7 +271,7 @@ class Delimited:
         start, token = self._field(name, record)
         message = explain(f"{expected} {role}", token)
         if name != roles.weight:
-            message += advice(expected, name, label=name == roles.label)
+            message += advice(expected, name, self._options.columns, label=name == roles.label)
         line = self._line + record[:start].count(b"\n")
         column = start - (record.rfind(b"\n", 0, start) + 1) + 1
         return ParseError(self._path, line, column, message)

@@ -164,7 +164,7 @@ class ObjectRows:
                 bad = BadValue(str(misfit), key, value)
             except BadValue as wrong:
                 bad = wrong
-            bad.advice = advice(str(bad), key, label=True, in_memory=self.in_memory)
+            bad.advice = advice(str(bad), key, self.columns, label=True, in_memory=self.in_memory)
             raise bad
         text = self._text(key, value)
         if text is None:
@@ -289,7 +289,7 @@ class ObjectRows:
             ]
         except Misfit as misfit:
             bad = BadValue(str(misfit), self._shown(key), value)
-            bad.message += advice(str(misfit), key, in_memory=self.in_memory)
+            bad.message += advice(str(misfit), key, self.columns, in_memory=self.in_memory)
         self._complain(bad)
         return self._missing(key)
 

@@ -71,6 +71,15 @@ class ReadOptions(NamedTuple):
         if self.absent is not None and not self.only_labels:
             self.absent.update(dict.fromkeys(self.columns.absent_from(features, others=others)))
 
+    def check_numbered(self, width: int) -> None:
+        """The same for a dense array, whose columns are 0, 1, 2, …; those of a sparse one may be hashed names."""
+        if self.absent is None or not self.columns.kinds:
+            return
+        try:
+            self.check_known([str(number) for number in range(width)])
+        except ValueError as error:
+            raise ValueError(f"{error} (an array has no names: give a table)") from None
+
 
 class BatchReader(Iterator[Batch]):
     """The batches of all inputs, in order; closes itself at the end, on errors and when dropped.

@@ -390,6 +390,8 @@ def _array_batches(X: Array | csr_array, options: ReadOptions) -> Iterator[Batch
         raise ValueError(f"expected an array of two dimensions, one row per record, got the shape {X.shape}")
     if X.dtype.kind not in "biuf":
         raise ValueError(f"expected an array of numbers, got {X.dtype}")
+    if isinstance(X, np.ndarray):
+        options.check_numbered(X.shape[1])
     return _numbered(X, options)
 
 

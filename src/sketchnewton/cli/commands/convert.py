@@ -13,6 +13,7 @@ from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_feature_options
 from sketchnewton.cli.options.parser import Parser
+from sketchnewton.cli.options.types import names
 from sketchnewton.core.formats import BY_NAME, WRITABLE
 from sketchnewton.core.types import np
 
@@ -27,7 +28,7 @@ SUMMARY = "Write the rows of DATA in another format."
 EXAMPLES = """\
 examples:
   skn convert clicks.vw.gz clicks.svm          names become the indices that training would use
-  skn convert table.csv --label y table.vw
+  skn convert table.csv --label y table.vw     labels that are texts become -1 and 1, or 1, 2, 3 ...
   skn convert day*.svm - --to jsonl | head
   skn convert clicks.skn.state seen.jsonl      the rows that skn serve learned from
 
@@ -41,6 +42,13 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("output", metavar="OUT", help="File to write; - is stdout.")
     parser.add_argument(
         "--to", choices=WRITABLE, help=f"Format of OUT, if its name does not show it: {', '.join(WRITABLE)}."
+    )
+    parser.add_argument(
+        "--classes",
+        type=names,
+        metavar="LABELS",
+        help="Labels are these texts. In alphabetical order they become -1 and 1 if there are two, else 1, 2, 3 "
+        "and so on. Needed only where DATA is a pipe; in files they are found.",
     )
     add_data_options(parser)
     add_feature_options(parser)
@@ -66,14 +74,14 @@ def run(args: argparse.Namespace) -> int:
     if kind.writes_names and data.names is None and not _numbered(data):
         data.names = Names(exact=True)
     console = Console(args.quiet)
-    _say_labels(data, console)
+    _number_labels(data, args, console)
     start = time.perf_counter()
     rows = 0
     with GracefulStop() as stop, contextlib.suppress(Stopped):
         table = _table(data, to, console, stop) if kind.lists_columns else _Table()
         try:
-            names = data.names if kind.writes_names else None
-            with open_writer(args.output, format=to, columns=table.width, names=names) as writer:
+            written = data.names if kind.writes_names else None
+            with open_writer(args.output, format=to, columns=table.width, names=written) as writer:
                 for batch in data.read(console, stop):
                     writer.write(table.filled(batch))
                     rows += len(batch)
@@ -88,20 +96,31 @@ def run(args: argparse.Namespace) -> int:
     return stop.exit_code
 
 
-def _say_labels(data: DataSource, console: Console) -> None:
-    """Say what is written for labels that are yes and no, or true and false: rows have numbers."""
-    if data.without_columns or data.identity() is None:
+def _number_labels(data: DataSource, args: argparse.Namespace, console: Console) -> None:
+    """Labels become numbers: say which, for those that are yes and no, true and false, or any texts."""
+    if data.without_columns:
+        if args.classes is not None:
+            raise usage_error(f"--classes does not apply to {data.name}, whose labels are numbers")
         return
-    from sketchnewton.cli.train.labels import surveyed
+    from sketchnewton.cli.train.labels import named_classes, surveyed
     from sketchnewton.features.kinds import Misfit, parse_number
+    from sketchnewton.model.class_names import label_text
 
-    names = [str(name) for name in surveyed(data, everything=False) or ()]
+    if args.classes is not None:
+        texts = list(map(label_text, named_classes(args)))
+    elif data.identity() is None:
+        return  # what cannot be read twice must be named
+    else:
+        texts = list(map(label_text, surveyed(data, everything=False) or ()))
+        if not texts:
+            return  # they are numbers
     try:
-        written = [f"{name} as {parse_number(name.lower().encode()):g}" for name in names]
+        numbers = [parse_number(text) for text in texts]
     except Misfit:
-        return  # the row that has it is an error
-    if written:
-        console.line(f"labels: {', '.join(written)}")
+        numbers = [-1.0, 1.0] if len(texts) == 2 else [float(number) for number in range(1, len(texts) + 1)]
+        data.label_codes = dict(zip(texts, numbers, strict=True))
+    shown = (f"{text.decode()} as {number:g}" for text, number in zip(texts, numbers, strict=True))
+    console.line(f"labels: {', '.join(shown)}")
 
 
 def _is_log(path: str) -> bool:

@@ -84,7 +84,7 @@ class PredictionFormat:
             write_numbers(file, scores)
             return
         shown = self.shown(np.asarray(scores))
-        if shown.ndim == 1 and batch.tags is None and shown.dtype.kind == "f":
+        if shown.ndim == 1 and batch.tags is None and shown.dtype.kind == "f" and not self._named:
             write_numbers(file, shown)
             return
         cell = name_text if self._named else _cell
@@ -110,7 +110,7 @@ class PredictionTable:
         self._tagged: bool | None = tagged or None  # None: the first rows decide
         self._begun = False
         self._classes = (
-            [name_text(name) for name in model.classes or (-1, 1)]
+            [_plain(name) for name in model.classes or (-1, 1)]
             if form.interval is None
             else ["lower", "upper"]
         )
@@ -161,7 +161,8 @@ class PredictionTable:
 
         for tag, answer, numbers in self._rows(scores, batch):
             record: dict[str, object] = {} if tag is None else {"tag": tag}
-            record["prediction"] = float(_cell(answer)) if isinstance(answer, float) else answer
+            rounded = isinstance(answer, float) and self._model.classes is None  # names stay as they are
+            record["prediction"] = float(_cell(answer)) if rounded else answer
             if self._form.interval is not None:
                 bounds = zip(self._classes, numbers, strict=True)
                 record.update({name: float(_cell(at)) if math.isfinite(at) else None for name, at in bounds})

@@ -12,8 +12,13 @@ from sketchnewton.cli.io.signals import GracefulStop
 from sketchnewton.core.types import Header, np
 from sketchnewton.evaluation.metrics import Answers, measure
 from sketchnewton.model import Model
+from sketchnewton.model.target import NO_LABEL
 
 __all__ = ["Segments"]
+
+
+def _of_the_label(column: str) -> CommandError:
+    return usage_error(f"--by {column} does not apply to the label: give another column")
 
 
 class Segments:
@@ -36,7 +41,7 @@ class Segments:
         reading = argparse.Namespace(**{**vars(args), "ahead": None})
         if not data.without_columns:
             if column == data.columns.usual_label:
-                raise usage_error(f"--by {column} does not apply to the label: give another column")
+                raise _of_the_label(column)
             reading.tag = column
         elif column != "tag":
             raise usage_error(
@@ -48,9 +53,19 @@ class Segments:
         self._data = data
         self._numbers: dict[bytes, int] = {}
         self._of = array("q")
-        for batch in tagged.fitted(tagged.read(console, stop), model.target.copy()):
-            for tag in batch.tags or [b""] * len(batch):
-                self._of.append(self._numbers.setdefault(tag, len(self._numbers)))
+        refused: CommandError | None = None
+        try:
+            for batch in tagged.fitted(tagged.read(console, stop), model.target.copy()):
+                for tag in batch.tags or [b""] * len(batch):
+                    self._of.append(self._numbers.setdefault(tag, len(self._numbers)))
+        except CommandError as error:
+            refused = error
+        # A label that nobody has named may be any of several columns: without this one there may be none.
+        unlabelled = NO_LABEL in str(refused or tagged.first_error)
+        if unlabelled and not self._of and column in data.columns.labels:
+            raise _of_the_label(column)
+        if refused is not None:
+            raise refused
 
     def measured(self, answers: Answers) -> list[Header]:
         """The metrics of the rows of each value, the most frequent first."""

@@ -37,7 +37,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("data (format detected from name and content)")
     add = functools.partial(add_if_given, group)
     add("--format", choices=FORMATS, help=f"Format of DATA: {', '.join(FORMATS)}.")
-    add("--label", metavar="COLUMN", help="Column that holds the label (default: label).")
+    add("--label", metavar="COLUMN", help="Column that holds the label (default: label, y or target).")
     add("--weight", metavar="COLUMN", help="Column that holds the importance weight of the row.")
     add("--tag", metavar="COLUMN", help="Column to write after the prediction of each row.")
     add("--drop", type=names, metavar="COLUMNS", help="Columns to ignore: a,b,c.")

@@ -94,6 +94,7 @@ class _Shard:
         return {
             "model": model.to_bytes(),
             "score": score.state,
+            "labels": self._labels,
             "skipped": policy.skipped + len(unlearnable),
             "first_error": policy.first or next(iter(unlearnable), None),
             "misfits": policy.misfits,

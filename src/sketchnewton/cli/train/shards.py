@@ -18,7 +18,7 @@ from sketchnewton.cli.train.learner import describe
 from sketchnewton.cli.train.shard import work
 from sketchnewton.core import archive
 from sketchnewton.core.types import Header
-from sketchnewton.model import Model, shards
+from sketchnewton.model import LabelWatch, Model, shards
 from sketchnewton.streams.parts import Part, cut
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def learn_in_shards(training: Training) -> None:
         raise CommandError(f"{data.name}: no row can be learned: all {amount(data.skipped)} were skipped")
     training.seconds = time.perf_counter() - start
     training.pass_seconds = [training.seconds]
+    training.observed.labels = LabelWatch.joined([part["labels"] for part in found])
+    training.hint("shuf mixes the lines of a file")
     data.report_skipped(console)
 
 

@@ -334,7 +334,7 @@ class Training:
         if self.holdout_scores[at].rows:
             self.console.line(scored("holdout", self.holdout_scores[at]))
         if at == 0:
-            self._hint()
+            self.hint("--shuffle learns rows in random order")
             self.data.report_skipped(self.console)
 
     def _rows(self, at: int) -> Iterator[Batch]:
@@ -383,10 +383,11 @@ class Training:
             self.best = copy.deepcopy(self.learner), at
         return True
 
-    def _hint(self) -> None:
+    def hint(self, how_to_shuffle: str) -> None:
+        """Say what the labels of all rows suggest."""
         numbers = self.args.regression or self.model.target.kind == "numbers"
         if not self.shuffle and (runs := self.observed.labels.runs(numbers=numbers)) is not None:
-            self.console.line(f"skn: warning: {runs}; --shuffle learns rows in random order")
+            self.console.line(f"skn: warning: {runs}; {how_to_shuffle}")
         if (
             self.fresh and not self.args.regression
         ) or self.model.target.kind == "signs":  # what numbers mean is settled in a trained model

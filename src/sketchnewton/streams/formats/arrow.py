@@ -336,7 +336,8 @@ class Frame:
             message = explain(message, fault.token)
             is_label = fault.column == self._roles.label
             if is_label or fault.column in self._roles.features:
-                message += advice(fault.expected, fault.column, label=is_label, in_memory=in_memory)
+                columns = self._maker.options.columns
+                message += advice(fault.expected, fault.column, columns, label=is_label, in_memory=in_memory)
         if in_memory:
             return ParseError(f"record {number}", None, None, message)
         return self._wrong(f"row {number}: {message}")

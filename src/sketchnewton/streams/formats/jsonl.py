@@ -172,15 +172,42 @@ MAX_VALUES = 1 << 18
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
+class _RepeatedKey(Exception):
+    """An object has a key twice."""
+
+
 def _members(pairs: Pairs) -> Pairs:
     """Of an object: the JSON standard leaves open which value of a key that comes twice is meant."""
     if len({key for key, _ in pairs}) < len(pairs):
-        seen: set[str] = set()
-        for key, value in pairs:
-            if key in seen:
-                raise BadValue("expected one value", key, value)
-            seen.add(key)
+        raise _RepeatedKey
     return pairs
+
+
+_MARK = re.compile(r'("(?:[^"\\]|\\.)*+")\s*+(:?)|[{}]')
+
+
+def _repeated(text: str) -> _Mistake:
+    """The key that comes twice in the first object to end with such a one, where it comes again."""
+    keys: list[dict[str, None]] = []
+    again: list[re.Match[str] | None] = []
+    for mark in _MARK.finditer(text):
+        if mark[0] == "{":
+            keys.append({})
+            again.append(None)
+        elif mark[0] == "}":
+            keys.pop()
+            if (found := again.pop()) is not None:
+                break
+        elif mark[2]:
+            key = json.loads(mark[1])
+            if key in keys[-1] and again[-1] is None:
+                again[-1] = mark
+            keys[-1][key] = None
+    assert found is not None
+    column = len(text[: found.start()].encode()) + 1
+    return _Mistake(
+        column, "expected each key of an object once", json.loads(found[1]).encode("utf-8", "surrogatepass")
+    )
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_CONSTANTS.__getitem__)
@@ -211,6 +238,8 @@ def _decode(record: bytes) -> Pairs:
     begin = len(text) - len(text.lstrip(" \t"))
     try:
         value, end = _DECODER.raw_decode(text, begin)
+    except _RepeatedKey:
+        raise _repeated(text) from None
     except json.JSONDecodeError as error:
         column = len(text[: error.pos].encode()) + 1
         expected = error.msg[0].lower() + error.msg[1:]

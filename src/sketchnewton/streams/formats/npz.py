@@ -50,7 +50,7 @@ def npz_parser(options: ReadOptions) -> Parse:
         with seekable(source) as file:
             try:
                 with zipfile.ZipFile(file) as archive:
-                    for batch in _Archive(source.name, archive, policy).batches():
+                    for batch in _Archive(source.name, archive, policy, options).batches():
                         yield options.features.indexed(batch, options.names)
             except (zipfile.BadZipFile, EOFError, zlib.error, RuntimeError, OSError) as error:
                 if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that is an impossible place
@@ -130,10 +130,13 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic
 
 
 class _Archive:
-    def __init__(self, path: str, archive: zipfile.ZipFile, policy: ErrorPolicy) -> None:
+    def __init__(
+        self, path: str, archive: zipfile.ZipFile, policy: ErrorPolicy, options: ReadOptions
+    ) -> None:
         self._path = path
         self._zip = archive
         self._policy = policy
+        self._options = options
         self._members = {name.removesuffix(".npy"): name for name in archive.namelist()}
 
     def _open(self, *names: str) -> _Array | None:
@@ -177,6 +180,10 @@ class _Archive:
             array.fail(f"expected columns, got {rows} rows of none")
         if columns > _CELLS:
             array.fail(f"expected at most {_CELLS} columns, got {columns}: save a sparse matrix")
+        try:
+            self._options.check_numbered(columns)
+        except ValueError as error:
+            self._fail(str(error))
         step = rows_at_a_time(columns)
         for start in range(0, rows, step):
             count = min(step, rows - start)
