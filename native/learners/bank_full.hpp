@@ -365,11 +365,12 @@ class BankFull {
     double* const b = x_.data();
     std::fill_n(b, ld, 0.0);
     const double rows = column(g, 0)[0];  // none without an intercept
+    const double row = rows > 0 ? of_a_row(rows, static_cast<double>(n)) : 0.0;
     make_room(mean_, n);
     for (std::int64_t j = 0; j < n; ++j) mean_[j] = rows > 0 ? column(g, j)[0] / rows : 0.0;
     for (std::int64_t j = 0; j < n; ++j) {
       const double* const A = column(g, j);
-      for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = A[i] + mean_[i] * mean_[j];
+      for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = A[i] + row * mean_[i] * mean_[j];
       for (std::int64_t i = n; i < ld; ++i) R.at(j, i) = 0.0;
       for (std::int64_t i = j / 4 * 4; i < j; ++i) R.at(j, i) = 0.0;
       b[j] = A[j + 1];

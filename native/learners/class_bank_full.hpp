@@ -266,12 +266,13 @@ class ClassFull {
     B_.resize(static_cast<std::size_t>(n * K_));
     const double per = 1.0 / s_.lift[g];
     const Small R{R_.data(), ld}, B{B_.data(), K_};
-    const double rows = column(g, 0)[0];  // none without an intercept
+    const double rows = per * column(g, 0)[0];  // none without an intercept
+    const double row = rows > 0 ? of_a_row(rows, static_cast<double>(n)) : 0.0;
     mean_.resize(static_cast<std::size_t>(n));
-    for (std::int64_t j = 0; j < n; ++j) mean_[j] = rows > 0 ? column(g, j)[0] / rows : 0.0;
+    for (std::int64_t j = 0; j < n; ++j) mean_[j] = rows > 0 ? per * column(g, j)[0] / rows : 0.0;
     for (std::int64_t j = 0; j < n; ++j) {
       const double* const A = column(g, j);
-      for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = per * A[i] + mean_[i] * mean_[j];
+      for (std::int64_t i = 0; i <= j; ++i) R.at(i, j) = per * A[i] + row * mean_[i] * mean_[j];
       for (std::int64_t i = n; i < ld; ++i) R.at(j, i) = 0.0;
       for (std::int64_t i = j / 4 * 4; i < j; ++i) R.at(j, i) = 0.0;
       const double* const sum = sums(g, j);
@@ -279,7 +280,7 @@ class ClassFull {
       const double* its = s_.units + j * State::kScale;
       const double size = its[State::kSize] / its[State::kUnit];
       if (j > 0 || rows == 0)
-        R.at(j, j) += mean_ridge(size * size, per * A[j], per * A[0], per * rows, static_cast<double>(n));
+        R.at(j, j) += mean_ridge(size * size, per * A[j], per * A[0], rows, static_cast<double>(n));
     }
     for (std::int64_t k = 0; k < n; k += 4) eliminate(R, k, n, per, g);
     for (std::int64_t k = 0; k < n; ++k) {

@@ -14,16 +14,19 @@
 
 namespace skn {
 
+// How much of a row the ridge is, where so many rows have what it is for.
+inline double of_a_row(double rows, double places) {
+  const double few = std::min(1.0, places / rows);
+  return few * few;
+}
+
 // Of a feature with the square of its mean size, Σ x², Σ x and the number of rows; no rows without a
 // constant.
 inline double mean_ridge(double square, double squares, double sum, double rows, double places) {
   if (!(squares > 0)) return square;
-  const double few = std::min(1.0, places * square / squares);
   double spread = 1.0;  // the share of Σ x² that is not the mean's; a few rows tell little of it
-  if (rows > 0) {
-    spread = std::clamp(1.0 - sum / squares * (sum / rows), 1.0 / std::max(1.0, rows), 1.0);
-  }
-  return square * spread * few * few;
+  if (rows > 0) spread = std::clamp(1.0 - sum / squares * (sum / rows), 1.0 / std::max(1.0, rows), 1.0);
+  return square * spread * of_a_row(squares / square, places);
 }
 
 }  // namespace skn

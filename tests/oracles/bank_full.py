@@ -93,7 +93,7 @@ class Full:
             rows, mean = A[-1, -1], A[-1] / A[-1, -1]
             ridge *= np.clip(1.0 - mean**2 / (np.diag(A) / rows), 1 / max(1.0, rows), 1.0)
             ridge[-1] = 0.0
-            A = A + np.outer(mean, mean)
+            A = A + min(1.0, places / rows) ** 2 * np.outer(mean, mean)
         self.w = np.zeros(self.d)
         self.w[seen] = np.linalg.solve(A + np.diag(ridge), self.b[seen] / unit) / unit
 

@@ -110,7 +110,7 @@ def _ridge(A: Floats, sizes: Floats) -> Floats:
     if rows <= 0:
         return np.diag(ridge)
     spread = np.clip(1.0 - A[0] / own * (A[0] / rows), 1.0 / max(1.0, rows), 1.0)
-    mean = A[0] / rows
+    mean = A[0] / rows * min(1.0, len(A) / rows)
     return np.diag(np.append(0.0, (np.where(there, spread, 1.0) * ridge)[1:])) + np.outer(mean, mean)
 
 
