@@ -51,7 +51,11 @@ struct Table {
   }
   void prefetch(const std::int64_t* index, std::int64_t n) const {
     const std::int64_t bytes = stride * static_cast<std::int64_t>(sizeof(T));
-    for (std::int64_t line = 0; line < bytes; line += 64) {  // of a row; as a rule it has one
+    if (stride == kLine) {  // as a rule
+      for (std::int64_t k = 0; k < n; ++k) touch(rows + index[k] * kLine);
+      return;
+    }
+    for (std::int64_t line = 0; line < bytes; line += 64) {
       const char* const start = reinterpret_cast<const char*>(rows) + line;
       for (std::int64_t k = 0; k < n; ++k) {
         touch(start + index[k] * bytes);
@@ -209,16 +213,34 @@ struct Table {
     if constexpr (W % kLanes == 0) {
       constexpr int kParts = W / kLanes;
       Lanes least = Lanes{} + T(1);
-      for (std::int64_t start = 0; start < n; start += kRun) {
-        const std::int64_t stop = start + kRun < n ? start + kRun : n;
-        Lanes sum[kParts] = {};
-        for (std::int64_t k = start; k < stop; ++k) {
-          const Lanes* r = reinterpret_cast<const Lanes*>(columns<Stride>(index[k], c));
-          for (int j = 0; j < kParts; ++j) sum[j] += x[k] * r[j];
-          least = least < r[0] ? least : r[0];
-        }
+      const auto add = [&](std::int64_t k, Lanes* sum, Lanes& smallest) __attribute__((always_inline)) {
+        const Lanes* r = reinterpret_cast<const Lanes*>(columns<Stride>(index[k], c));
+        for (int j = 0; j < kParts; ++j) sum[j] += x[k] * r[j];
+        smallest = smallest < r[0] ? smallest : r[0];
+      };
+      const auto close = [&](const Lanes* sum) __attribute__((always_inline)) {
         for (int j = 0; j < kParts; ++j)
           for (int l = 0; l < kLanes; ++l) total[j * kLanes + l] += static_cast<double>(sum[j][l]);
+      };
+      std::int64_t start = 0;
+      // Two runs side by side: one alone would wait for each addition.
+      for (; start + kRun < n; start += 2 * kRun) {
+        const std::int64_t both = std::min(n - start - kRun, kRun);
+        Lanes first[kParts] = {}, second[kParts] = {}, other = least;
+        std::int64_t k = start;
+        for (; k < start + both; ++k) {
+          add(k, first, least);
+          add(k + kRun, second, other);
+        }
+        for (; k < start + kRun; ++k) add(k, first, least);
+        least = least < other ? least : other;
+        close(first);
+        close(second);
+      }
+      if (start < n) {
+        Lanes sum[kParts] = {};
+        for (std::int64_t k = start; k < n; ++k) add(k, sum, least);
+        close(sum);
       }
       known = least[kScale] > T(0);
     } else {

@@ -12,6 +12,7 @@
 #include "core/newton_problem.hpp"
 #include "core/row_loop.hpp"
 #include "core/rows.hpp"
+#include "core/small_matrix.hpp"
 #include "core/table.hpp"
 
 namespace skn {
@@ -97,12 +98,14 @@ class NewtonRows {
 
   // ‖x‖², four sums side by side: one alone would wait for each addition.
   static double square(const T* x, std::int64_t n) {
-    double sum[4] = {};
+    Four sum{}, its;
     std::int64_t k = 0;
-    for (; k + 4 <= n; k += 4)
-      for (int j = 0; j < 4; ++j) sum[j] += static_cast<double>(x[k + j]) * static_cast<double>(x[k + j]);
+    for (; k + 4 <= n; k += 4) {
+      widen(x + k, its);
+      sum += its * its;
+    }
     for (; k < n; ++k) sum[0] += static_cast<double>(x[k]) * static_cast<double>(x[k]);
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    return total(sum);
   }
 
   // α follows the data: first_alpha times the mean of ‖x‖², so that a step along a row of that length does

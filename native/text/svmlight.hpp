@@ -10,7 +10,9 @@
 #include <cstring>
 #include <string>
 
+#include "text/count_bytes.hpp"
 #include "text/number.hpp"
+#include "text/plain_pairs.hpp"
 #include "text/short_pairs.hpp"
 
 namespace skn::svmlight {
@@ -81,19 +83,10 @@ struct Bounds {
 // Enough room for whatever [begin, end) holds: a row needs a line, a value needs a colon. Counting costs
 // a few percent of parsing and keeps batches free of slack.
 inline Bounds bounds(const char* begin, const char* end) {
-  constexpr std::ptrdiff_t kRun = 7 * 32;  // whole vectors, and no more than a byte can count
-  Bounds result{1, 0};
-  while (begin < end) {
-    const char* const stop = begin + std::min<std::ptrdiff_t>(end - begin, kRun);
-    std::uint8_t lines = 0, colons = 0;  // byte counters, so that compilers use whole vectors of them
-    for (; begin < stop; ++begin) {
-      lines = static_cast<std::uint8_t>(lines + (*begin == '\n'));
-      colons = static_cast<std::uint8_t>(colons + (*begin == ':'));
-    }
-    result.rows += lines;
-    result.nonzeros += colons;
-  }
-  return result;
+  const auto line_ends = [](auto bytes) { return bytes == '\n'; };
+  const auto colons = [](auto bytes) { return bytes == ':'; };
+  const auto [rows, nonzeros] = text::count_bytes(begin, end, line_ends, colons);
+  return {rows + 1, nonzeros};
 }
 
 // Room for `Bounds::rows + 1` offsets, `nonzeros` indices and values, `rows` labels.
@@ -122,7 +115,7 @@ class Parser {
 
   // Parses [begin, end), whose last byte is '\n'. False: stopped at an error.
   bool parse(const char* begin, const char* end) {
-    p_ = begin;
+    begin_ = p_ = begin;
     end_ = end;
     while (p_ < end_) {
       const char* const line = p_;
@@ -211,11 +204,15 @@ class Parser {
     while (true) {
       while (*p == ' ' || *p == '\t') ++p;
 #ifdef SKN_HAS_WINDOWS
-      p = text::read_short_pairs(p, end, ends_token, [&](std::uint64_t index, double value) {
+      const auto take = [&](std::uint64_t index, double value) __attribute__((always_inline)) {
         *indices++ = static_cast<std::int64_t>(index);
         *data++ = value;
         largest = std::max(largest, static_cast<std::int64_t>(index));
-      });
+      };
+#ifdef SKN_HAS_PLAIN_PAIRS
+      p = text::read_plain_pairs(begin_, p, end, shapes_, take);
+#endif
+      p = text::read_short_pairs(p, end, ends_token, take);
       while (*p == ' ' || *p == '\t') ++p;
 #endif
       std::uint64_t index = 0;
@@ -284,6 +281,7 @@ class Parser {
 
   Arrays out_;
   std::size_t max_line_bytes_;
+  const char* begin_ = nullptr;
   const char* p_ = nullptr;
   const char* end_ = nullptr;
   const char* where_ = nullptr;
@@ -291,6 +289,9 @@ class Parser {
   std::int64_t largest_ = -1;
   double label_ = 0.0;
   bool has_label_ = false;
+#ifdef SKN_HAS_PLAIN_PAIRS
+  text::Shapes shapes_;
+#endif
   Outcome result_;
 };
 

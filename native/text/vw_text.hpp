@@ -19,9 +19,11 @@
 #include <string_view>
 #include <vector>
 
+#include "text/count_bytes.hpp"
 #include "text/hashing.hpp"
 #include "text/names.hpp"
 #include "text/number.hpp"
+#include "text/plain_pairs.hpp"
 #include "text/short_pairs.hpp"
 #include "text/vw_errors.hpp"
 #include "text/window.hpp"
@@ -42,19 +44,10 @@ struct Bounds {
 
 // Enough room for whatever [begin, end) holds: a row needs a line, a feature a blank before it.
 inline Bounds bounds(const char* begin, const char* end) {
-  constexpr std::ptrdiff_t kRun = 7 * 32;  // whole vectors, and no more than a byte can count
-  Bounds result{1, 0};
-  while (begin < end) {
-    const char* const stop = begin + std::min<std::ptrdiff_t>(end - begin, kRun);
-    std::uint8_t lines = 0, blanks = 0;  // byte counters, so that compilers use whole vectors of them
-    for (; begin < stop; ++begin) {
-      lines = static_cast<std::uint8_t>(lines + (*begin == '\n'));
-      blanks = static_cast<std::uint8_t>(blanks + (*begin == ' ' || *begin == '\t'));
-    }
-    result.rows += lines;
-    result.nonzeros += blanks;
-  }
-  return result;
+  const auto line_ends = [](auto bytes) { return bytes == '\n'; };
+  const auto blanks = [](auto bytes) { return (bytes == ' ') | (bytes == '\t'); };
+  const auto [rows, nonzeros] = text::count_bytes(begin, end, line_ends, blanks);
+  return {rows + 1, nonzeros};
 }
 
 // Room for `Bounds::rows + 1` offsets, `rows` labels, importances and bases, `nonzeros` of the others.
@@ -113,7 +106,7 @@ class Parser {
 
   // Parses [begin, end), whose last byte is '\n'. False: stopped at an error.
   bool parse(const char* begin, const char* end) {
-    p_ = begin;
+    begin_ = p_ = begin;
     end_ = end;
     while (p_ < end_) {
       const char* const line = p_;
@@ -236,19 +229,23 @@ class Parser {
 #ifdef SKN_HAS_WINDOWS
   // As many features as are short, of a namespace without a weight; then come blanks, or what is not short.
   const char* read_short_features(const char* p, const char* end, std::size_t& nonzeros,
-                                  std::int64_t& largest) const {
+                                  std::int64_t& largest) {
     std::int64_t* index = out_.indices + nonzeros;
     double* data = out_.data + nonzeros;
     const std::uint64_t mask = options_.mask, space_hash = space_hash_;
     std::int64_t most = largest;
-    p = text::read_short_pairs(p, end, EndsWord{}, [&](std::uint64_t name, double value) {
+    const auto take = [&](std::uint64_t name, double value) __attribute__((always_inline)) {
       const auto masked = static_cast<std::int64_t>((name + space_hash) & mask);
       if (value == 0.0) [[unlikely]]
         return;  // as good as absent
       *index++ = masked;
       *data++ = value;
       most = std::max(most, masked);
-    });
+    };
+#ifdef SKN_HAS_PLAIN_PAIRS
+    p = text::read_plain_pairs(begin_, p, end, shapes_, take);
+#endif
+    p = text::read_short_pairs(p, end, EndsWord{}, take);
     largest = most;
     nonzeros = static_cast<std::size_t>(data - out_.data);
     return read_short_names(p, end, nonzeros, largest);
@@ -308,7 +305,8 @@ class Parser {
       while (*p == ' ' || *p == '\t') ++p;
 #ifdef SKN_HAS_WINDOWS
       if (!named && weight == 1.0) {
-        p = read_short_features(p, end, nonzeros, largest);
+        p = is_digit(*p) ? read_short_features(p, end, nonzeros, largest)
+                         : read_short_names(p, end, nonzeros, largest);
         while (*p == ' ' || *p == '\t') ++p;
       }
 #endif
@@ -435,6 +433,7 @@ class Parser {
   Options options_;
   Names* names_;
   std::size_t max_line_bytes_;
+  const char* begin_ = nullptr;
   const char* p_ = nullptr;
   const char* end_ = nullptr;
   const char* where_ = nullptr;
@@ -449,6 +448,9 @@ class Parser {
   std::uint8_t first_byte_ = ' ';
   double weight_ = 1.0;
   std::uint64_t anonymous_ = 0;
+#ifdef SKN_HAS_PLAIN_PAIRS
+  text::Shapes shapes_;
+#endif
   Outcome result_;
 };
 

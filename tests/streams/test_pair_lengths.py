@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -60,3 +61,36 @@ def test_svmlight(seed: int) -> None:
         part = slice(int(indptr[k]), int(indptr[k + 1]))
         assert list(indices[part]) == [int(name) for name, _ in pairs]
         assert list(data[part]) == [float(value) for _, value in pairs]
+
+
+def plain_number(draw: random.Random) -> str:
+    """With up to nine digits, of which the first is a zero or not."""
+    digits = "".join(draw.choices("0123456789", k=draw.randint(1, 9)))
+    point = draw.choice((0, 1, 1, 1, len(digits)))
+    text = digits[:point] + "." + digits[point:] if point < len(digits) else digits
+    return draw.choice(("", "-")) + draw.choice(("0", "")) * (point == 0) + text
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pairs_that_look_alike(seed: int) -> None:
+    """Of short names and numbers, many of the same shape, with one blank between one and the next."""
+    draw = random.Random(seed)
+    rows = [
+        [
+            (str(draw.randrange(10 ** draw.randint(1, 8))), plain_number(draw))
+            for _ in range(draw.randrange(40))
+        ]
+        for _ in range(300)
+    ]
+    ends = [draw.choice(("\n", "\n", "\n", " \n", "\r\n")) for _ in rows]
+    texts = [" ".join(f"{name}:{value}" for name, value in pairs) for pairs in rows]
+    vw = "".join(f"1 | {text}{end}" for text, end in zip(texts, ends, strict=True))
+    indptr, indices, data, *_ = _native.parse_vw(vw.encode(), LIMIT, MASK, False, False, None)
+    kept = [[(int(name) & MASK, float(value)) for name, value in pairs if float(value)] for pairs in rows]
+    assert list(indptr) == [0, *itertools.accumulate(map(len, kept))]
+    assert list(zip(indices, data, strict=True)) == [pair for pairs in kept for pair in pairs]
+    svmlight = "".join(f"1 {text}{end}" for text, end in zip(texts, ends, strict=True))
+    indptr, indices, data, *_ = _native.parse_svmlight(svmlight.encode(), LIMIT)
+    expected = [(int(name), float(value).hex()) for pairs in rows for name, value in pairs]  # −0 stays −0
+    assert list(indptr) == [0, *itertools.accumulate(map(len, rows))]
+    assert [(index, value.hex()) for index, value in zip(indices, data, strict=True)] == expected

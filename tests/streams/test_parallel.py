@@ -13,11 +13,18 @@ from pathlib import Path
 import pytest
 
 from sketchnewton.core.batch import Batch, ParseError
-from sketchnewton.streams import Features, Names, open_stream
+from sketchnewton.streams import Features, Names, open_stream, parallel
 from sketchnewton.streams.lines import chunks
 from sketchnewton.streams.source import source_of_bytes
 
 THREADS = (2, 3, 7)
+
+
+@pytest.fixture(autouse=True, params=[2, 8])
+def processors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """On two processors nobody parses but the two threads that there are anyway."""
+    monkeypatch.setattr(parallel, "_processors", lambda: request.param)
+    return int(request.param)
 
 
 def lines_of(format: str, count: int) -> list[str]:
@@ -158,13 +165,46 @@ def test_a_line_of_a_slow_pipe_is_not_held_back(tmp_path: Path) -> None:
     producer.join()
 
 
-def test_a_reader_that_is_dropped_leaves_no_thread(tmp_path: Path) -> None:
+def parsers() -> int:
+    return sum(thread.name == "skn-parser" for thread in threading.enumerate())
+
+
+def test_a_reader_that_is_dropped_leaves_no_thread(processors: int, tmp_path: Path) -> None:
     path = tmp_path / "data.svm"
     path.write_text("\n".join(lines_of("svmlight", 3000)))
     reader = open_stream(path, batch_bytes=10_000, threads=3)
     next(reader)
+    assert parsers() == (2 if processors == 8 else 0)
     reader.close()
-    assert not [thread for thread in threading.enumerate() if thread.name == "skn-parser"]
+    assert parsers() == 0
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_who_waits_for_rows_parses(interrupted: bool, processors: int, tmp_path: Path) -> None:
+    """An interrupt that comes meanwhile is not lost, nor does anybody wait for that chunk for ever."""
+    path = tmp_path / "data.svm"
+    path.write_text("\n".join(lines_of("svmlight", 3000)))
+    here = threading.current_thread()
+    began, helped = threading.Semaphore(0), threading.Event()
+
+    def prepare(_: Batch) -> bool:
+        """Nobody else goes on before this thread has parsed something."""
+        began.release()
+        if threading.current_thread() is here:
+            helped.set()
+            if interrupted:
+                raise KeyboardInterrupt
+        return helped.wait(20)
+
+    with open_stream(path, batch_bytes=10_000, threads=2, prepare=prepare) as reader:
+        for _ in range(2 if processors == 8 else 1):  # all others are busy, so one chunk waits
+            assert began.acquire(timeout=20)
+        if interrupted:
+            with pytest.raises(KeyboardInterrupt):
+                list(reader)
+        else:
+            assert all(batch.prepared for batch in reader)
+    assert helped.is_set()
 
 
 def test_threads_must_be_positive(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -21,9 +22,12 @@ Prepare = Callable[[Batch], object]
 class _Task:
     """A chunk, and what became of it."""
 
+    __slots__ = ("_error", "_parsed", "_running", "text")
+
     def __init__(self, text: memoryview) -> None:
         self.text = text
-        self._done = threading.Event()
+        self._running = threading.Lock()  # until it is done
+        self._running.acquire()
         self._parsed: Parsed | None = None
         self._error: BaseException | None = None
 
@@ -35,14 +39,60 @@ class _Task:
             batch.prepared = None if prepare is None else prepare(batch)
         except BaseException as error:  # it belongs to the thread that waits for the rows
             self._error = error
-        self._done.set()
+            if not isinstance(error, Exception):  # an interrupt counts, whatever there is already
+                self._parsed = None
+        self._running.release()
+
+    @property
+    def done(self) -> bool:
+        return not self._running.locked()
 
     def result(self) -> Parsed:
-        self._done.wait()
+        self._running.acquire()
         parsed, self._parsed = self._parsed, None  # whoever has the batch may be done with it before this
         if parsed is None:
             raise self._error or RuntimeError("a parser ended without a result")
         return parsed
+
+
+class _Work:
+    """Chunks that wait for a thread that parses them."""
+
+    def __init__(self, parse: ParseText, prepare: Prepare | None) -> None:
+        self._parse = parse
+        self._prepare = prepare
+        self._waiting: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+
+    def add(self, task: _Task) -> None:
+        self._waiting.put(task)
+
+    def help(self) -> bool:
+        """Parse the one that has waited longest; False if there is none."""
+        task = self._next()
+        if task is not None:
+            task.run(self._parse, self._prepare)
+        return task is not None
+
+    def _next(self) -> _Task | None:
+        try:
+            task = self._waiting.get_nowait()
+        except queue.Empty:
+            return None
+        if task is None:  # the end, of which a thread that waits for it has to be told
+            self._waiting.put(None)
+        return task
+
+    def parse_all(self) -> None:
+        """Parse whatever comes, until the end."""
+        while (task := self._waiting.get()) is not None:
+            task.run(self._parse, self._prepare)
+
+    def end(self, workers: int) -> None:
+        """Let so many threads know; nobody waits for what has not begun."""
+        while self._next() is not None:
+            pass
+        for _ in range(workers):
+            self._waiting.put(None)
 
 
 def parse_in_parallel(
@@ -56,25 +106,30 @@ def parse_in_parallel(
 
     Chunks must have memory of their own. What ``prepare`` makes of a batch is kept with it.
 
-    As many chunks are under way as there are threads, and one more. What is there is not held back while a slow
-    producer, at the other end of a pipe, makes the next.
+    Who asks for the chunks parses, too, and so does, through ``source.help``, whoever waits for their rows: both
+    are then as busy as they can be, whichever of the two has more to do. There are other threads only where there
+    are processors for them, as many chunks under way as there are of these, and two more. What is there is not
+    held back while a slow producer, at the other end of a pipe, makes the next.
     """
-    tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-
-    def work() -> None:
-        while (task := tasks.get()) is not None:
-            task.run(parse, prepare)
-
-    workers = [threading.Thread(target=work, name="skn-parser", daemon=True) for _ in range(threads)]
+    work = _Work(parse, prepare)
+    others = max(0, min(threads - 1, _processors() - 2))
+    workers = [threading.Thread(target=work.parse_all, name="skn-parser", daemon=True) for _ in range(others)]
     for worker in workers:
         worker.start()
+    source.help = work.help
     pending: collections.deque[_Task] = collections.deque()
+
+    def first() -> tuple[memoryview, Parsed]:
+        task = pending.popleft()
+        while not task.done and work.help():
+            pass
+        return task.text, task.result()
+
     failure: Exception | None = None
     try:
         while failure is None:
-            while pending and (len(pending) > threads or not source.ready(0.0)):
-                task = pending.popleft()
-                yield task.text, task.result()
+            while pending and (len(pending) > others + 1 or not source.ready(0.0)):
+                yield first()
             try:
                 text = next(chunks, None)
             except Exception as error:  # comes after the rows before it
@@ -83,15 +138,18 @@ def parse_in_parallel(
             if text is None:
                 break
             pending.append(_Task(text))
-            tasks.put(pending[-1])
-        for task in pending:
-            yield task.text, task.result()
+            work.add(pending[-1])
+        while pending:
+            yield first()
         if failure is not None:
             raise failure
     finally:
-        while not tasks.empty():  # nobody waits for what has not begun
-            tasks.get_nowait()
-        for _ in workers:
-            tasks.put(None)
+        work.end(len(workers))
         for worker in workers:
             worker.join()
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -256,7 +256,10 @@ class _Prefetched:
     def __init__(self, inputs: _Inputs, steps: Iterator[_Step]) -> None:
         self._inputs = inputs
         self._stop = threading.Event()
-        self._queue: queue.Queue[_Step | BaseException | None] = queue.Queue(_PREFETCHED)
+        self._queue: queue.SimpleQueue[_Step | BaseException | None] = queue.SimpleQueue()
+        self._room: queue.SimpleQueue[None] = queue.SimpleQueue()  # an item for each batch that may wait
+        for _ in range(_PREFETCHED):
+            self._room.put(None)
         self._thread = threading.Thread(target=self._run, args=(steps,), name="skn-reader", daemon=True)
         self._thread.start()
 
@@ -265,6 +268,7 @@ class _Prefetched:
         try:
             for step in steps:
                 _ = step.batch.rows  # learners ask for them, and this thread has the time
+                self._room.get()
                 self._queue.put(step)
                 del step  # the learner may be done with it before the next is parsed
                 if self._stop.is_set():
@@ -278,17 +282,27 @@ class _Prefetched:
         self._queue.put(last)
 
     def next(self) -> _Step:
-        item = self._queue.get()
+        item = self._waited()
         if item is None:
             raise StopIteration
         if isinstance(item, BaseException):
             raise item
+        self._room.put(None)
         return item
+
+    def _waited(self) -> _Step | BaseException | None:
+        """What comes next; until then this thread helps the other one, if it can."""
+        while True:
+            try:
+                return self._queue.get_nowait()
+            except queue.Empty:
+                if not self._inputs.source.help():
+                    return self._queue.get()
 
     def close(self) -> None:
         self._stop.set()
         self._inputs.cancel()
-        # The thread may be waiting for room. It puts at most one item after this, for which there is room.
+        self._room.put(None)  # the thread may be waiting for it
         while not self._queue.empty():
             self._queue.get_nowait()
         # The garbage collector may call from any thread. A disk that does not answer must not block exit.

@@ -24,7 +24,8 @@ class Source:
     ``size`` is the compressed size of a regular file and None for a pipe. One thread reads and closes; any
     thread may ``cancel``, which ends a read that waits for a pipe.
 
-    ``raw`` has the bytes as they are stored.
+    ``raw`` has the bytes as they are stored. ``help`` parses some of them, where whoever waits for rows can do
+    that; it is False if there is nothing to do.
     """
 
     def __init__(self, raw: _Raw, size: int | None) -> None:
@@ -33,6 +34,7 @@ class Source:
         self._raw = raw
         self._bytes: _Raw | _Inflate | None = None
         self._peeked = b""
+        self.help: Callable[[], bool] = _no_help
 
     @property
     def position(self) -> int:
@@ -105,6 +107,10 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _no_help() -> bool:
+    return False
 
 
 class Cancelled(Exception):
