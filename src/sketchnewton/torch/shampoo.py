@@ -116,8 +116,10 @@ def _roots(sides: list[Side], unknown: torch.Tensor, ridge: float, total: float)
     largest = torch.where(largest > 0, largest, unknown)
     base = (own + ridge * largest).clamp(min=torch.finfo(values.dtype).tiny)
     counts = [len(side.values) for side in sides]
-    inside = ((1 + values / base.unsqueeze(-1)) ** -0.25 - 1).split(counts)
-    parts = zip(sides, inside, (base**-0.25).split(counts), strict=True)
+    # By square roots, which are rounded alike wherever they stand; powers are not, so that one parameter's step would
+    # hang on the others.
+    inside = ((1 + values / base.unsqueeze(-1)).sqrt_().rsqrt_() - 1).split(counts)
+    parts = zip(sides, inside, base.sqrt().rsqrt_().split(counts), strict=True)
     return [_Root(side.U, within[:, : side.values.shape[-1]], outside) for side, within, outside in parts]
 
 
