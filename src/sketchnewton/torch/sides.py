@@ -11,8 +11,11 @@ __all__ = [
     "Places",
     "Side",
     "SidedOptimizer",
+    "add_product_",
+    "apart",
     "blocks_of",
     "joined",
+    "plus_product",
     "remembered",
     "stacked",
     "together",
@@ -57,8 +60,7 @@ class SidedOptimizer(Optimizer):
         memory = {}
         for i, block in enumerate(blocks_of(parameter, group)):
             for side, length in zip(("left", "right"), block.shape, strict=True):
-                size = group["sketch_size"]
-                kept = length if length <= size else size - 1  # a sketch with a row for each entry loses nothing
+                kept = min(group["sketch_size"] - 1, length)
                 memory[f"{side}_basis{i}"] = torch.zeros(length, kept)
                 memory[f"{side}_values{i}"] = torch.zeros(kept)
                 memory[f"{side}_ridge{i}"] = torch.zeros(())
@@ -76,7 +78,7 @@ class Places(NamedTuple):
 
 
 def stacked(batch: Batch, tensors: list[torch.Tensor]) -> list[tuple[Places, torch.Tensor]]:
-    """The blocks of all tensors, those of one shape as one tensor."""
+    """The blocks of all tensors, those of one shape `together`."""
     found: dict[tuple[int, ...], tuple[Places, list[torch.Tensor]]] = {}
     for which, (tensor, state) in enumerate(zip(tensors, batch.states, strict=True)):
         for i, block in enumerate(blocks_of(tensor, batch.group)):
@@ -93,8 +95,13 @@ def remembered(places: Places, name: str) -> list[torch.Tensor]:
 
 
 def together(tensors: list[torch.Tensor]) -> torch.Tensor:
-    """One tensor of all, for reading: a lone one, as most are, is not copied."""
-    return tensors[0].unsqueeze(0) if len(tensors) == 1 else torch.stack(tensors)
+    """One tensor of all, with a dimension in front if there are several: a lone one, as most are, is itself."""
+    return tensors[0] if len(tensors) == 1 else torch.stack(tensors)
+
+
+def apart(tensors: torch.Tensor, places: Places) -> tuple[torch.Tensor, ...]:
+    """Those that are `together`, one by one."""
+    return (tensors,) if len(places.blocks) == 1 else tensors.unbind()
 
 
 def joined(
@@ -109,12 +116,27 @@ def joined(
     return whole
 
 
+def plus_product(
+    X: torch.Tensor, A: torch.Tensor, B: torch.Tensor, *, beta: float = 1.0, alpha: float = 1.0
+) -> torch.Tensor:
+    """beta X + alpha A B, of matrices that may be `together`."""
+    return (torch.addmm if X.dim() == 2 else torch.baddbmm)(X, A, B, beta=beta, alpha=alpha)
+
+
+def add_product_(
+    X: torch.Tensor, A: torch.Tensor, B: torch.Tensor, *, alpha: float = 1.0
+) -> torch.Tensor:
+    """X + alpha A B in place of X."""
+    return (X.addmm_ if X.dim() == 2 else X.baddbmm_)(A, B, alpha=alpha)
+
+
 class Side:
     """One side of blocks of one shape, for each U diag(values) Uᵀ + ridge I, which is off by `ridge` at most."""
 
     def __init__(self, places: Places, side: str) -> None:
+        self._places = places
         self._kept = [remembered(places, f"{side}_{name}") for name in ("basis", "values", "ridge")]
-        self.U, self.values, self.ridge = (together(parts) for parts in self._kept)
+        self.U, self.values, self.ridge = map(together, self._kept)
 
     def wide(self, G: torch.Tensor) -> bool:
         """Whether directions and columns of G are as many as the side is long: then it takes GGᵀ, else GᵀG."""
@@ -126,21 +148,21 @@ class Side:
         weight, old = weight_of_new(beta), beta * self.values
         if self.wide(G):
             values = old.unsqueeze(-2)
-            found, vectors = _eigh(torch.baddbmm(gram, self.U * values, self.U.mT, beta=-weight, alpha=-1))
+            found, vectors = _eigh(plus_product(gram, self.U * values, self.U.mT, beta=-weight, alpha=-1))
             if kept == length:  # nothing is lost
                 self._keep(vectors, found.clamp_(min=0), beta * self.ridge)
                 return
-            found = _known(found[:, : kept + 1], length)
-            vectors = vectors[..., :kept] * (found[:, :kept] > 0).unsqueeze(-2)
+            found = _known(found[..., : kept + 1], length)
+            vectors = vectors[..., :kept] * (found[..., :kept] > 0).unsqueeze(-2)
         else:
             found, vectors = _leading_by_columns(self.U, old, G, gram, weight)
-        lost = found[:, kept:]
-        shrunk = (found[:, :kept] - lost).clamp_(min=0)
+        lost = found[..., kept:]
+        shrunk = (found[..., :kept] - lost).clamp_(min=0)
         self._keep(vectors, shrunk, torch.add(beta * self.ridge, lost.squeeze(-1), alpha=0.5))
 
     def _keep(self, U: torch.Tensor, values: torch.Tensor, ridge: torch.Tensor) -> None:
         self.U, self.values, self.ridge = U, values, ridge
-        new = [tensor for part in (U, values, ridge) for tensor in part.unbind()]
+        new = [tensor for part in (U, values, ridge) for tensor in apart(part, self._places)]
         torch._foreach_copy_([tensor for parts in self._kept for tensor in parts], new)
 
 
@@ -162,15 +184,15 @@ def _leading_by_columns(
     That is CCᵀ with C = (U diag(values)^½, weight^½ G), which is decomposed by way of CᵀC; `gram` is GᵀG.
     """
     kept, roots, root = U.shape[-1], values.sqrt().unsqueeze(-1), math.sqrt(weight)
-    across = torch.bmm(U.mT, G).mul_(roots * -root)
+    across = (U.mT @ G).mul_(roots * -root)
     upper = torch.cat((torch.diag_embed(-values), across), -1)  # as the columns of U are orthonormal
     found, W = _eigh(torch.cat((upper, torch.cat((across.mT, -weight * gram), -1)), -2))
-    found = _known(found[:, : kept + 1], W.shape[-1])
-    # Of directions that are not known nothing is left.
-    W = W[..., :kept] * torch.where(found[:, :kept] > 0, found[:, :kept], torch.inf).rsqrt_().unsqueeze(-2)
+    found = _known(found[..., : kept + 1], W.shape[-1])
+    known = found[..., :kept]  # of directions that are not nothing is left
+    W = W[..., :kept] * torch.where(known > 0, known, torch.inf).rsqrt_().unsqueeze(-2)
     of_old, of_new = W.split((kept, G.shape[-1]), -2)
     # As rows: few long ones times a long matrix are quicker than a long matrix times a few columns.
-    rows = torch.bmm((roots * of_old).mT, U.mT).baddbmm_(of_new.mT, G.mT, alpha=root)
+    rows = add_product_((roots * of_old).mT @ U.mT, of_new.mT, G.mT, alpha=root)
     return found, _orthonormal(rows).mT
 
 
@@ -200,9 +222,9 @@ def _orthonormal(rows: torch.Tensor) -> torch.Tensor:
 
     Eigenvectors by way of a Gram matrix have lost half of their digits where eigenvalues are small.
     """
-    found, W = _eigh(torch.bmm(rows, rows.mT).neg_())
+    found, W = _eigh((rows @ rows.mT).neg_())
     roots = torch.where(found > 0.25, found, torch.inf).rsqrt_()
-    return torch.bmm(torch.bmm(W * roots.unsqueeze(-2), W.mT), rows)
+    return (W * roots.unsqueeze(-2)) @ W.mT @ rows
 
 
 def _error_bound(state: State, side: str, i: int, group: Group) -> float:

@@ -7,8 +7,11 @@ from sketchnewton.torch.sides import (
     Places,
     Side,
     SidedOptimizer,
+    add_product_,
+    apart,
     blocks_of,
     joined,
+    plus_product,
     remembered,
     stacked,
     together,
@@ -92,16 +95,16 @@ class SketchySOAP(SidedOptimizer):
         directions = _adam(batch, [places for places, *_ in stacks], [_into(G, U, V) for _, G, U, V in stacks])
         steps: dict[tuple[int, int], torch.Tensor] = {}
         for (places, _, U, V), coordinates in zip(stacks, directions, strict=True):
-            steps.update(zip(places.blocks, _back(coordinates, U, V).unbind(), strict=True))
+            steps.update(zip(places.blocks, apart(_back(coordinates, U, V), places), strict=True))
         # After the step: in the basis of its own gradient alone, the first one has entries that are rounding
         # alone, and Adam would give them the length of the others.
         if batch.step % group["update_every"] == 0:
             for places, G, U, V in stacks:
                 # Means are in coordinates, so that a step projects its gradient alone: they follow the basis.
                 means = remembered(places, "mean")
-                M = _back(torch.stack(means), U, V, orthogonal=True)
+                M = _back(together(means).clone(), U, V, orthogonal=True)
                 update(Side(places, "left"), Side(places, "right"), G, group["betas"][1])
-                torch._foreach_copy_(means, list(_into(M, *_bases(places)).unbind()))
+                torch._foreach_copy_(means, apart(_into(M, *_bases(places)), places))
         return [joined(steps, which, gradient, group) for which, gradient in enumerate(batch.gradients)]
 
 
@@ -113,7 +116,7 @@ def _bases(places: Places) -> tuple[torch.Tensor, torch.Tensor]:
 def _adam(batch: Batch, stacks: list[Places], coordinates: list[torch.Tensor]) -> list[torch.Tensor]:
     """Take gradients in coordinates into the moments; Adam's directions in the same coordinates."""
     means, squares = ([t for places in stacks for t in remembered(places, name)] for name in ("mean", "squares"))
-    g = [gradient for stack in coordinates for gradient in stack.unbind()]
+    g = [each for places, stack in zip(stacks, coordinates, strict=True) for each in apart(stack, places)]
     # With eps=0, coordinates that no gradient had stay 0.
     eps = max(batch.group["eps"], torch.finfo(g[0].dtype).tiny)
     directions = adam(means, squares, g, batch.group["betas"], batch.step + 1, eps)
@@ -138,12 +141,12 @@ def _coordinates(U: torch.Tensor) -> int:
 
 def _into(X: torch.Tensor, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
     """[U, I − UUᵀ]ᵀ X [V, I − VVᵀ], as a new tensor."""
-    rotated = torch.bmm(U.mT, X) if _complete(U) else X
-    rotated = torch.bmm(rotated, V) if _complete(V) else rotated
+    rotated = U.mT @ X if _complete(U) else X
+    rotated = rotated @ V if _complete(V) else rotated
     if _complete(U) and _complete(V):
         return rotated
-    Y = X.new_empty(len(X), _coordinates(U), _coordinates(V))
-    rows = Y[:, -X.shape[-2] :]
+    Y = X.new_empty((*X.shape[:-2], _coordinates(U), _coordinates(V)))
+    rows = Y[..., -X.shape[-2] :, :]
     rows[..., -X.shape[-1] :] = rotated
     if not _complete(V):  # first, as columns tend to be more than rows
         _split_(rows.mT, V)
@@ -161,22 +164,22 @@ def _back(Y: torch.Tensor, U: torch.Tensor, V: torch.Tensor, *, orthogonal: bool
         Y = _join_(Y, U, orthogonal)
     if not _complete(V):
         Y = _join_(Y.mT, V, orthogonal).mT
-    Y = torch.bmm(U, Y) if _complete(U) else Y
-    return torch.bmm(Y, V.mT) if _complete(V) else Y
+    Y = U @ Y if _complete(U) else Y
+    return Y @ V.mT if _complete(V) else Y
 
 
 def _split_(Y: torch.Tensor, U: torch.Tensor) -> None:
     """[U, I − UUᵀ]ᵀ times the last rows of Y, in place of all."""
     known, rest = _parts(Y, U)
-    along = torch.bmm(U.mT, rest)
+    along = U.mT @ rest
     known.copy_(along)
-    rest.baddbmm_(U, along, alpha=-1)
+    add_product_(rest, U, along, alpha=-1)
 
 
 def _join_(Y: torch.Tensor, U: torch.Tensor, orthogonal: bool) -> torch.Tensor:
     """[U, I − UUᵀ] Y, in place of the last rows of Y."""
     known, rest = _parts(Y, U)
-    return rest.baddbmm_(U, known if orthogonal else torch.baddbmm(known, U.mT, rest, alpha=-1))
+    return add_product_(rest, U, known if orthogonal else plus_product(known, U.mT, rest, alpha=-1))
 
 
 def _parts(Y: torch.Tensor, U: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
