@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _GRAFTS = ("adam", "sgd", None)
+_FUSED = frozenset({"cpu"})  # devices on which the kernel of Adam(fused=True) is used
 
 State = dict[str, Any]
 Group = dict[str, Any]
@@ -139,7 +140,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
                 )
             # PyTorch would round it to the parameter's dtype, which is narrower for bfloat16, and share memory.
             restored[parameter] = {
-                key: value.to(parameter.device, fresh[key].dtype, copy=True)
+                key: value.to(parameter.device, fresh[key].dtype, copy=True).contiguous()
                 if torch.is_tensor(value)
                 else value
                 for key, value in state.items()
@@ -296,7 +297,7 @@ def adam(
     With a second β of 1 squares are summed: with a first one of 0 that is AdaGrad's direction.
     """
     (beta1, beta2), total = betas, total_weight(betas[1], count)
-    if beta2 < 1 and gradients[0].device.type == "cpu":
+    if beta2 < 1 and gradients[0].device.type in _FUSED:
         # One pass, where the operations below take eight. It takes memory for contiguous without a question.
         directions = [torch.zeros_like(g) for g in gradients]
         steps = [torch.full((), float(count))] * len(gradients)
@@ -309,7 +310,9 @@ def adam(
     torch._foreach_lerp_(means, gradients, 1 - beta1)
     torch._foreach_mul_(squares, beta2)
     torch._foreach_addcmul_(squares, gradients, gradients, weight_of_new(beta2))
-    directions = list(torch._foreach_sqrt(squares))  # in place from here on: a new tensor costs more than a pass
+    directions = list(
+        torch._foreach_sqrt(squares)
+    )  # in place from here on: a new tensor costs more than a pass
     torch._foreach_div_(directions, total**0.5)
     torch._foreach_add_(directions, eps)
     torch._foreach_reciprocal_(directions)

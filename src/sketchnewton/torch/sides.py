@@ -123,9 +123,7 @@ def plus_product(
     return (torch.addmm if X.dim() == 2 else torch.baddbmm)(X, A, B, beta=beta, alpha=alpha)
 
 
-def add_product_(
-    X: torch.Tensor, A: torch.Tensor, B: torch.Tensor, *, alpha: float = 1.0
-) -> torch.Tensor:
+def add_product_(X: torch.Tensor, A: torch.Tensor, B: torch.Tensor, *, alpha: float = 1.0) -> torch.Tensor:
     """X + alpha A B in place of X."""
     return (X.addmm_ if X.dim() == 2 else X.baddbmm_)(A, B, alpha=alpha)
 
@@ -178,10 +176,10 @@ def update(left: Side, right: Side, G: torch.Tensor, beta: float) -> None:
 def _leading_by_columns(
     U: torch.Tensor, values: torch.Tensor, G: torch.Tensor, gram: torch.Tensor, weight: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The largest eigenvalues of U diag(values) Uᵀ + weight GGᵀ, one more than U has columns, and eigenvectors of all
-    but the last.
+    """The largest eigenvalues of U diag(values) Uᵀ + weight GGᵀ, one more than U has columns, and their vectors.
 
-    That is CCᵀ with C = (U diag(values)^½, weight^½ G), which is decomposed by way of CᵀC; `gram` is GᵀG.
+    That is CCᵀ with C = (U diag(values)^½, weight^½ G), which is decomposed by way of CᵀC; `gram` is GᵀG. The last
+    eigenvalue has no vector.
     """
     kept, roots, root = U.shape[-1], values.sqrt().unsqueeze(-1), math.sqrt(weight)
     across = (U.mT @ G).mul_(roots * -root)
@@ -205,10 +203,10 @@ def _known(eigenvalues: torch.Tensor, length: int) -> torch.Tensor:
 def _eigh(negated: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The eigenvalues, largest first, and the eigenvectors of Gram matrices, also of singular ones.
 
-    They are given with all signs turned, for LAPACK has the smallest first, and their diagonals are overwritten: on
-    singular matrices, as sketches have while they fill, LAPACK in float32 underflows: it gives up, or answers NaN
-    without a word. A multiple of the identity mends that; an eighth of the largest entry costs only digits
-    that the decomposition loses anyway.
+    They are given with all signs turned, for LAPACK has the smallest first; their diagonals are overwritten. On
+    singular ones, as sketches have while they fill, LAPACK in float32 underflows: it gives up, or answers NaN
+    without a word. A multiple of the identity mends that; an eighth of the largest entry costs only digits that
+    the decomposition loses anyway.
     """
     diagonal = negated.diagonal(dim1=-2, dim2=-1)
     shift = diagonal.amin(-1, keepdim=True).div_(8)

@@ -92,7 +92,9 @@ class SketchySOAP(SidedOptimizer):
     def _preconditioned(self, batch: Batch) -> list[torch.Tensor]:
         group = batch.group
         stacks = [(places, G, *_bases(places)) for places, G in stacked(batch, batch.gradients)]
-        directions = _adam(batch, [places for places, *_ in stacks], [_into(G, U, V) for _, G, U, V in stacks])
+        directions = _adam(
+            batch, [places for places, *_ in stacks], [_into(G, U, V) for _, G, U, V in stacks]
+        )
         steps: dict[tuple[int, int], torch.Tensor] = {}
         for (places, _, U, V), coordinates in zip(stacks, directions, strict=True):
             steps.update(zip(places.blocks, apart(_back(coordinates, U, V), places), strict=True))
@@ -115,7 +117,9 @@ def _bases(places: Places) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _adam(batch: Batch, stacks: list[Places], coordinates: list[torch.Tensor]) -> list[torch.Tensor]:
     """Take gradients in coordinates into the moments; Adam's directions in the same coordinates."""
-    means, squares = ([t for places in stacks for t in remembered(places, name)] for name in ("mean", "squares"))
+    means, squares = (
+        [t for places in stacks for t in remembered(places, name)] for name in ("mean", "squares")
+    )
     g = [each for places, stack in zip(stacks, coordinates, strict=True) for each in apart(stack, places)]
     # With eps=0, coordinates that no gradient had stay 0.
     eps = max(batch.group["eps"], torch.finfo(g[0].dtype).tiny)
