@@ -78,6 +78,11 @@ METHODS: dict[str, tuple[float, float, Make]] = {
         0.002,
         lambda m, lr: [SketchySOAP(m.parameters(), lr=lr, sketch_size=64)],
     ),
+    "SketchySOAP, 16": (
+        0.003,
+        0.002,
+        lambda m, lr: [SketchySOAP(m.parameters(), lr=lr, sketch_size=16)],
+    ),
     "AdaGP": (0.002, 0.001, lambda m, lr: [AdaGP(m.parameters(), lr=lr)]),
     "AdaGP per output": (0.002, 0.001, lambda m, lr: [AdaGP(m.parameters(), lr=lr, per_output=True)]),
     "AdaGP per output, as published": (

@@ -8,6 +8,8 @@ import pickle
 import pytest
 import torch
 
+from sketchnewton.torch import base
+
 from .optimizers import OPTIMIZERS, backward, groups, network, same_bits, snapshot, train
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
@@ -50,6 +52,35 @@ def test_copies_continue_alike_and_apart(make, through):
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), before, strict=True))
     train(model, optimizer, range(4, 8))
     assert same_bits(model, twin)
+
+
+def test_a_state_that_lies_otherwise_in_memory_continues_alike(make):
+    """As tensors of other programs may: kernels that take memory for contiguous would mix up its numbers."""
+    models = network(), network()
+    states = []
+    for model in models:
+        optimizer = make(groups(model))
+        train(model, optimizer, range(4))
+        states.append(optimizer.state_dict())
+    for state in states[1]["state"].values():
+        for name, value in state.items():
+            if torch.is_tensor(value) and value.dim() > 1:
+                state[name] = value.mT.contiguous().mT
+    for model, state in zip(models, states, strict=True):
+        optimizer = make(groups(model))
+        optimizer.load_state_dict(state)
+        train(model, optimizer, range(4, 8))
+    assert same_bits(*models)
+
+
+def test_steps_do_not_hang_on_the_kernel_of_adam(make, monkeypatch):
+    """Devices without it take them in several operations."""
+    fused, several = network(torch.float64), network(torch.float64)
+    train(fused, make(fused.parameters(), betas=(0.8, 0.95)), range(8))
+    monkeypatch.setattr(base, "_FUSED", frozenset())
+    train(several, make(several.parameters(), betas=(0.8, 0.95)), range(8))
+    for p, q in zip(fused.parameters(), several.parameters(), strict=True):
+        torch.testing.assert_close(p, q, rtol=0, atol=1e-9)
 
 
 def test_a_loaded_state_shares_no_memory_with_its_source(make):

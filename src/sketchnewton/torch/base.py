@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from itertools import chain
@@ -20,6 +21,7 @@ __all__ = [
     "Group",
     "Optimizer",
     "State",
+    "adam",
     "grafted",
     "moments",
     "options",
@@ -29,6 +31,7 @@ __all__ = [
 ]
 
 _GRAFTS = ("adam", "sgd", None)
+_FUSED = frozenset({"cpu"})  # devices on which the kernel of Adam(fused=True) is used
 
 State = dict[str, Any]
 Group = dict[str, Any]
@@ -94,19 +97,15 @@ class Optimizer(torch.optim.Optimizer, ABC):
         moving = [(i, p, group) for i, p, group in self._parameters() if p.grad is not None and p.numel()]
         self._check_gradients([(i, p.grad) for i, p, _ in moving])
         for batch in self._batches(moving):
-            if batch.diagonal:
-                means, adam = moments(batch)
-                directions = means if adam is None else adam
-            else:
-                directions = self._preconditioned(batch)
+            directions = _diagonal_directions(batch) if batch.diagonal else self._preconditioned(batch)
             lr = batch.group["lr"]
             if torch.is_tensor(lr):  # stays where it is: no wait for its value, no new trace for each value
                 torch._foreach_mul_(directions, lr)
                 lr = 1.0
-            for parameter, state, direction in zip(batch.parameters, batch.states, directions, strict=True):
+            for state in batch.states:
                 state["step"] += 1
-                # Rounded to the parameter's dtype once, also if that is narrower than the direction's.
-                parameter.sub_(direction, alpha=lr)
+            # Rounded to the parameter's dtype once, also if that is narrower than the direction's.
+            torch._foreach_sub_(batch.parameters, directions, alpha=lr)
         return loss
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -141,7 +140,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
                 )
             # PyTorch would round it to the parameter's dtype, which is narrower for bfloat16, and share memory.
             restored[parameter] = {
-                key: value.to(parameter.device, fresh[key].dtype, copy=True)
+                key: value.to(parameter.device, fresh[key].dtype, copy=True).contiguous()
                 if torch.is_tensor(value)
                 else value
                 for key, value in state.items()
@@ -254,7 +253,7 @@ class Optimizer(torch.optim.Optimizer, ABC):
             devices.setdefault(gradient.device, []).append((position, gradient))
         for found in devices.values():
             sums = [g.sum(dtype=torch.promote_types(g.dtype, torch.float32)) for _, g in found]
-            if bool(torch.stack(sums).isfinite().all()):
+            if math.isfinite(torch.stack(sums).sum()):
                 continue
             for position, gradient in found:
                 if not bool(gradient.isfinite().all()):
@@ -268,25 +267,58 @@ class Optimizer(torch.optim.Optimizer, ABC):
 
 
 def moments(batch: Batch) -> tuple[list[torch.Tensor], list[torch.Tensor] | None]:
-    """Take the gradients into the moments. The mean gradients, and the directions of Adam if squares are kept.
+    """Take the gradients into the moments. The mean gradients, and the directions of Adam if squares are kept."""
+    group, count, means = batch.group, batch.step + 1, batch.memory("mean")
+    beta1, directions = group["betas"][0], None
+    if "squares" in batch.states[0]:
+        directions = adam(
+            means, batch.memory("squares"), batch.gradients, group["betas"], count, group["eps"]
+        )
+    else:
+        torch._foreach_lerp_(means, batch.gradients, 1 - beta1)
+    return list(torch._foreach_div(means, 1 - beta1**count)), directions
+
+
+def _diagonal_directions(batch: Batch) -> list[torch.Tensor]:
+    group, (means, squares) = batch.group, (batch.memory("mean"), batch.memory("squares"))
+    return adam(means, squares, batch.gradients, group["betas"], batch.step + 1, group["eps"])
+
+
+def adam(
+    means: list[torch.Tensor],
+    squares: list[torch.Tensor],
+    gradients: list[torch.Tensor],
+    betas: tuple[float, float],
+    count: int,
+    eps: float,
+) -> list[torch.Tensor]:
+    """Take the `count`-th gradients into the moments; the directions of Adam, as new tensors.
 
     With a second β of 1 squares are summed: with a first one of 0 that is AdaGrad's direction.
     """
-    (beta1, beta2), count, g = batch.group["betas"], batch.step + 1, batch.gradients
-    means = batch.memory("mean")
-    torch._foreach_lerp_(means, g, 1 - beta1)
-    unbiased = torch._foreach_div(means, 1 - beta1**count)
-    if "squares" not in batch.states[0]:
-        return unbiased, None
-    squares = batch.memory("squares")
+    (beta1, beta2), total = betas, total_weight(betas[1], count)
+    if beta2 < 1 and gradients[0].device.type in _FUSED:
+        # One pass, where the operations below take eight. It takes memory for contiguous without a question.
+        directions = [torch.zeros_like(g) for g in gradients]
+        steps = [torch.full((), float(count))] * len(gradients)
+        torch._fused_adam_(
+            *(directions, gradients, means, squares, [], steps),
+            **{"lr": -1.0, "beta1": beta1, "beta2": beta2, "weight_decay": 0.0, "eps": eps},
+            **{"amsgrad": False, "maximize": False},
+        )
+        return directions
+    torch._foreach_lerp_(means, gradients, 1 - beta1)
     torch._foreach_mul_(squares, beta2)
-    torch._foreach_addcmul_(squares, g, g, weight_of_new(beta2))
-    adam = torch._foreach_sqrt(squares)  # in place from here on: a new tensor costs more than a pass over it
-    torch._foreach_div_(adam, total_weight(beta2, count) ** 0.5)
-    torch._foreach_add_(adam, batch.group["eps"])
-    torch._foreach_reciprocal_(adam)
-    torch._foreach_mul_(adam, unbiased)
-    return unbiased, adam
+    torch._foreach_addcmul_(squares, gradients, gradients, weight_of_new(beta2))
+    directions = list(
+        torch._foreach_sqrt(squares)
+    )  # in place from here on: a new tensor costs more than a pass
+    torch._foreach_div_(directions, total**0.5)
+    torch._foreach_add_(directions, eps)
+    torch._foreach_reciprocal_(directions)
+    torch._foreach_mul_(directions, means)
+    torch._foreach_div_(directions, 1 - beta1**count)
+    return directions
 
 
 def grafted(

@@ -6,7 +6,16 @@ from typing import NamedTuple
 
 from sketchnewton.core.parameters import checked
 from sketchnewton.torch.base import Batch, Group, grafted, moments, options, torch, total_weight
-from sketchnewton.torch.sides import Side, SidedOptimizer, joined, stacked, update
+from sketchnewton.torch.sides import (
+    Side,
+    SidedOptimizer,
+    add_product_,
+    apart,
+    joined,
+    plus_product,
+    stacked,
+    update,
+)
 
 __all__ = ["SketchyShampoo"]
 
@@ -83,11 +92,11 @@ class SketchyShampoo(SidedOptimizer):
         stacks = stacked(batch, means)
         sides = [Side(places, name) for places, _ in stacks for name in ("left", "right")]
         # Sketches of zeros alone take the mean gradient for what they should have seen.
-        unknown = [M.norm(dim=(-2, -1)).square() for _, M in stacks for _ in ("left", "right")]
+        unknown = [M.norm(dim=(-2, -1)).square().view(-1) for _, M in stacks for _ in ("left", "right")]
         roots = _roots(sides, torch.cat(unknown), group["ridge"], total)
         steps: dict[tuple[int, int], torch.Tensor] = {}
         for (places, M), left, right in zip(stacks, roots[::2], roots[1::2], strict=True):
-            steps.update(zip(places.blocks, _precondition(left, right, M).unbind(), strict=True))
+            steps.update(zip(places.blocks, apart(_precondition(left, right, M), places), strict=True))
         directions = [joined(steps, which, mean, group) for which, mean in enumerate(means)]
         return grafted(directions, means, adam, group["graft"])
 
@@ -111,18 +120,24 @@ def _roots(sides: list[Side], unknown: torch.Tensor, ridge: float, total: float)
     """
     most = max(side.values.shape[-1] for side in sides)
     padded = [torch.nn.functional.pad(side.values, (0, most - side.values.shape[-1])) for side in sides]
-    values, own = torch.cat(padded) / total, torch.cat([side.ridge for side in sides]) / total
+    values = torch.cat([part.view(-1, most) for part in padded]) / total
+    own = torch.cat([side.ridge.view(-1) for side in sides]) / total
     largest = values.amax(-1) + own
     largest = torch.where(largest > 0, largest, unknown)
     base = (own + ridge * largest).clamp(min=torch.finfo(values.dtype).tiny)
-    counts = [len(side.values) for side in sides]
-    inside = ((1 + values / base.unsqueeze(-1)) ** -0.25 - 1).split(counts)
-    parts = zip(sides, inside, (base**-0.25).split(counts), strict=True)
-    return [_Root(side.U, within[:, : side.values.shape[-1]], outside) for side, within, outside in parts]
+    # By square roots, which are rounded alike wherever they stand; powers are not, so that one parameter's step
+    # would hang on the others.
+    inside = (1 + values / base.unsqueeze(-1)).sqrt_().rsqrt_() - 1
+    outside = base.sqrt().rsqrt_()
+    counts = [side.ridge.numel() for side in sides]
+    return [
+        _Root(side.U, within[:, : side.values.shape[-1]].view_as(side.values), without.view_as(side.ridge))
+        for side, within, without in zip(sides, inside.split(counts), outside.split(counts), strict=True)
+    ]
 
 
 def _precondition(left: _Root, right: _Root, X: torch.Tensor) -> torch.Tensor:
     """L^-¼ X R^-¼, by matrices of low rank alone."""
-    half = torch.baddbmm(X, left.U, left.inside.unsqueeze(-1) * (left.U.mT @ X))
-    whole = torch.baddbmm(half, (half @ right.U) * right.inside.unsqueeze(-2), right.U.mT)
-    return whole.mul_((left.outside * right.outside)[:, None, None])
+    half = plus_product(X, left.U, left.inside.unsqueeze(-1) * (left.U.mT @ X))
+    whole = add_product_(half, (half @ right.U) * right.inside.unsqueeze(-2), right.U.mT)
+    return whole.mul_((left.outside * right.outside)[..., None, None])

@@ -11,8 +11,11 @@ __all__ = [
     "Places",
     "Side",
     "SidedOptimizer",
+    "add_product_",
+    "apart",
     "blocks_of",
     "joined",
+    "plus_product",
     "remembered",
     "stacked",
     "together",
@@ -49,7 +52,9 @@ class SidedOptimizer(Optimizer):
 
     def _diagonal(self, parameter: torch.Tensor, group: Group) -> bool:
         """Vectors have no sides."""
-        return super()._diagonal(parameter, group) or min(_matrix(parameter).shape) == 1
+        if super()._diagonal(parameter, group) or parameter.dim() < 2:
+            return True
+        return len(parameter) == 1 or parameter.numel() == len(parameter)
 
     def _sketch(self, parameter: torch.Tensor, group: Group, position: int) -> dict[str, torch.Tensor]:
         memory = {}
@@ -73,7 +78,7 @@ class Places(NamedTuple):
 
 
 def stacked(batch: Batch, tensors: list[torch.Tensor]) -> list[tuple[Places, torch.Tensor]]:
-    """The blocks of all tensors, those of one shape as one tensor."""
+    """The blocks of all tensors, those of one shape `together`."""
     found: dict[tuple[int, ...], tuple[Places, list[torch.Tensor]]] = {}
     for which, (tensor, state) in enumerate(zip(tensors, batch.states, strict=True)):
         for i, block in enumerate(blocks_of(tensor, batch.group)):
@@ -90,8 +95,13 @@ def remembered(places: Places, name: str) -> list[torch.Tensor]:
 
 
 def together(tensors: list[torch.Tensor]) -> torch.Tensor:
-    """One tensor of all, for reading: a lone one, as most are, is not copied."""
-    return tensors[0].unsqueeze(0) if len(tensors) == 1 else torch.stack(tensors)
+    """One tensor of all, with a dimension in front if there are several: a lone one, as most are, is itself."""
+    return tensors[0] if len(tensors) == 1 else torch.stack(tensors)
+
+
+def apart(tensors: torch.Tensor, places: Places) -> tuple[torch.Tensor, ...]:
+    """Those that are `together`, one by one."""
+    return (tensors,) if len(places.blocks) == 1 else tensors.unbind()
 
 
 def joined(
@@ -106,12 +116,25 @@ def joined(
     return whole
 
 
+def plus_product(
+    X: torch.Tensor, A: torch.Tensor, B: torch.Tensor, *, beta: float = 1.0, alpha: float = 1.0
+) -> torch.Tensor:
+    """beta X + alpha A B, of matrices that may be `together`."""
+    return (torch.addmm if X.dim() == 2 else torch.baddbmm)(X, A, B, beta=beta, alpha=alpha)
+
+
+def add_product_(X: torch.Tensor, A: torch.Tensor, B: torch.Tensor, *, alpha: float = 1.0) -> torch.Tensor:
+    """X + alpha A B in place of X."""
+    return (X.addmm_ if X.dim() == 2 else X.baddbmm_)(A, B, alpha=alpha)
+
+
 class Side:
     """One side of blocks of one shape, for each U diag(values) Uᵀ + ridge I, which is off by `ridge` at most."""
 
     def __init__(self, places: Places, side: str) -> None:
+        self._places = places
         self._kept = [remembered(places, f"{side}_{name}") for name in ("basis", "values", "ridge")]
-        self.U, self.values, self.ridge = (together(parts) for parts in self._kept)
+        self.U, self.values, self.ridge = map(together, self._kept)
 
     def wide(self, G: torch.Tensor) -> bool:
         """Whether directions and columns of G are as many as the side is long: then it takes GGᵀ, else GᵀG."""
@@ -120,21 +143,25 @@ class Side:
     def take(self, G: torch.Tensor, gram: torch.Tensor, beta: float) -> None:
         """Take GGᵀ into the sketch: Robust Frequent Directions, one shrink for all columns of G."""
         length, kept = self.U.shape[-2:]
-        old = self.U * (beta * self.values).sqrt().unsqueeze(-2)
-        weight, count = weight_of_new(beta), min(kept + 1, length)
+        weight, old = weight_of_new(beta), beta * self.values
         if self.wide(G):
-            found, vectors = _leading(torch.baddbmm(gram, old, old.mT, beta=weight), count)
-            if kept < length:  # else they are a whole basis, which needs them all
-                found = _known(found, length)
-                vectors = vectors * (found > 0).unsqueeze(-2)
+            values = old.unsqueeze(-2)
+            found, vectors = _eigh(plus_product(gram, self.U * values, self.U.mT, beta=-weight, alpha=-1))
+            if kept == length:  # nothing is lost
+                self._keep(vectors, found.clamp_(min=0), beta * self.ridge)
+                return
+            found = _known(found[..., : kept + 1], length)
+            vectors = vectors[..., :kept] * (found[..., :kept] > 0).unsqueeze(-2)
         else:
-            found, vectors = _leading_by_columns(old, G, gram, weight, count)
-        lost = found[:, kept:].sum(-1)  # one eigenvalue, or none
-        values = (found[:, :kept] - lost.unsqueeze(-1)).clamp(min=0)
-        new = (vectors[..., :kept], values, beta * self.ridge + lost / 2)
-        self.U, self.values, self.ridge = new
-        for parts, part in zip(self._kept, new, strict=True):
-            torch._foreach_copy_(parts, list(part.unbind()))
+            found, vectors = _leading_by_columns(self.U, old, G, gram, weight)
+        lost = found[..., kept:]
+        shrunk = (found[..., :kept] - lost).clamp_(min=0)
+        self._keep(vectors, shrunk, torch.add(beta * self.ridge, lost.squeeze(-1), alpha=0.5))
+
+    def _keep(self, U: torch.Tensor, values: torch.Tensor, ridge: torch.Tensor) -> None:
+        self.U, self.values, self.ridge = U, values, ridge
+        new = [tensor for part in (U, values, ridge) for tensor in apart(part, self._places)]
+        torch._foreach_copy_([tensor for parts in self._kept for tensor in parts], new)
 
 
 def update(left: Side, right: Side, G: torch.Tensor, beta: float) -> None:
@@ -146,54 +173,56 @@ def update(left: Side, right: Side, G: torch.Tensor, beta: float) -> None:
         side.take(X, other if own is None else own, beta)
 
 
-def _leading(gram: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The `count` largest eigenvalues and their eigenvectors."""
-    eigenvalues, W = _eigh(gram)
-    return eigenvalues[..., -count:].flip(-1).clamp(min=0), W[..., -count:].flip(-1)
-
-
 def _leading_by_columns(
-    old: torch.Tensor, G: torch.Tensor, gram: torch.Tensor, weight: float, count: int
+    U: torch.Tensor, values: torch.Tensor, G: torch.Tensor, gram: torch.Tensor, weight: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Those of CCᵀ with C = (old, weight^½ G), by way of CᵀC; `gram` is GᵀG."""
-    root = math.sqrt(weight)
-    across = (old.mT @ G) * root
-    upper, lower = torch.cat((old.mT @ old, across), -1), torch.cat((across.mT, weight * gram), -1)
-    eigenvalues, W = _leading(torch.cat((upper, lower), -2), count)
-    eigenvalues = _known(eigenvalues, len(W[0]))
-    of_old, of_new = W.split((old.shape[-1], G.shape[-1]), -2)
-    vectors = torch.baddbmm(old @ of_old, G, of_new, alpha=root)
-    vectors *= torch.where(eigenvalues > 0, eigenvalues, torch.inf).rsqrt().unsqueeze(-2)
-    return eigenvalues, _orthonormal(vectors)
+    """The largest eigenvalues of U diag(values) Uᵀ + weight GGᵀ, one more than U has columns, and their vectors.
+
+    That is CCᵀ with C = (U diag(values)^½, weight^½ G), which is decomposed by way of CᵀC; `gram` is GᵀG. The last
+    eigenvalue has no vector.
+    """
+    kept, roots, root = U.shape[-1], values.sqrt().unsqueeze(-1), math.sqrt(weight)
+    across = (U.mT @ G).mul_(roots * -root)
+    upper = torch.cat((torch.diag_embed(-values), across), -1)  # as the columns of U are orthonormal
+    found, W = _eigh(torch.cat((upper, torch.cat((across.mT, -weight * gram), -1)), -2))
+    found = _known(found[..., : kept + 1], W.shape[-1])
+    known = found[..., :kept]  # of directions that are not nothing is left
+    W = W[..., :kept] * torch.where(known > 0, known, torch.inf).rsqrt_().unsqueeze(-2)
+    of_old, of_new = W.split((kept, G.shape[-1]), -2)
+    # As rows: few long ones times a long matrix are quicker than a long matrix times a few columns.
+    rows = add_product_((roots * of_old).mT @ U.mT, of_new.mT, G.mT, alpha=root)
+    return found, _orthonormal(rows).mT
 
 
 def _known(eigenvalues: torch.Tensor, length: int) -> torch.Tensor:
     """Those that are rounding alone as zeros: such directions have no vector, for it would be any."""
     rounding = _ROUNDING / 2 * torch.finfo(eigenvalues.dtype).eps * length**0.5 * eigenvalues[..., :1]
-    return eigenvalues * (eigenvalues > rounding)
+    return eigenvalues * (eigenvalues > rounding.clamp_(min=0))
 
 
-def _eigh(gram: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The eigenvalues and eigenvectors of Gram matrices, also of singular ones; their diagonals are overwritten.
+def _eigh(negated: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The eigenvalues, largest first, and the eigenvectors of Gram matrices, also of singular ones.
 
-    On those, as sketches have while they fill, LAPACK in float32 underflows: it gives up, or answers NaN without a
-    word. A multiple of the identity mends that; an eighth of the largest entry costs only digits
-    that the decomposition loses anyway.
+    They are given with all signs turned, for LAPACK has the smallest first; their diagonals are overwritten. On
+    singular ones, as sketches have while they fill, LAPACK in float32 underflows: it gives up, or answers NaN
+    without a word. A multiple of the identity mends that; an eighth of the largest entry costs only digits that
+    the decomposition loses anyway.
     """
-    shift = gram.diagonal(dim1=-2, dim2=-1).amax(-1, keepdim=True) / 8
-    gram.diagonal(dim1=-2, dim2=-1).add_(shift)
-    eigenvalues, vectors = torch.linalg.eigh(gram)
-    return eigenvalues - shift, vectors
+    diagonal = negated.diagonal(dim1=-2, dim2=-1)
+    shift = diagonal.amin(-1, keepdim=True).div_(8)
+    diagonal.add_(shift)
+    eigenvalues, vectors = torch.linalg.eigh(negated)
+    return shift - eigenvalues, vectors
 
 
-def _orthonormal(vectors: torch.Tensor) -> torch.Tensor:
-    """The nearest orthonormal columns V(VᵀV)^-½; those that are zero stay so.
+def _orthonormal(rows: torch.Tensor) -> torch.Tensor:
+    """The nearest orthonormal rows (VVᵀ)^-½V; those that are zero stay so.
 
     Eigenvectors by way of a Gram matrix have lost half of their digits where eigenvalues are small.
     """
-    eigenvalues, W = _eigh(vectors.mT @ vectors)
-    roots = torch.where(eigenvalues > 0.25, eigenvalues, torch.inf).rsqrt()
-    return vectors @ ((W * roots.unsqueeze(-2)) @ W.mT)
+    found, W = _eigh((rows @ rows.mT).neg_())
+    roots = torch.where(found > 0.25, found, torch.inf).rsqrt_()
+    return (W * roots.unsqueeze(-2)) @ W.mT @ rows
 
 
 def _error_bound(state: State, side: str, i: int, group: Group) -> float:
@@ -217,5 +246,7 @@ def _matrix(tensor: torch.Tensor) -> torch.Tensor:
 
 def blocks_of(tensor: torch.Tensor, group: Group) -> list[torch.Tensor]:
     """Views of a tensor's matrix, no longer than `block_size` on either side."""
-    size = group["block_size"]
-    return [block for rows in _matrix(tensor).split(size) for block in rows.split(size, dim=1)]
+    size, matrix = group["block_size"], _matrix(tensor)
+    if max(matrix.shape) <= size:
+        return [matrix]
+    return [block for rows in matrix.split(size) for block in rows.split(size, dim=1)]

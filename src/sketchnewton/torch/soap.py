@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from sketchnewton.torch.base import Batch, Group, options, torch, total_weight, weight_of_new
+from sketchnewton.torch.base import Batch, Group, adam, options, torch
 from sketchnewton.torch.sides import (
     Places,
     Side,
     SidedOptimizer,
+    add_product_,
+    apart,
     blocks_of,
     joined,
+    plus_product,
     remembered,
     stacked,
     together,
@@ -88,38 +91,43 @@ class SketchySOAP(SidedOptimizer):
 
     def _preconditioned(self, batch: Batch) -> list[torch.Tensor]:
         group = batch.group
+        stacks = [(places, G, *_bases(places)) for places, G in stacked(batch, batch.gradients)]
+        directions = _adam(
+            batch, [places for places, *_ in stacks], [_into(G, U, V) for _, G, U, V in stacks]
+        )
         steps: dict[tuple[int, int], torch.Tensor] = {}
-        for places, G in stacked(batch, batch.gradients):
-            left, right = Side(places, "left"), Side(places, "right")
-            directions = _adam(batch, places, _into(G, left.U, right.U))
-            steps.update(zip(places.blocks, _back_(directions, left.U, right.U).unbind(), strict=True))
-            # After the step: in the basis of its own gradient alone, the first one has entries that are rounding
-            # alone, and Adam would give them the length of the others.
-            if batch.step % group["update_every"] == 0:
+        for (places, _, U, V), coordinates in zip(stacks, directions, strict=True):
+            steps.update(zip(places.blocks, apart(_back(coordinates, U, V), places), strict=True))
+        # After the step: in the basis of its own gradient alone, the first one has entries that are rounding
+        # alone, and Adam would give them the length of the others.
+        if batch.step % group["update_every"] == 0:
+            for places, G, U, V in stacks:
                 # Means are in coordinates, so that a step projects its gradient alone: they follow the basis.
                 means = remembered(places, "mean")
-                M = _back(together(means), left.U, right.U)
-                update(left, right, G, group["betas"][1])
-                torch._foreach_copy_(means, list(_into(M, left.U, right.U).unbind()))
+                M = _back(together(means).clone(), U, V, orthogonal=True)
+                update(Side(places, "left"), Side(places, "right"), G, group["betas"][1])
+                torch._foreach_copy_(means, apart(_into(M, *_bases(places)), places))
         return [joined(steps, which, gradient, group) for which, gradient in enumerate(batch.gradients)]
 
 
-def _adam(batch: Batch, places: Places, g: torch.Tensor) -> torch.Tensor:
-    """Take gradients in coordinates into the moments; Adam's directions, in the gradients' memory."""
-    (beta1, beta2), count, each = batch.group["betas"], batch.step + 1, list(g.unbind())
-    means, squares = remembered(places, "mean"), remembered(places, "squares")
-    torch._foreach_lerp_(means, each, 1 - beta1)
-    torch._foreach_mul_(squares, beta2)
-    torch._foreach_addcmul_(squares, each, each, weight_of_new(beta2))
-    torch._foreach_copy_(each, squares)
-    unbiased = 1 - beta1**count
-    g.sqrt_().mul_(unbiased / total_weight(beta2, count) ** 0.5).add_(unbiased * batch.group["eps"])
-    g.clamp_min_(torch.finfo(g.dtype).tiny)  # with eps=0, coordinates that no gradient had stay 0
-    g.reciprocal_()
-    torch._foreach_mul_(each, means)
+def _bases(places: Places) -> tuple[torch.Tensor, torch.Tensor]:
+    """The directions of both sides."""
+    return together(remembered(places, "left_basis")), together(remembered(places, "right_basis"))
+
+
+def _adam(batch: Batch, stacks: list[Places], coordinates: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Take gradients in coordinates into the moments; Adam's directions in the same coordinates."""
+    means, squares = (
+        [t for places in stacks for t in remembered(places, name)] for name in ("mean", "squares")
+    )
+    g = [each for places, stack in zip(stacks, coordinates, strict=True) for each in apart(stack, places)]
+    # With eps=0, coordinates that no gradient had stay 0.
+    eps = max(batch.group["eps"], torch.finfo(g[0].dtype).tiny)
+    directions = adam(means, squares, g, batch.group["betas"], batch.step + 1, eps)
     # Squares stay with their number when the basis moves, as in SOAP. Those of a direction that is new to the
     # sketch have not seen it: steps would be ten times as long as any of Adam's.
-    return g.clamp_(-1, 1)
+    each = iter(directions)
+    return [together([next(each) for _ in places.blocks]).clamp_(-1, 1) for places in stacks]
 
 
 # -- coordinates of a side: along the sketch's directions U, and, if those are not all, the entries of the rest.
@@ -136,44 +144,49 @@ def _coordinates(U: torch.Tensor) -> int:
 
 
 def _into(X: torch.Tensor, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
-    """[U, I − UUᵀ]ᵀ X [V, I − VVᵀ]."""
-    Y = X.new_empty(len(X), _coordinates(U), _coordinates(V))
-    rows = Y[:, -X.shape[-2] :]
-    rows[..., -X.shape[-1] :] = X
-    _split_(rows.mT, V)  # first, as columns tend to be more than rows
-    _split_(Y, U)
+    """[U, I − UUᵀ]ᵀ X [V, I − VVᵀ], as a new tensor."""
+    rotated = U.mT @ X if _complete(U) else X
+    rotated = rotated @ V if _complete(V) else rotated
+    if _complete(U) and _complete(V):
+        return rotated
+    Y = X.new_empty((*X.shape[:-2], _coordinates(U), _coordinates(V)))
+    rows = Y[..., -X.shape[-2] :, :]
+    rows[..., -X.shape[-1] :] = rotated
+    if not _complete(V):  # first, as columns tend to be more than rows
+        _split_(rows.mT, V)
+    if not _complete(U):
+        _split_(Y, U)
     return Y
 
 
-def _back(Y: torch.Tensor, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
-    """[U, I − UUᵀ] Y [V, I − VVᵀ]ᵀ."""
-    return _back_(Y.clone(), U, V)
+def _back(Y: torch.Tensor, U: torch.Tensor, V: torch.Tensor, *, orthogonal: bool = False) -> torch.Tensor:
+    """[U, I − UUᵀ] Y [V, I − VVᵀ]ᵀ; Y is overwritten.
 
-
-def _back_(Y: torch.Tensor, U: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
-    """The same in Y's own memory."""
-    return _join_(_join_(Y, U).mT, V).mT
+    With `orthogonal` rests are known to have nothing along the directions, as those of a projection have.
+    """
+    if not _complete(U):
+        Y = _join_(Y, U, orthogonal)
+    if not _complete(V):
+        Y = _join_(Y.mT, V, orthogonal).mT
+    Y = U @ Y if _complete(U) else Y
+    return Y @ V.mT if _complete(V) else Y
 
 
 def _split_(Y: torch.Tensor, U: torch.Tensor) -> None:
-    """[U, I − UUᵀ]ᵀ times the last rows of Y, in place."""
+    """[U, I − UUᵀ]ᵀ times the last rows of Y, in place of all."""
     known, rest = _parts(Y, U)
     along = U.mT @ rest
-    if _complete(U):
-        rest.copy_(along)
-    else:
-        known.copy_(along)
-        rest.baddbmm_(U, along, alpha=-1)
+    known.copy_(along)
+    add_product_(rest, U, along, alpha=-1)
 
 
-def _join_(Y: torch.Tensor, U: torch.Tensor) -> torch.Tensor:
+def _join_(Y: torch.Tensor, U: torch.Tensor, orthogonal: bool) -> torch.Tensor:
     """[U, I − UUᵀ] Y, in place of the last rows of Y."""
     known, rest = _parts(Y, U)
-    return rest.copy_(U @ rest) if _complete(U) else rest.baddbmm_(U, known - U.mT @ rest)
+    return add_product_(rest, U, known if orthogonal else plus_product(known, U.mT, rest, alpha=-1))
 
 
 def _parts(Y: torch.Tensor, U: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The rows of coordinates along U, if there are others, and the rest."""
-    length = U.shape[-2]
-    known, rest = Y.split_with_sizes((Y.shape[-2] - length, length), -2)
+    """The rows of coordinates along U, and the rest."""
+    known, rest = Y.split_with_sizes((U.shape[-1], U.shape[-2]), -2)
     return known, rest
