@@ -1,8 +1,8 @@
 """The sketches of several banks as one, and how much of the ridge one bank would have (docs/merging.md).
 
-A bank lets rows wait and works so many into its sketch at a time as its buffer holds: few at first, more later. Each
-time the sketch is shrunk, and what is taken away joins the ridge. Where rows have many directions that is about one
-row's square, however many rows waited, so that the ridge follows the number of updates, not that of rows.
+A bank lets rows wait and works so many into its sketch at a time as its buffer holds: few at first, more later.
+Each time the sketch is shrunk, and what is taken away joins the ridge. Where rows have many directions that is
+about one row's square, however many rows waited, so that the ridge follows the number of updates, not of rows.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def updates(rows: float, m: int) -> float:
 def growth(begun: float, ended: Sequence[float], m: int) -> float:
     """What sides added to their ridges is multiplied by: updates of one bank in place of those of all sides.
 
-    The base had `begun` rows and the sides have `ended` with so many. Each begins with small buffers, if there is no
-    base, and has had more updates than one bank in the rows of all.
+    The base had `begun` rows and the sides have `ended` with so many. If there is no base, each side begins with
+    small buffers, and has had more updates than one bank in the rows of all.
     """
     whole = begun + sum(end - begun for end in ended)
     theirs = sum(updates(end, m) - updates(begun, m) for end in ended)
