@@ -106,13 +106,12 @@ class BankRow {
       }
       met -= count > T(0);
       count += T(1);
-      const Vector per = T(1) / count;
-      mean += ((x < T(0) ? -x : x) - mean) * per;
+      mean += ((x < T(0) ? -x : x) - mean) / count;  // ONNX models round alike
       mean = mean < kLeast ? Vector{} + kLeast : mean;
       x /= mean;
       x = x > most ? Vector{} + most : x;
       x = x < -most ? Vector{} - most : x;
-      Vector rarity = rows * per;
+      Vector rarity = rows / count;
       root(rarity);
       Vector often = rarity;
       root(often);
