@@ -26,6 +26,32 @@ inline Four& four(double* p) { return *reinterpret_cast<Four*>(p); }
 
 inline double total(const Four& x) { return (x[0] + x[1]) + (x[2] + x[3]); }
 
+// A number, or a vector, that was loaded by itself. What was stored in parts has to be loaded in the same
+// parts for a while: a load of several of them would wait until all that came before has reached memory.
+template <class Value>
+[[gnu::always_inline]] inline void apart([[maybe_unused]] Value& x) {
+#ifdef __x86_64__
+  asm("" : "+x"(x));  // else compilers make one load of several
+#endif
+}
+
+// Four numbers that have just been stored one by one, `step` apart. Not as arrays: they would be in memory.
+[[gnu::always_inline]] inline void assemble(const double* p, Four& to, std::int64_t step = 1) {
+  double a = p[0], b = p[step], c = p[2 * step], d = p[3 * step];
+  apart(a);
+  apart(b);
+  apart(c);
+  apart(d);
+  to = Four{a, b, c, d};
+}
+
+// x > bound ? a : b, without a branch that could not be foreseen.
+inline double if_above(double x, double bound, double a, double b) {
+  using Pair [[gnu::vector_size(16)]] = double;
+  const Pair its = {x, x}, yes = {a, a}, no = {b, b};
+  return (its > bound ? yes : no)[0];
+}
+
 // Four numbers of type T as those of a row, and the other way round.
 template <class T>
 struct FourOf {

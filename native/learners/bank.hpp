@@ -28,6 +28,7 @@
 #include "learners/bank_full.hpp"
 #include "learners/bank_labels.hpp"
 #include "learners/bank_loss.hpp"
+#include "learners/bank_row.hpp"
 #include "learners/bank_sketch.hpp"
 #include "learners/bank_stack.hpp"
 #include "learners/bank_state.hpp"
@@ -48,22 +49,27 @@ class Bank {
         sketch_(state, table),
         full_(state.full),
         stack_(loss, state.clip, state.stack),
+        row_(state, table),
         K_(state.experts),
         first_(state.experts + 1),
         ldm_(padded4(std::max<std::int64_t>(state.m, 1))),
         sums_(table.stride),
-        p_(first_ + BankFull::kMemories),
+        p_(Aggregate::kMost),
         odds_(K_),
-        up_(first_ + BankFull::kMemories),
-        down_(first_ + BankFull::kMemories),
-        length_(K_),
-        way_(K_),
+        odds_way_(K_),
+        up_(Aggregate::kMost),
+        down_(Aggregate::kMost),
+        length_(Aggregate::kMost),
+        way_(Aggregate::kMost),
         step_(K_),
-        rare_step_(K_),
         direction_(K_ * ldm_),
+        chances_(K_),
         aim_(K_) {
     for (Seen& seen : seen_) seen.c.resize(ldm_);
-    for (std::int64_t k = 0; k < K_; ++k) view_.push_back(static_cast<std::uint8_t>(s_.expert[k].view));
+    for (std::int64_t k = 0; k < K_; ++k) {
+      view_.push_back(static_cast<std::uint8_t>(s_.expert[k].view));
+      if (k < kEight) rare_[k] = T(s_.expert[k].sees(kRare));
+    }
   }
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
@@ -110,6 +116,7 @@ class Bank {
  private:
   static constexpr double kNoStep = 1e-9;    // slopes below this teach nothing
   static constexpr T kWild = 16;             // mean sizes
+  static constexpr std::int64_t kEight = 8;  // experts whose weights are moved together
   static constexpr double kHeavy = 0.25;     // a restless expert's constant, as a share of the typical row
   static constexpr std::int64_t kDense = 8;  // a row with a share of one in so many of all features is dense
 
@@ -120,101 +127,104 @@ class Bank {
     std::vector<double> c;  // U times it
   };
 
-  // An expert's step: along (1/a)x + direction·U, q long for every unit of the path.
+  // An expert's step: along flat·x + direction·U, 1/per_q long for every unit of the path.
   struct Aim {
-    double a, q;
+    double flat, per_q;
     const double* direction;
   };
 
   double learn_row(const Row& row, double label, double h) {
     if (h == 0) return peek(row, std::numeric_limits<std::int64_t>::max());
     if (whole()) full_.look(row);
-    find(row);
-    const double played = look(table_, place_.data(), row.value(), row.size());
-    const double prediction = score(played), own = others_;
-    const bool stacks = stacked();
+    row_.fetch(row, sketch_);
+    look(row.value());
+    const bool rushed = labels_.rare_odds();
+    if (rushed) rush(labels_.learned(label), h);
+    mix();
+    const std::int64_t all = experts();
+    const bool stacks = stacked(), blank = blank_score();
+    const double middle = labels_.middle(), half = labels_.half(), own = played_.others;
     if (labels_.none()) labels_.meet(label);
+    if (!rushed && labels_.rare_odds())
+      rush(labels_.learned(label), h);  // the first row is a class: odds are 0
     const auto t = ++s_.counts[State::kRounds];
     const double clock = s_.scalars[State::kClock] += h;
+    double y = 0;
     if (labels_.open() && !labels_.wild(label)) {
-      const double y = labels_.learned(label);
+      y = labels_.learned(label);
       charge(y, h, clock);
-      if (stacks && std::abs(y) == 1.0) stack_.learn(y, h, clock);
       measure(own, y, h);
       labels_.learn_usual(p_[K_], y, h, miss_);
       const double r = labels_.reached(own, y) ? 0.0 : loss_.slope(own, y, miss_);
       const std::int64_t rows = sketch_.stands_for(t);
-      if (std::abs(r) >= kNoStep && xx_ > State::kNoLength) improve(row, y, r, h, rows, clock);
+      if (std::abs(r) >= kNoStep && row_.xx() > State::kNoLength) improve(row, y, r, h, rows, clock);
     }
+    // Nothing of the above waits for it, and the next row's features need not wait for it either.
+    const double played = stacks ? stack(all) : played_.all;
+    if (stacks && std::abs(y) == 1.0) stack_.learn(y, h, clock);
     const double unit = labels_.weight_unit();
     if (const double shrink = labels_.widen(label, h); shrink != 1.0 && loss_.squared()) {
       sketch_.shrink(shrink);
       Aggregate::temper(shrink * shrink, s_.shares, experts());
     }
     if (labels_.weight_unit() != unit) sketch_.rescale(unit / labels_.weight_unit());
-    return prediction;
+    return blank ? 0.0 : middle + half * played;
   }
 
   // The prediction of a row, nothing changed: work put off is done on copies.
   double peek(const Row& row, std::int64_t features) {
     std::int64_t n = row.size();
     while (n > 0 && row.index()[n - 1] >= features) --n;
-    copies_.resize(static_cast<std::size_t>(n * table_.stride));
-    place_.resize(static_cast<std::size_t>(n));
-    Table<T> table = table_;
-    table.rows = copies_.data();
-    for (std::int64_t i = 0; i < n; ++i) {
-      place_[i] = i;
-      std::copy_n(table_.packed_row(row.index()[i]), table_.stride, table.row(i));
-    }
     if (whole()) full_.look(Row(row.index(), row.value(), n));
-    return score(look(table, place_.data(), row.value(), n));
+    row_.peek(row.index(), n, sketch_);
+    look(row.value());
+    mix();
+    const double played = stacked() ? stack(experts()) : played_.all;
+    return blank_score() ? 0.0 : labels_.middle() + labels_.half() * played;
   }
 
-  // Where the row's features are in the table.
-  void find(const Row& row) {
-    const std::int64_t n = row.size();
-    if (static_cast<std::int64_t>(place_.size()) < n) place_.resize(static_cast<std::size_t>(n));
-    std::int64_t* const place = place_.data();
-    const std::int64_t* const index = row.index();
-    const std::int32_t* const places = table_.places;
-    for (std::int64_t k = 0; k < n; ++k) place[k] = places[index[k]];
+  bool blank_score() const { return labels_.none() && !loss_.logistic(); }
+
+  // What is played if of `all` experts those that are not constant are heard together, too.
+  double stack(std::int64_t all) {
+    return stack_.play(played_.all, p_.data(), K_, p_.data() + first_, all - first_);
   }
 
-  double score(double p) const {
-    return labels_.none() && !loss_.logistic() ? 0.0 : labels_.middle() + labels_.half() * p;
-  }
-
-  // Reads features at these places: x scaled, c = Ux, the experts' predictions. Returns the one played.
-  double look(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
+  // Scales the row that was fetched: c = Ux and the experts' predictions. If labels are classes, which hardly
+  // depend on how wild a value is, it counts as kWild mean sizes at most: what all other rows say about a
+  // feature that is rarely far from its usual value would have weight hundreds of times over where it is.
+  void look(const double* value) {
     labels_.look();
     unit_ = labels_.weight_unit();
-    fetch(table, index, value, n);
-    scale(n);
-    gather(table, index, n);
-    std::vector<double>& c = seen_[kPlain].c;
-    for (std::int64_t j = 0; j < sketch_.rank(); ++j) c[j] = sums_[K_ + j] + s_.constant[K_ + j];
-    for (std::int64_t j = sketch_.rank(); j < ldm_; ++j) c[j] = 0;
+    row_.scale(value, labels_.classes() ? kWild : std::numeric_limits<T>::max());
+    gather();
+    const auto rank = static_cast<double>(sketch_.rank());
+    for (std::int64_t j = 0; j < ldm_; j += 4) {
+      Four its, constant;
+      assemble(sums_.data() + K_ + j, its);
+      constant_at(j, constant);
+      const Four at = Four{0.0, 1.0, 2.0, 3.0} + static_cast<double>(j);
+      four(&seen_[kPlain].c[j]) = at < rank ? its + constant : Four{};
+    }
     view();
+    const bool rare_odds = labels_.rare_odds();
     for (std::int64_t k = 0; k < K_; ++k) {
       const Seen& seen = seen_by(k);
       const double score = s_.scalars[State::kOffset] + seen.constant * s_.constant[k] +
                            seen.features * unit_ * sums_[k] + dot(seen.c.data(), s_.b + k * ldm_, ldm_);
-      if (s_.expert[k].sees(kRare) && labels_.rare_odds()) {
+      if (rare_odds && s_.expert[k].sees(kRare)) {
         odds_[k] = labels_.within_odds(score);
-        p_[k] = labels_.of_odds(odds_[k]);
+        chances_[k] = Sigmoids(odds_[k]);
+        p_[k] = chances_[k].up - chances_[k].down;
       } else {
         p_[k] = labels_.within(score);
       }
     }
     p_[K_] = labels_.within(labels_.usual());
     if (whole()) look_whole();
-    const Aggregate::Played played =
-        aggregate_.mix(p_.data(), s_.shares, experts(), K_, up_.data(), down_.data());
-    others_ = played.others;
-    if (!stacked()) return played.all;
-    return stack_.play(played.all, p_.data(), K_, p_.data() + first_, experts() - first_);
   }
+
+  void mix() { played_ = aggregate_.mix(p_.data(), s_.shares, experts(), K_, up_.data(), down_.data()); }
 
   // Is what the experts say together heard beside what their weights make of it?
   bool stacked() const { return loss_.mixable() && labels_.classes(); }
@@ -222,13 +232,14 @@ class Bank {
   bool whole() const { return s_.has_full && full_.alive(); }
 
   // Weights of few features, and of rows that have many of them all, may be large and cancel, which rounded
-  // sums would show.
-  void gather(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
-    if (whole() || kDense * met_ >= s_.counts[State::kActive]) {
-      table.gather_exactly(index, x_.data(), n, sums_.data());
-    } else {
-      table.gather(index, x_.data(), n, sums_.data());
-    }
+  // sums would show. Sums that are too large for T are not for it.
+  void gather() {
+    const bool dense = whole() || kDense * row_.met() >= s_.counts[State::kActive];
+    if (!dense) row_.gather(sums_.data(), table_.stride);
+    std::int64_t odd = dense;  // counted, not noted: compilers make vectors of sums
+    for (std::int64_t c = 0; c < table_.stride; ++c)
+      odd += !(std::abs(sums_[c]) <= std::numeric_limits<double>::max());
+    if (odd > 0) row_.gather_exactly(sums_.data());
   }
 
   // The predictions of the experts with whole matrices.
@@ -246,99 +257,45 @@ class Bank {
     }
   }
 
-  // Brings features up to date and reads their scales. Which need it is found out without a branch, so that
-  // many rows of the table can be on their way from memory at once.
-  void fetch(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
-    if (static_cast<std::int64_t>(behind_.size()) <= n) {
-      for (auto* array : {&x_, &count_, &mean_, &rarity_}) array->resize(static_cast<std::size_t>(n));
-      behind_.resize(static_cast<std::size_t>(n + 1));
-    }
-    T *x = x_.data(), *count = count_.data(), *mean = mean_.data(), **late = behind_.data();
-    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-    const Bits now = std::bit_cast<Bits>(static_cast<T>(sketch_.now()));
-    const std::int64_t stride = table.stride;
-    T* const tails = table.rows + stride - State::kTail;
-    std::int64_t behind = 0;
-    for (std::int64_t i = 0; i < n; ++i) {
-      T* const tail = tails + index[i] * stride;
-      x[i] = static_cast<T>(value[i]);
-      count[i] = tail[State::kCount];
-      mean[i] = tail[State::kMean];
-      late[behind] = tail;
-      behind += std::bit_cast<Bits>(tail[State::kEpoch]) < now;  // negative numbers are large as bits
-    }
-    for (std::int64_t i = 0; i < behind; ++i) sketch_.settle(late[i] + State::kTail - stride);
-  }
-
-  // x_i divided by mean|x_i| (n/T)^¼: its mean size in the n rows that have it, less for rare features. The
-  // present row is included. A few wild values hardly move a mean, while they would set a maximum or a root
-  // mean square. If labels are classes, which hardly depend on how wild a value is, it counts as kWild mean
-  // sizes at most: what all other rows say about a feature that is rarely far from its usual value would have
-  // weight hundreds of times over where it is. Only relative quantities are formed, which stay in range
-  // whatever the unit of x_i.
-  void scale(std::int64_t n) {
-    const T rows = static_cast<T>(s_.bank_counts[State::kLearned] + 1);
-    const T most = labels_.classes() ? kWild : std::numeric_limits<T>::max();
-    T* __restrict x = x_.data();
-    T* __restrict count = count_.data();
-    T* __restrict mean = mean_.data();
-    T* __restrict rarity = rarity_.data();
-    std::int32_t met = 0;
-    for (std::int64_t i = 0; i < n; ++i) {
-      met += count[i] > T(0);
-      count[i] += T(1);
-      mean[i] += (std::abs(x[i]) - mean[i]) / count[i];
-      mean[i] = std::max(mean[i], std::numeric_limits<T>::min());
-      rarity[i] = std::sqrt(rows / count[i]);
-      x[i] = std::clamp(x[i] / mean[i], -most, most) * std::sqrt(rarity[i]);
-    }
-    met_ = met;
-    fresh_ = met < n;
-    double all[4] = {}, seen[4] = {},
-           rare[4] = {};  // independent sums, which the compiler turns into vectors
-    std::int64_t i = 0;
-    for (; i + 4 <= n; i += 4)
-      for (int j = 0; j < 4; ++j) {
-        const double square = static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
-        all[j] += square;
-        rare[j] += square * static_cast<double>(rarity[i + j]);
-        seen[j] += count[i + j] > T(1) ? square : 0.0;
-      }
-    for (; i < n; ++i) {
-      const double square = static_cast<double>(x[i]) * static_cast<double>(x[i]);
-      all[i % 4] += square;
-      rare[i % 4] += square * static_cast<double>(rarity[i]);
-      seen[i % 4] += count[i] > T(1) ? square : 0.0;
-    }
-    xx_ = one() + ((all[0] + all[1]) + (all[2] + all[3]));
-    rare_xx_ = one() + ((rare[0] + rare[1]) + (rare[2] + rare[3]));
-    seen_xx_ = one() + ((seen[0] + seen[1]) + (seen[2] + seen[3]));
-  }
-
   // How the row looks to experts of each kind. A class hardly depends on how long a row is (a long text is
   // not more of its class than a short one), a number to be predicted may well. Features never seen count as
   // zero.
   void view() {
     const double length = s_.bank_counts[State::kLearned] > 0 ? typical() : 1.0;
     const bool evens =
-        labels_.classes() && s_.bank_counts[State::kLearned] > 0 && seen_xx_ > State::kNoLength;
-    seen_[kEven].features = seen_[kRestless].features = evens ? std::sqrt(length / seen_xx_) : 1.0;
+        labels_.classes() && s_.bank_counts[State::kLearned] > 0 && row_.seen_xx() > State::kNoLength;
+    seen_[kEven].features = seen_[kRestless].features = evens ? std::sqrt(length / row_.seen_xx()) : 1.0;
     seen_[kRestless].constant = std::max(1.0, kHeavy * std::sqrt(std::max(length - 1.0, 0.0)));
     // Else a row without known features, such as an empty text, would move the constant all the way to its
     // label, and with it every prediction.
-    seen_[kRestless].least = evens && seen_xx_ <= one() ? length : 0.0;
+    seen_[kRestless].least = evens && row_.seen_xx() <= one() ? length : 0.0;
     const auto rows = static_cast<double>(s_.bank_counts[State::kLearned] + 1);
     seen_[kRare].features = seen_[kRare].constant = 1.0 / std::sqrt(std::sqrt(rows));
     view_sketch();
   }
 
   void view_sketch() {
-    const double *c = seen_[kPlain].c.data(), *constant = s_.constant + K_;
-    for (int view : {kEven, kRestless}) {
-      Seen& seen = seen_[view];
-      for (std::int64_t j = 0; j < s_.m; ++j)
-        seen.c[j] = seen.features * (c[j] - constant[j]) + seen.constant * constant[j];
+    for (std::int64_t j = 0; j < ldm_; j += 4) {
+      Four constant;
+      constant_at(j, constant);
+      const Four features = four(&seen_[kPlain].c[j]) - constant;
+      for (int view : {kEven, kRestless}) {
+        Seen& seen = seen_[view];
+        four(&seen.c[j]) = seen.features * features + seen.constant * constant;
+      }
     }
+  }
+
+  // Four of the constant's m coordinates.
+  void constant_at(std::int64_t j, Four& to) const {
+    const double* const from = s_.constant + K_ + j;
+    if (j + 4 <= s_.m) {
+      to = four(from);
+      return;
+    }
+    to = Four{};
+    for (int i = 0; i < 3; ++i)
+      if (j + i < s_.m) to[i] = from[i];
   }
 
   const Seen& seen_by(std::int64_t k) const { return seen_[view_[k]]; }
@@ -351,7 +308,7 @@ class Bank {
 
   void charge(double y, double h, double clock) {
     aggregate_.charge(p_.data(), y, h, 1.0 / (clock + 1.0), s_.shares, experts(), up_.data(), down_.data(),
-                      {s_.scalars[State::kRate], s_.scalars[State::kGaps]});
+                      played_, {s_.scalars[State::kRate], s_.scalars[State::kGaps]});
   }
 
   // How far predictions are from labels on average, this one included: the scale of the steps, where the
@@ -366,35 +323,29 @@ class Bank {
 
   // Scales, sketch, then every expert's step.
   void improve(const Row& row, double y, double r, double h, std::int64_t rows, double clock) {
-    enter(row);
-    s_.scalars[State::kSquares] += xx_;
+    row_.enter(row);
+    s_.scalars[State::kSquares] += row_.xx();
     if (rows > 0) {
       double* c = seen_[kPlain].c.data();
-      sketch_.keep(row, x_.data(), xx_, c, std::sqrt(h * static_cast<double>(rows)) * std::abs(r));
+      sketch_.keep(row, row_.x(), row_.xx(), c, std::sqrt(h * static_cast<double>(rows)) * std::abs(r));
       if (sketch_.due(s_.counts[State::kRounds])) {
         sketch_.end_epoch(c, unit_);
         view_sketch();
       }
     }
     aim(h, 1.0 / std::sqrt(std::max(clock, 1.0)));
-    travel(y);
+    loss_.travel(p_.data(), y, length_.data(), miss_, way_.data(), K_);
+    const double half = labels_.half();
     for (std::int64_t k = 0; k < K_; ++k) {
       const Seen& seen = seen_by(k);
       const Aim& aim = aim_[k];
-      const double way = follows_odds(k) ? way_[k] : labels_.half() * labels_.stopped(p_[k], way_[k]);
-      if (s_.expert[k].sees(kRare)) {
-        step_[k] = 0;
-        rare_step_[k] = aim.a * seen.features * way / aim.q;
-        if (s_.intercept) s_.constant[k] += rare_step_[k];
-      } else {
-        const double step = way / aim.q;
-        axpy(step, aim.direction, s_.b + k * ldm_, ldm_);
-        if (s_.intercept) s_.constant[k] += step / aim.a * seen.constant;
-        step_[k] = step / aim.a * seen.features;
-        rare_step_[k] = 0;
-      }
+      const double way = follows_odds(k) ? odds_way_[k] : half * labels_.stopped(p_[k], way_[k]);
+      const double step = way * aim.per_q;
+      if (aim.direction != nullptr) axpy(step, aim.direction, s_.b + k * ldm_, ldm_);
+      if (s_.intercept) s_.constant[k] += step * aim.flat * seen.constant;
+      step_[k] = step * aim.flat * seen.features;
     }
-    scatter(row);
+    scatter();
     if (whole()) improve_whole(row, y, h);
   }
 
@@ -402,106 +353,80 @@ class Bank {
   void aim(double h, double root) {
     const double first = typical();
     double* direction = direction_.data();
-    double f = -1, view = -1, a = 0, q = 0;
+    double f = -1, view = -1, flat = 0, q = 0, per_q = 0;
     for (std::int64_t k = 0; k < K_; ++k) {
       const Expert& expert = s_.expert[k];
       const Seen& seen = seen_by(k);
-      if (expert.sees(kRare)) {  // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T
-        const double rate = 1.0 / std::sqrt(static_cast<double>(s_.bank_counts[State::kLearned]));
-        const double its_q = rate * seen.features * seen.features * rare_xx_;
-        aim_[k] = {rate, its_q, nullptr};
-        length_[k] = h * expert.multiplier * its_q / (seen.features * std::sqrt(first));
+      if (expert.sees(kRare)) {
+        if (!labels_.rare_odds()) aim_rarely(k, h, first, s_.bank_counts[State::kLearned]);
         continue;
       }
       const double its_f = expert.steady + expert.root * root;
       if (its_f != f || expert.view != view) {  // experts of one kind stand together
         f = its_f;
         view = expert.view;
-        a = first + 0.5 * f * s_.scalars[State::kRidge];
+        const double a = first + 0.5 * f * s_.scalars[State::kRidge];
         direction = &direction_[k * ldm_];
         const double* c = seen.c.data();
         const double xx =
-            seen.features * seen.features * (xx_ - one()) + seen.constant * seen.constant * one();
-        q = std::max(0.0, std::max(xx, seen.least) - dot(c, c, ldm_)) / a;
-        const double flat = 1.0 / a;
+            seen.features * seen.features * (row_.xx() - one()) + seen.constant * seen.constant * one();
+        flat = 1.0 / a;
+        Four inside{}, squares{};
         for (std::int64_t j = 0; j < ldm_; j += 4) {
-          const Four each = four(c + j), g = 1.0 / (a + f * four(s_.lambda + j)), squares = each * each * g;
+          const Four each = four(c + j), square = each * each, g = 1.0 / (a + f * four(s_.lambda + j));
           four(direction + j) = each * (g - flat);
-          for (int i = 0; i < 4; ++i) q += squares[i];
+          inside += square;
+          squares += square * g;
         }
+        q = std::max(0.0, std::max(xx, seen.least) - total(inside)) * flat + total(squares);
+        per_q = 1.0 / q;
       }
-      aim_[k] = {a, q, direction};
+      aim_[k] = {flat, per_q, direction};
       length_[k] = h * expert.multiplier * q;
     }
   }
 
-  bool follows_odds(std::int64_t k) const { return s_.expert[k].sees(kRare) && labels_.rare_odds(); }
-
-  void travel(double y) {
-    if (loss_.logistic())
-      return BankLoss::travel_odds<Aggregate::kMost>(p_.data(), y, length_.data(), way_.data(),
-                                                     static_cast<int>(K_));
-    for (std::int64_t k = 0; k < K_; ++k)
-      way_[k] = follows_odds(k) ? BankLoss::travel_odds(odds_[k], y, length_[k])
-                                : loss_.travel(p_[k], y, length_[k], miss_);
+  // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T.
+  void aim_rarely(std::int64_t k, double h, double first, std::int64_t learned) {
+    const double by = seen_by(k).features, rate = 1.0 / std::sqrt(static_cast<double>(learned));
+    const double q = rate * by * by * row_.rare_xx();
+    aim_[k] = {rate, 1.0 / q, nullptr};
+    length_[k] = h * s_.expert[k].multiplier * q / (by * std::sqrt(first));
   }
+
+  // Steps of log odds, which take longest and wait for nothing else, before the row is learned.
+  void rush(double y, double h) {
+    const std::int64_t learned = s_.bank_counts[State::kLearned] + 1;
+    const double first = (s_.scalars[State::kSquares] + row_.xx()) / static_cast<double>(learned);
+    for (std::int64_t k = 0; k < K_; ++k) {
+      if (!s_.expert[k].sees(kRare)) continue;
+      aim_rarely(k, h, first, learned);
+      const auto [up, down] = chances_[k];
+      Sigmoids margin(if_above(y, 0.0, up, down), if_above(y, 0.0, down, up));
+      if (std::abs(y) != 1.0) margin = Sigmoids(y * odds_[k]);  // labels turn out to be numbers
+      odds_way_[k] = BankLoss::travel_odds(margin, y, length_[k]);
+    }
+  }
+
+  bool follows_odds(std::int64_t k) const { return s_.expert[k].sees(kRare) && labels_.rare_odds(); }
 
   void improve_whole(const Row& row, double y, double h) {
     const bool classes = labels_.classes();
     const double target = classes ? y : labels_.middle() + labels_.half() * y - s_.scalars[State::kOffset];
     const std::int64_t all = experts();
     const std::int64_t rows = s_.bank_counts[State::kLearned];
-    if (full_.learn(row, mean_.data(), target, h, rows, classes, s_.shares + first_)) return;
+    if (full_.learn(row, row_.sizes(), target, h, rows, classes, s_.shares + first_)) return;
     Aggregate::leave(s_.shares, first_, all);
   }
 
-  // Features met for the first time get a place.
-  void enter(const Row& row) {
-    ++s_.bank_counts[State::kLearned];
-    s_.bank_counts[State::kTouched] += row.size();
-    for (std::int64_t i = 0, n = fresh_ ? row.size() : 0; i < n; ++i) {
-      if (count_[i] > T(1)) continue;
-      place_[i] = table_.activate_packed(row.index()[i], s_.counts[State::kActive]);
-      T* tail = table_.row(place_[i]) + table_.stride - State::kTail;
-      tail[State::kCount] = T(1);
-      tail[State::kEpoch] = T(-1);
-    }
-    if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[State::kDimension])
-      s_.counts[State::kDimension] = row.index()[row.size() - 1] + 1;
-  }
-
   // The experts' steps, and the row's scales, which become those of its features.
-  void scatter(const Row& row) {
-    const double per = 1.0 / (unit_ * lifted(x_.data(), row.size(), xx_));
-    std::int64_t k = 0;
-    T step[8] = {}, rare[8] = {};  // a row of the table has as many columns at least
-    for (; k < std::min<std::int64_t>(K_, 8); ++k) {
-      step[k] = State::held(per * step_[k]);
-      rare[k] = State::held(per * rare_step_[k]);
-    }
-    scatter_eight(x_.data(), row.size(), step, rare);
-    for (; k < K_; ++k)
-      for (std::int64_t i = 0; i < row.size(); ++i)
-        table_.row(place_[i])[k] +=
-            x_[i] * (State::held(per * step_[k]) + rarity_[i] * State::held(per * rare_step_[k]));
-  }
-
-  void scatter_eight(const T* x, std::int64_t n, const T* step, const T* rare) const {
-    Lanes<T, 8> w;
-    const std::int64_t* place = place_.data();
-    const T *count = count_.data(), *mean = mean_.data(), *rarity = rarity_.data();
-    T* const rows = table_.rows;
-    const std::int64_t stride = table_.stride;
-    for (std::int64_t i = 0; i < n; ++i) {
-      T* const row = rows + place[i] * stride;
-      w.load(row);
-      w.add(x[i], step);
-      w.add(x[i] * rarity[i], rare);
-      w.store(row);
-      T* const tail = row + stride - State::kTail;
-      tail[State::kCount] = count[i];
-      tail[State::kMean] = mean[i];
-    }
+  void scatter() {
+    const double per = 1.0 / (unit_ * row_.lift());
+    T step[kEight] = {};  // a row of the table has as many columns at least
+    for (std::int64_t k = 0; k < std::min(K_, kEight); ++k) step[k] = State::held(per * step_[k]);
+    row_.scatter(step, rare_.data());
+    for (std::int64_t k = kEight; k < K_; ++k)
+      row_.scatter_column(k, State::held(per * step_[k]), s_.expert[k].sees(kRare));
   }
 
   BankLoss loss_;
@@ -512,21 +437,17 @@ class Bank {
   BankSketch<T> sketch_;
   BankFull full_;
   BankStack stack_;
+  BankRow<T> row_;
   std::int64_t K_, first_, ldm_;  // experts that take steps, the first with a whole matrix
   std::array<Seen, kViews> seen_;
   std::vector<std::uint8_t> view_;  // of each expert
-  std::vector<double> sums_, p_, odds_, up_, down_, length_, way_, step_, rare_step_, direction_;
+  std::array<T, kEight> rare_{};    // 1 for those of that view, else 0
+  std::vector<double> sums_, p_, odds_, odds_way_, up_, down_, length_, way_, step_, direction_;
+  std::vector<Sigmoids> chances_;  // of experts whose scores are log odds
   std::vector<Aim> aim_;
-  std::vector<T> x_, count_, mean_, rarity_, copies_;
-  std::vector<std::int64_t> place_;  // in the table, of the row's features
-  std::vector<T*> behind_;
-  double miss_ = 1;              // of the predictions so far
-  std::int64_t met_ = 0;         // features of the row that were seen before
-  bool fresh_ = false;           // has the row features that were never seen before?
-  double xx_ = 0, seen_xx_ = 0;  // ‖x‖² of the row scaled, and of the features that were seen before
-  double rare_xx_ = 0;           // and Σ x²√(T/n)
-  double others_ = 0;            // what would be played without the constant expert
-  double unit_ = 1;              // of the table's weights
+  Aggregate::Played played_{};  // by the rule
+  double miss_ = 1;             // of the predictions so far
+  double unit_ = 1;             // of the table's weights
 };
 
 }  // namespace skn

@@ -55,7 +55,10 @@ class BankLabels {
   }
 
   // Log odds as a prediction of the squared loss.
-  static double of_odds(double odds) { return std::tanh(0.5 * odds); }
+  static double of_odds(double odds) {  // tanh(odds/2)
+    const Sigmoids chances(odds);
+    return chances.up - chances.down;
+  }
   static double within_odds(double odds) {
     return std::clamp(odds, -BankLoss::kLargestLogit, BankLoss::kLargestLogit);
   }

@@ -7,11 +7,13 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 
+#include "core/elementary.hpp"
 #include "core/losses.hpp"
+#include "core/small_matrix.hpp"
+#include "learners/odds_path.hpp"
 
 namespace skn {
 
@@ -48,7 +50,7 @@ struct BankLoss {
       case kSquared:
         return 2.0 * (p - y);
       case kLogistic:
-        return -kSlope * y * sigmoid(-y * p);
+        return -kSlope * y * Sigmoids(y * p).down;
       case kStraight:
         return kSlope * (y > p ? -tau() : 1.0 - tau());
       case kHuber: {
@@ -65,9 +67,9 @@ struct BankLoss {
   double travel(double p, double y, double length, double miss) const {
     switch (kind) {
       case kSquared:
-        return (p - y) * std::expm1(-2.0 * length);
+        return (p - y) * expm1_one(-2.0 * length);
       case kLogistic:
-        return travel_odds(p, y, length);
+        return travel_odds(Sigmoids(y * p), y, length);
       case kStraight: {
         const double distance = y - p;
         const double way = miss * kSlope * length * (distance > 0 ? tau() : 1.0 - tau());
@@ -88,34 +90,58 @@ struct BankLoss {
     return 0.0;
   }
 
-  // The same for log odds.
-  static double travel_odds(double score, double y, double length) {
-    double way;
-    travel_odds<1>(&score, y, &length, &way);
-    return way;
+  // The same for n scores; the arrays have room for a multiple of four.
+  void travel(const double* p, double y, const double* length, double miss, double* way,
+              std::int64_t n) const {
+    if (logistic()) return travel_odds(p, y, length, way, n);
+    if (!squared()) {
+      for (std::int64_t k = 0; k < n; ++k) way[k] = travel(p[k], y, length[k], miss);
+      return;
+    }
+    for (std::int64_t k = 0; k < n; k += 4) {
+      Four rest, its;
+      assemble(length + k, rest);
+      assemble(p + k, its);
+      rest *= -2.0;
+      rest = rest < -700.0 ? Four{} - 700.0 : rest;
+      expm1_four(rest);
+      four(way + k) = (its - y) * rest;
+    }
   }
 
-  // Several of them, step by step together: each step waits for an exponential, and need not wait for those
-  // of others.
-  template <int Most>
-  static void travel_odds(const double* score, double y, const double* length, double* way, int n = Most) {
-    std::array<Path, Most> path;
-    for (int k = 0; k < n; ++k) path[k] = Path(y * score[k], kLogisticPace * length[k]);
-    bool there = false;
-    for (int i = 0; i < kSteps && !there; ++i) {
-      there = true;
-      for (int k = 0; k < n; ++k) {
-        if (path[k].there) continue;
-        path[k].step();
-        there &= path[k].there;
-      }
+  // The same for log odds: `margin` has the probabilities of being right and wrong.
+  static double travel_odds(const Sigmoids& margin, double y, double length) {
+    const Four w = Four{} + margin.down, r = Four{} + margin.up;  // several are as fast as one
+    Four way;
+    OddsPath<Wide<double>>::go(Four{} + std::min(kLogisticPace * length, kLongest), w, r, way);
+    return y * way[0];
+  }
+
+  static void travel_odds(const double* score, double y, const double* length, double* way, std::int64_t n) {
+    for (std::int64_t k = 0; k < n; k += 4) {
+      Four scores, lengths;
+      assemble(score + k, scores);
+      assemble(length + k, lengths);
+      travel_odds(scores, y, lengths, four(way + k));
     }
-    for (int k = 0; k < n; ++k) way[k] = y * (path[k].end() - path[k].from);
+  }
+
+  static void travel_odds(const Four& score, double y, const Four& length, Four& way) {
+    const Four margin = y * score;
+    Four e = margin > 0.0 ? -margin : margin;
+    e = e < -kFarthest ? Four{} - kFarthest : e;
+    exp_four(e);
+    const Four large = 1.0 / (1.0 + e), small = e * large;
+    Four path = kLogisticPace * length;
+    path = path > kLongest ? Four{} + kLongest : path;
+    OddsPath<Wide<double>>::go(path, margin > 0.0 ? small : large, margin > 0.0 ? large : small, way);
+    way *= y;
   }
 
  private:
-  static constexpr int kSteps = 30;          // of Newton's method, at most
-  static constexpr double kSlope = 4;        // and slopes: of all losses but counts they lie in [−4, 4]
+  // Margins and paths of log odds beyond these are as good as these; the end of the way is a power of e.
+  static constexpr double kFarthest = 350, kLongest = 1e140;
+  static constexpr double kSlope = 4;        // slopes: of all losses but counts they lie in [−4, 4]
   static constexpr double kSteepest = 1e12;  // what float32 and small matrices in float64 can tell apart
   static constexpr double kCountPace =
       4;  // with kSlope the steady expert of step ½ takes the steps of Newton
@@ -140,29 +166,6 @@ struct BankLoss {
   }
 
   double tau() const { return loss.code == LossCode::quantile ? loss.parameter : 0.5; }
-
-  // dm/du = 1/(1 + e^m): m + e^m grows by `length`. By Newton's method.
-  struct Path {
-    double from = 0, z = 0, m = 0;
-    bool there = true;
-
-    Path() = default;
-    Path(double margin, double length) : from(margin), m(margin) {
-      const double start = std::exp(margin);
-      z = length + margin + start;
-      if (!(z < 1e300)) return;
-      there = false;
-      m = length < 1 ? margin + length / (1.0 + start)  // a short path is all but straight
-          : z > 2    ? std::log(z - std::log(z))
-                     : z - std::exp(std::min(z, 0.0));
-    }
-    void step() {
-      const double e = std::exp(m), step = (m + e - z) / (1.0 + e);
-      m -= step;
-      there = std::abs(step) <= 1e-14 * (1.0 + std::abs(m));
-    }
-    double end() const { return std::max(m, from); }
-  };
 };
 
 }  // namespace skn

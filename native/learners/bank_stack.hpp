@@ -14,8 +14,8 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <utility>
 
+#include "core/elementary.hpp"
 #include "core/small_matrix.hpp"
 #include "learners/bank_loss.hpp"
 
@@ -35,20 +35,31 @@ class BankStack {
   // What is played where the rule would play P: p are the predictions of `steps` experts, `whole` those of
   // as many others as there are.
   double play(double P, const double* p, std::int64_t steps, const double* whole, std::int64_t more) {
-    z_[0] = logistic_ ? P : held(std::log((1.0 + P) / (1.0 - P)));
-    double* end = std::copy_n(whole, more, std::copy_n(p, steps, z_.data() + 1));
+    z_[0] = logistic_ ? P : held(log_one((1.0 + P) / (1.0 - P)));
+    double* end = z_.data() + 1;
+    for (std::int64_t k = 0; k < steps + more; ++k) {
+      double its = k < steps ? p[k] : whole[k - steps];
+      apart(its);
+      *end++ = its;
+    }
     n_ = end - z_.data() <= kUsual ? kUsual : kInputs;
     std::fill(end, z_.data() + n_, 0.0);
-    const double odds = held(dot(row(kTheta), z_.data(), n_));
-    own_ = Chances(odds);
+    Four sum{};
+    for (std::int64_t j = 0; j < n_; j += 4) {
+      Four its;
+      assemble(z_.data() + j, its);
+      sum += its * four(row(kTheta) + j);
+    }
+    const double odds = held(total(sum));
+    own_ = Sigmoids(odds);
     const double* v = row(kShares);
     if (!logistic_) {
       own_p_ = own_.up - own_.down;
       rule_p_ = P;
       return v[0] * P + v[1] * own_p_;
     }
-    rule_ = Chances(P);
-    const double both = std::log((v[0] * rule_.up + v[1] * own_.up) / (v[0] * rule_.down + v[1] * own_.down));
+    rule_ = Sigmoids(P);
+    const double both = log_one((v[0] * rule_.up + v[1] * own_.up) / (v[0] * rule_.down + v[1] * own_.down));
     return std::clamp(both, std::min(P, odds), std::max(P, odds));
   }
 
@@ -56,7 +67,7 @@ class BankStack {
   void learn(double y, double h, double clock) {
     charge(y, h, 1.0 / ((clock + 1.0) * (clock + 1.0)));
     h = std::min(h, kHeaviest);
-    const double slope = h * (y > 0 ? own_.down : -own_.up), curvature = h * own_.up * own_.down;
+    const double slope = h * if_above(y, 0.0, own_.down, -own_.up), curvature = h * own_.up * own_.down;
     if (n_ == kUsual) return step<kUsual>(slope, curvature, h);
     step<kInputs>(slope, curvature, h);
   }
@@ -67,17 +78,6 @@ class BankStack {
   static constexpr double kHeaviest = 100.0;  // row that θ learns: of heavier ones rounding leaves no C
   static constexpr double kLargest = 1e6;     // of θ, far beyond what is learned
 
-  struct Chances {  // of +1 and −1
-    double up = 0.5, down = 0.5;
-
-    Chances() = default;
-    explicit Chances(double odds) {
-      const double e = std::exp(-std::abs(odds)), large = 1.0 / (1.0 + e), small = e * large;
-      up = odds >= 0 ? large : small;
-      down = odds >= 0 ? small : large;
-    }
-  };
-
   double* row(std::int64_t i) const { return s_ + i * kInputs; }
   double held(double odds) const { return std::clamp(odds, -largest_, largest_); }
 
@@ -87,33 +87,48 @@ class BankStack {
     double* v = row(kShares);
     double lead, lag;  // by how much the second is better, and what the other keeps of its weight
     if (logistic_) {
-      const double rule = y > 0 ? rule_.up : rule_.down, own = y > 0 ? own_.up : own_.down;
-      lead = own - rule;
-      lag = std::min(rule, own) / std::max(rule, own);
+      const double first = if_above(y, 0.0, rule_.up, rule_.down),
+                   second = if_above(y, 0.0, own_.up, own_.down);
+      lead = second - first;
+      lag = std::min(first, second) / std::max(first, second);
       if (h != 1.0) lag = std::pow(lag, h);
     } else {
       lead = (rule_p_ - own_p_) * (rule_p_ + own_p_ - 2.0 * y);
-      lag = std::exp(-kRate * h * std::abs(lead));
+      lag = exp_one(-kRate * h * std::abs(lead));
     }
-    v[lead > 0 ? 0 : 1] *= lag;
-    if (!(v[0] + v[1] > 0)) v[lead > 0 ? 1 : 0] = 1.0;  // the one that was right had no weight at all
-    const double kept = (1.0 - dealt) / (v[0] + v[1]);
-    for (int k : {0, 1}) v[k] = kept * v[k] + 0.5 * dealt;
+    double rule = v[0] * if_above(lead, 0.0, lag, 1.0), own = v[1] * if_above(lead, 0.0, 1.0, lag);
+    if (!(rule + own > 0)) {  // the one that was right had no weight at all
+      rule = lead > 0 ? 0.0 : 1.0;
+      own = 1.0 - rule;
+    }
+    const double kept = (1.0 - dealt) / (rule + own);
+    v[0] = kept * rule + 0.5 * dealt;
+    v[1] = kept * own + 0.5 * dealt;
   }
 
   // Newton's step, with Böhning's bound of the curvature, ¼, along the way: it never goes farther than to
   // the least of the row's loss and ½ δᵀC⁻¹δ.
   template <std::int64_t n>
   void step(double slope, double curvature, double h) {
-    std::array<double, n> u{};
-    for (std::int64_t i = 0; i < n; ++i) axpy(z_[i], row(i), u.data(), n);
-    const double q = dot(u.data(), z_.data(), n);
+    Four u[n / 4] = {}, sum{};
+    for (std::int64_t i = 0; i < n; ++i)
+      for (int j = 0; j < n / 4; ++j) u[j] += z_[i] * four(row(i) + 4 * j);
+    for (int j = 0; j < n / 4; ++j) {
+      Four its;
+      assemble(z_.data() + 4 * j, its);
+      sum += u[j] * its;
+    }
+    const double q = total(sum);
     if (!(q > 0)) return;
     const double by = slope / (1.0 + 0.25 * h * q), less = -curvature / (1.0 + curvature * q);
-    double* const theta = row(kTheta);
+    for (int j = 0; j < n / 4; ++j) {
+      Four& theta = four(row(kTheta) + 4 * j);
+      const Four moved = theta + by * u[j], held = moved > kLargest ? Four{} + kLargest : moved;
+      theta = held < -kLargest ? Four{} - kLargest : held;
+    }
     for (std::int64_t i = 0; i < n; ++i) {
-      theta[i] = std::clamp(theta[i] + by * u[i], -kLargest, kLargest);
-      axpy(less * u[i], u.data(), row(i), n);
+      const double times = less * u[i / 4][i % 4];
+      for (int j = 0; j < n / 4; ++j) four(row(i) + 4 * j) += times * u[j];
     }
   }
 
@@ -122,7 +137,7 @@ class BankStack {
   double* s_;
   std::int64_t n_ = 0;  // inputs, padded
   std::array<double, kInputs> z_{};
-  Chances rule_, own_;  // of both opinions
+  Sigmoids rule_, own_;  // of both opinions
   double rule_p_ = 0, own_p_ = 0;
 };
 

@@ -107,14 +107,4 @@ struct BankState {
   }
 };
 
-// Multiplies a row that is very short, ‖x‖² = xx, by a power of two, and returns it: steps are divided by it,
-// which in T would be too long otherwise, though what they add to weights need not be.
-template <class T>
-double lifted(T* x, std::int64_t n, double xx) {
-  if (xx > 0x1p-64) return 1.0;
-  const double by = std::ldexp(1.0, -std::ilogb(xx) / 2);
-  for (std::int64_t i = 0; i < n; ++i) x[i] = static_cast<T>(by * static_cast<double>(x[i]));
-  return by;
-}
-
 }  // namespace skn

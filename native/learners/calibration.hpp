@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/losses.hpp"
+#include "core/elementary.hpp"
 #include "learners/class_temper.hpp"
 
 namespace skn {
@@ -34,13 +34,18 @@ class Chances {
 
   // What a score says of its class, one of `classes`, after so many rows.
   double of(double score, double rows, double classes) const {
-    if (logistic_) return sigmoid(std::clamp(score, -kLargestLogit, kLargestLogit));
+    if (logistic_) return Sigmoids(std::clamp(score, -kLargestLogit, kLargestLogit)).up;
     const double counted = std::min(rows, kMemory * classes), half = 0.5 * std::clamp(score, -1.0, 1.0);
     return (counted * (0.5 + half) + 1.0) / (counted + 2.0);
   }
   double log_odds(double score, double p) const {
-    return logistic_ ? std::clamp(score, -kLargestLogit, kLargestLogit) : std::log(p / (1.0 - p));
+    return logistic_ ? odds(score, p) : log_one(odds(score, p));
   }
+  // Of the logistic loss the logarithm.
+  double odds(double score, double p) const {
+    return logistic_ ? std::clamp(score, -kLargestLogit, kLargestLogit) : p / (1.0 - p);
+  }
+  bool logistic() const { return logistic_; }
 
  private:
   static constexpr double kLargestLogit = 30, kMemory = 50;
@@ -58,10 +63,15 @@ class Calibration {
   // Rows in the order in which they were learned; scores are those made before. Labels that are not ±1 are
   // no classes, and teach nothing.
   void learn(std::int64_t n, const double* labels, const double* weights, const double* scores) {
+    std::int64_t count = 0;
     for (std::int64_t i = 0; i < n; ++i) {
-      const double h = weights == nullptr ? 1.0 : weights[i];
-      if (std::abs(labels[i]) == 1.0 && h > 0 && std::isfinite(h) && std::isfinite(scores[i]))
-        learn(scores[i], labels[i] > 0, h);
+      const double h = weights == nullptr ? 1.0 : weights[i], label = labels[i];
+      if (std::abs(label) == 1.0 && h > 0 && std::isfinite(h) && std::isfinite(scores[i]))
+        block_[count++] = {scores[i], h, label > 0};
+      if (count == kBlock || (i + 1 == n && count > 0)) {
+        learn_block(count);
+        count = 0;
+      }
     }
   }
 
@@ -73,12 +83,20 @@ class Calibration {
   }
 
  private:
+  static constexpr std::int64_t kBlock = 64;  // rows
   static constexpr double kHeaviest = 100.0;  // row that teaches
   static constexpr double kLeast = 1e-300;
   static constexpr double kSurest = 0x1p-50;  // a quarter of it can still be taken from 1
   static constexpr double kDoubt = 30.0;      // rows at a node before its correction counts half
   static constexpr double kFarthest = 4.0;    // a correction divides no probability by more
   static constexpr double kSteps = State::kNodes - 1;
+
+  // A row to be learned: then its probability, and the weight of all rows before it.
+  struct Learned {
+    double score, h;
+    bool positive;
+    double p = 0, clock = 0;
+  };
 
   struct Said {
     double raw, tempered;  // probabilities of +1
@@ -90,14 +108,21 @@ class Calibration {
     double share;  // of the next one
   };
 
-  double* side(double score) const { return s_ + (score > 0 ? State::kWidth : 0); }
+  double* side(double score) const { return s_ + State::kWidth * static_cast<std::int64_t>(score > 0); }
   double clock() const { return s_[State::kClock] + s_[State::kWidth + State::kClock]; }
 
+  // Of the score of the row that is `ahead` rows after the next.
+  double raw(double score, double ahead) const {
+    return chances_.of(score, s_[State::kRows] + s_[State::kWidth + State::kRows] + ahead, 2.0);
+  }
+
   Said say(double score) const {
-    const double p = chances_.of(score, s_[State::kRows] + s_[State::kWidth + State::kRows], 2.0);
-    const double g = 2.0 * p - 1.0, b = chances_.log_odds(score, p) - g;
+    const double p = raw(score, 0.0), g = 2.0 * p - 1.0;
+    return say(score, p, g, chances_.log_odds(score, p) - g);
+  }
+  Said say(double score, double p, double g, double b) const {
     const Temper temper(side(score));
-    return {p, sigmoid(temper[Temper::kBeta] * b + temper[Temper::kGamma] * g), b, g};
+    return {p, Sigmoids(temper[Temper::kBeta] * b + temper[Temper::kGamma] * g).up, b, g};
   }
 
   // Never 0 or 1, whatever the weights: what came has had some probability.
@@ -116,46 +141,78 @@ class Calibration {
   // `clock`. ½ is not passed, as the sign of the score is the answer; nor does a larger probability become
   // the smaller one: a node moves to half way between the highest up to it and the lowest from it on.
   double corrected(double p, double clock) const {
-    std::array<double, State::kNodes> to;
-    for (std::int64_t i = 0; i < State::kNodes; ++i) {
-      const double weight = nodes_[2 * i] + kDoubt * clock;
-      to[i] = static_cast<double>(i) / kSteps + (weight > 0 ? nodes_[2 * i + 1] / weight : 0.0);
-    }
     const auto [node, share] = place(p);
-    double highest = to[0], lowest = to[State::kNodes - 1];
-    for (std::int64_t i = 1; i < State::kNodes - 1; ++i) {  // as far for every node: no branch to guess
-      highest = std::max(highest, i <= node ? to[i] : highest);
-      lowest = std::min(lowest, i > node ? to[i] : lowest);
+    const double doubt = kDoubt * clock + kLeast;  // before the first row there is nothing to divide by
+    const auto to = [&](std::int64_t i) {
+      return static_cast<double>(i) / kSteps + nodes_[2 * i + 1] / (nodes_[2 * i] + doubt);
+    };
+    // The highest up to the node and the lowest beyond it, of all four at a time but the first and the last.
+    Four highest = Four{} + to(0), lowest = Four{} + to(State::kNodes - 1), at = {1.0, 2.0, 3.0, 4.0};
+    const Four here_at = Four{} + static_cast<double>(node);
+    for (std::int64_t i = 1; i < State::kNodes - 1; i += 4, at += 4.0) {
+      Four weight, sum;  // the last of them all is among the lowest anyway
+      assemble(nodes_ + 2 * i, weight, 2);
+      assemble(nodes_ + 2 * i + 1, sum, 2);
+      const Four moved = at * (1.0 / kSteps) + sum / (weight + doubt);
+      const Four low = at > here_at ? moved : lowest, high = at > here_at ? highest : moved;
+      highest = high > highest ? high : highest;
+      lowest = low < lowest ? low : lowest;
     }
-    const double here = 0.5 * (highest + std::min(to[node], lowest)),
-                 next = 0.5 * (std::max(highest, to[node + 1]) + lowest);
+    const double top = std::max(std::max(highest[0], highest[1]), std::max(highest[2], highest[3])),
+                 bottom = std::min(std::min(lowest[0], lowest[1]), std::min(lowest[2], lowest[3]));
+    const double here = 0.5 * (top + std::min(to(node), bottom)),
+                 next = 0.5 * (std::max(top, to(node + 1)) + bottom);
     const double moved = (1.0 - share) * here + share * next;
     const double least = std::min(p, 1.0 - p) / kFarthest;
-    return p > 0.5 ? std::clamp(moved, 0.5, 1.0 - least) : std::clamp(moved, least, 0.5);
+    return std::clamp(moved, if_above(p, 0.5, 0.5, least), if_above(p, 0.5, 1.0 - least, 0.5));
   }
 
-  void learn(double score, bool positive, double h) {
-    const Said said = say(score);
-    double* its = side(score);
-    const double p = mixed(its, said), q = said.tempered;
-    const double raw = positive ? said.raw : 1.0 - said.raw,
-                 tempered = std::max(positive ? q : 1.0 - q, kLeast);
-    const double better = corrected(p, clock());
+  // In parts, of which each has its own numbers that the next row waits for: rows can overlap in each. What
+  // scores say does not depend on the rows before, but for their number.
+  void learn_block(std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += 4) {
+      for (std::int64_t j = i; j < i + 4; ++j) {
+        const double score = block_[std::min(j, count - 1)].score;
+        raw_[j] = raw(score, static_cast<double>(j));
+        odds_[j] = chances_.odds(score, raw_[j]);
+      }
+      Four odds;
+      assemble(&odds_[i], odds);
+      if (!chances_.logistic()) log_four(odds);
+      four(&odds_[i]) = odds;
+    }
+    for (std::int64_t i = 0; i < count; ++i) temper(block_[i], raw_[i], odds_[i]);
+    for (std::int64_t i = 0; i < count; ++i) correct(block_[i]);
+  }
+
+  // How sure the row's side may be. The row has the probability from now on, and the clock.
+  void temper(Learned& row, double raw, double odds) {
+    const double g = 2.0 * raw - 1.0;
+    const Said said = say(row.score, raw, g, odds - g);
+    double* its = side(row.score);
+    const double q = said.tempered, other = row.positive ? 0.0 : 1.0;
+    row.p = mixed(its, said);
+    row.clock = clock();
     its[State::kRows] += 1.0;
-    its[State::kClock] += h;
-    const double now = clock(), share = 1.0 / (its[State::kClock] + 1.0), y = positive ? 1.0 : 0.0;
-    h = std::min(h, kHeaviest);
-    weigh(positive ? p : 1.0 - p, positive ? better : 1.0 - better, h, 1.0 / (now + 1.0), mixed_);
+    its[State::kClock] += row.h;
+    const double h = std::min(row.h, kHeaviest), spread = q * (1.0 - q), above = (1.0 - other) - q;
+    Temper temper(its);
+    temper.learn(spread * said.b * said.b, spread * said.b * said.g, spread * said.g * said.g, above * said.b,
+                 above * said.g, h, its[State::kRows]);
+    // |q − other| is q, or 1 − q of the other class: no branch
+    weigh(std::abs(said.raw - other), std::max(std::abs(q - other), kLeast), h,
+          1.0 / (its[State::kClock] + 1.0), temper.weights());
+  }
+
+  void correct(const Learned& row) {
+    const double p = row.p, better = corrected(p, row.clock), other = row.positive ? 0.0 : 1.0;
+    const double now = row.clock + row.h, h = std::min(row.h, kHeaviest);
+    weigh(std::abs(p - other), std::abs(better - other), h, 1.0 / (now + 1.0), mixed_);
     const auto [node, part] = place(p);
     for (const auto& [i, near] : {std::pair{node, 1.0 - part}, std::pair{node + 1, part}}) {
       nodes_[2 * i] += now * h * near;
-      nodes_[2 * i + 1] += now * h * near * (y - p);
+      nodes_[2 * i + 1] += now * h * near * ((1.0 - other) - p);
     }
-    Temper temper(its);
-    const double spread = q * (1.0 - q), above = y - q;
-    temper.learn(spread * said.b * said.b, spread * said.b * said.g, spread * said.g * said.g, above * said.b,
-                 above * said.g, h, its[State::kRows]);
-    weigh(raw, tempered, h, share, temper.weights());
   }
 
   // Bayes' rule for two experts, by the probabilities that they gave to what came.
@@ -173,6 +230,8 @@ class Calibration {
   double* nodes_;  // kNodes × 2
   double* mixed_;  // 2
   Chances chances_;
+  std::array<Learned, kBlock> block_{};
+  std::array<double, kBlock> raw_{}, odds_{};
 };
 
 // Of K classes, each of which has a learner's score against the rest.

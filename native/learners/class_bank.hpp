@@ -182,7 +182,7 @@ class ClassBank {
 
   // Reads features: x scaled, c = Ux, the probabilities of all experts, those mixed and those played.
   void look(const double* value) {
-    row_.scale(value);
+    row_.scale(value, std::numeric_limits<T>::max());
     row_.gather(sums_.data(), K_ * kLanes + s_.m);
     std::vector<double>& c = seen_[kPlain].c;
     const std::int64_t first = K_ * kLanes;
@@ -308,7 +308,7 @@ class ClassBank {
     }
     Steps to;
     aim(h, clock, to);
-    const double per = 1.0 / lifted(row_.x(), row.size(), row_.xx());
+    const double per = 1.0 / row_.lift();
     for (double& by : to.by_feature) by *= per;
     move(steps_.take(p_.data(), label, to.length, [this](std::int64_t k) { prefetch(k); }), to);
     row_.scatter(step_.data(), K_);

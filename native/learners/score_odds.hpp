@@ -33,7 +33,8 @@ class ScoreOdds {
   // The same for several scores of the row, whose numbers are `stride` apart.
   template <int n>
   static void learn(double* its, std::int64_t stride, const double* s, double y, double h, double rows) {
-    double now[n], us[n], uc[n], q[n], length[n], way[n];
+    constexpr int kRoom = (n + 3) / 4 * 4;
+    double now[kRoom] = {}, us[n], uc[n], q[n], length[kRoom] = {}, way[kRoom];
     for (int g = 0; g < n; ++g) {
       const double* const at = its + g * stride;
       now[g] = of(at, s[g]);
@@ -42,7 +43,7 @@ class ScoreOdds {
       q[g] = s[g] * us[g] + uc[g];
       length[g] = h * q[g] / BankLoss::kLogisticPace;
     }
-    BankLoss::travel_odds<n>(now, y, length, way);
+    BankLoss::travel_odds(now, y, length, way, n);
     for (int g = 0; g < n; ++g) {
       if (!(q[g] > 0)) continue;
       double* const at = its + g * stride;

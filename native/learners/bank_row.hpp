@@ -1,0 +1,306 @@
+// A row of a bank (bank.hpp, class_bank.hpp) and its features' rows of the table: found, scaled, summed up.
+//
+// Lengths of rows differ, and a processor that cannot guess where a loop ends starts anew what it has begun
+// beyond it: loops take kWidth features at once, arrays are padded with features of value 0, whose row is
+// nobody's.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "core/rows.hpp"
+#include "core/simd.hpp"
+#include "core/small_matrix.hpp"
+#include "core/table.hpp"
+#include "learners/bank_sketch.hpp"
+#include "learners/bank_state.hpp"
+
+namespace skn {
+
+template <class T>
+class BankRow {
+  using State = BankState<T>;
+
+ public:
+  BankRow(const BankState<T>& state, const Table<T>& table)
+      : s_(state), table_(table), nobody_(static_cast<std::size_t>(table.stride)) {}
+
+  T* x() { return x_.data(); }                     // scaled
+  const T* sizes() const { return mean_.data(); }  // mean|x| of its features
+  std::int64_t met() const { return met_; }        // how many of its features were seen before
+  double xx() const { return xx_; }                // ‖x‖² with the constant, scaled
+  double seen_xx() const { return seen_xx_; }      // that of the features that were seen before
+  double rare_xx() const { return rare_xx_; }      // Σ x²√(T/n)
+
+  // Brings features up to date. Which need it is found out without a branch, so that many rows of the table
+  // can be on their way from memory at once.
+  void fetch(const Row& row, BankSketch<T>& sketch) {
+    start(row.size());
+    const std::int64_t stride = table_.stride;
+    T **const rows = rows_.data(), **const late = behind_.data(), *const first = table_.rows;
+    const std::int64_t* const index = row.index();
+    const std::int32_t* const places = table_.places;
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    const Bits now = std::bit_cast<Bits>(static_cast<T>(sketch.now()));
+    std::int64_t behind = 0;
+    const auto look = [&](std::int64_t i, T* its) {
+      rows[i] = late[behind] = its;
+      behind += std::bit_cast<Bits>(its[stride - 1]) < now;  // negative numbers are large as bits
+    };
+    std::int64_t i = 0;
+    for (; i + kWidth <= size_; i += kWidth)
+      for (std::int64_t j = 0; j < kWidth; ++j) look(i + j, first + places[index[i + j]] * stride);
+    if (i < size_)  // the last one several times, rather than a branch for each
+      for (std::int64_t j = i; j < i + kWidth; ++j)
+        look(j, first + places[index[std::min(j, size_ - 1)]] * stride);
+    for (std::int64_t j = 0; j < kWidth; ++j) rows[size_ + j] = nobody_.data();
+    for (std::int64_t k = 0; k < behind; ++k) sketch.settle(late[k]);
+  }
+
+  // The same on copies: nothing is changed.
+  void peek(const std::int64_t* index, std::int64_t size, BankSketch<T>& sketch) {
+    start(size);
+    std::size_t late = 0;
+    const auto now = static_cast<T>(sketch.now());
+    const auto behind = [&](std::int64_t i) {
+      const T epoch = tail_of(rows_[i])[State::kEpoch];
+      return epoch >= T(0) && epoch < now;
+    };
+    for (std::int64_t i = 0; i < size_; ++i) {
+      rows_[i] = table_.packed_row(index[i]);
+      late += behind(i);
+    }
+    std::fill_n(rows_.begin() + size_, kWidth, nobody_.data());
+    copies_.resize(late * static_cast<std::size_t>(table_.stride));
+    T* copy = copies_.data();
+    for (std::int64_t i = 0; i < size_ && late > 0; ++i) {
+      if (!behind(i)) continue;
+      std::copy_n(rows_[i], table_.stride, copy);
+      sketch.settle(copy);
+      rows_[i] = copy;
+      copy += table_.stride;
+    }
+  }
+
+  // x_i divided by mean|x_i| (n/T)^¼: its mean size in the n rows that have it, less for rare features. The
+  // present row is included. A few wild values hardly move a mean, while they would set a maximum or a root
+  // mean square. A value counts as `most` mean sizes at most. Only relative quantities are formed, which stay
+  // in range whatever the unit of x_i.
+  void scale(const double* value, T most) {
+    const T rows = static_cast<T>(s_.bank_counts[State::kLearned] + 1);
+    const std::int64_t stride = table_.stride;
+    Whole met{};
+    Four all{}, rare{}, seen{};
+    for (std::int64_t i = 0; i < padded_; i += kWidth) {
+      Vector x, count, mean;
+      read(value, i, x);
+      for (std::int64_t j = 0; j < kWidth; ++j) {
+        const T* const tail = rows_[i + j] + (stride - State::kTail);
+        count[j] = tail[State::kCount];
+        mean[j] = tail[State::kMean];
+      }
+      met -= count > T(0);
+      count += T(1);
+      mean += ((x < T(0) ? -x : x) - mean) / count;  // ONNX models round alike
+      mean = mean < kLeast ? Vector{} + kLeast : mean;
+      x /= mean;
+      x = x > most ? Vector{} + most : x;
+      x = x < -most ? Vector{} - most : x;
+      Vector rarity = rows / count;
+      root(rarity);
+      Vector often = rarity;
+      root(often);
+      x *= often;
+      vector(&x_[i]) = x;
+      vector(&count_[i]) = count;
+      vector(&mean_[i]) = mean;
+      vector(&rare_x_[i]) = x * rarity;
+    }
+    for (std::int64_t i = 0; i < padded_; i += 4) {
+      Four its, rarely, times;
+      widen(&x_[i], its);
+      widen(&rare_x_[i], rarely);
+      widen(&count_[i], times);
+      const Four square = its * its;
+      all += square;
+      rare += its * rarely;
+      seen += times > 1.0 ? square : Four{};
+    }
+    met_ = 0;
+    for (std::int64_t j = 0; j < kWidth; ++j) met_ += met[j];
+    const double one = s_.intercept ? 1.0 : 0.0;
+    xx_ = one + total(all);
+    rare_xx_ = one + total(rare);
+    seen_xx_ = one + total(seen);
+  }
+
+  // Features met for the first time get a place.
+  void enter(const Row& row) {
+    ++s_.bank_counts[State::kLearned];
+    s_.bank_counts[State::kTouched] += size_;
+    const std::int64_t* index = row.index();
+    for (std::int64_t i = 0, n = met_ < size_ ? size_ : 0; i < n; ++i) {
+      if (count_[i] > T(1)) continue;
+      rows_[i] = table_.row(table_.activate_packed(index[i], s_.counts[State::kActive]));
+      T* tail = tail_of(rows_[i]);
+      tail[State::kCount] = T(1);
+      tail[State::kEpoch] = T(-1);
+    }
+    if (size_ > 0 && index[size_ - 1] >= s_.counts[State::kDimension])
+      s_.counts[State::kDimension] = index[size_ - 1] + 1;
+  }
+
+  // Multiplies a row that is very short by a power of two, and returns it: steps are divided by it, which in
+  // T would be too long otherwise, though what they add to weights need not be.
+  double lift() {
+    if (xx_ > 0x1p-64) return 1.0;
+    const double by = std::ldexp(1.0, -std::ilogb(xx_) / 2);
+    for (auto* array : {&x_, &rare_x_})
+      for (T& x : *array) x = static_cast<T>(by * static_cast<double>(x));
+    return by;
+  }
+
+  // Σ x_i row_i of so many columns, or a few more: short sums in T, long ones in double.
+  void gather(double* sums, std::int64_t columns) const {
+    const std::int64_t used = std::min((columns + 15) / 16 * 16, table_.stride);
+    std::int64_t c = 0;
+    for (; c + 32 <= used; c += 32) gather_columns<32>(c, sums + c);
+    for (; c + 16 <= used; c += 16) gather_columns<16>(c, sums + c);
+    for (; c + 8 <= used; c += 8) gather_columns<8>(c, sums + c);
+  }
+
+  // The first kWidth columns, which all rows have, take a step along x, where `rarely` has a bit set along
+  // x√(T/n); features' scales become those of the row.
+  void scatter(const T* step, const T* rarely) const {
+    T s0 = step[0], s1 = step[1], s2 = step[2], s3 = step[3], s4 = step[4], s5 = step[5], s6 = step[6],
+      s7 = step[7];  // as in `assemble`
+    apart(s0), apart(s1), apart(s2), apart(s3), apart(s4), apart(s5), apart(s6), apart(s7);
+    const Vector its = {s0, s1, s2, s3, s4, s5, s6, s7};
+    const Whole rare = *reinterpret_cast<const Vector*>(rarely) != T(0);
+    const T *const x = x_.data(), *const rare_x = rare_x_.data();
+    const T *const count = count_.data(), *const mean = mean_.data();
+    T* const* const rows = rows_.data();
+    const std::int64_t stride = table_.stride;
+    for (std::int64_t i = 0; i < padded_; i += kWidth)
+      for (std::int64_t j = i; j < i + kWidth; ++j) {
+        const Vector plain = Vector{} + x[j], often = Vector{} + rare_x[j];
+        vector(rows[j]) += (rare ? often : plain) * its;
+        T* const tail = rows[j] + (stride - State::kTail);
+        tail[State::kCount] = count[j];
+        tail[State::kMean] = mean[j];
+      }
+  }
+  // The same for one more column.
+  void scatter_column(std::int64_t c, T step, bool rarely) const {
+    const T* const x = rarely ? rare_x_.data() : x_.data();
+    for (std::int64_t i = 0; i < size_; ++i) rows_[i][c] += x[i] * step;
+  }
+
+  // The same with all sums in double.
+  void gather_exactly(double* sums) const {
+    std::fill_n(sums, table_.stride, 0.0);
+    for (std::int64_t i = 0; i < size_; ++i) {
+      const auto x = static_cast<double>(x_[i]);
+      for (std::int64_t c = 0; c < table_.stride; c += 4) {
+        Four its;
+        widen(rows_[i] + c, its);
+        four(sums + c) += x * its;
+      }
+    }
+  }
+
+ protected:
+  static constexpr std::int64_t kWidth = 8;
+  static constexpr T kLeast = std::numeric_limits<T>::min();  // mean size
+  using Vector [[gnu::vector_size(kWidth * sizeof(T)), gnu::may_alias, gnu::aligned(sizeof(T))]] = T;
+  using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  using Whole [[gnu::vector_size(kWidth * sizeof(T))]] = Integer;
+  using Values [[gnu::vector_size(8 * kWidth), gnu::may_alias, gnu::aligned(8)]] = double;
+
+  static Vector& vector(T* p) { return *reinterpret_cast<Vector*>(p); }
+  T* tail_of(T* row) const { return row + table_.stride - State::kTail; }
+
+  // Writes down what features' scales are now.
+  void note(std::int64_t i) const {
+    T* const tail = tail_of(rows_[i]);
+    tail[State::kCount] = count_[i];
+    tail[State::kMean] = mean_[i];
+  }
+
+  BankState<T> s_;
+  Table<T> table_;
+  std::int64_t size_ = 0, padded_ = 0;
+  std::vector<T*> rows_, behind_;  // of the table
+  std::vector<T> x_, rare_x_;      // scaled, and that times √(T/n)
+  std::vector<T> count_, mean_, copies_, nobody_;
+  std::int64_t met_ = 0;
+  double xx_ = 0, seen_xx_ = 0, rare_xx_ = 0;
+
+ private:
+  void start(std::int64_t n) {
+    size_ = n;
+    padded_ = (n + kWidth - 1) / kWidth * kWidth;
+    *tail_of(nobody_.data()) = T(0);
+    if (const auto room = static_cast<std::size_t>(padded_); rows_.size() < room + kWidth) {
+      rows_.resize(room + kWidth);
+      behind_.resize(room + 1);
+      for (auto* array : {&x_, &rare_x_, &count_, &mean_}) array->resize(room);
+    }
+  }
+
+  // The values from i on, 0 beyond the last.
+  void read(const double* value, std::int64_t i, Vector& x) const {
+    if (i + kWidth <= size_) {
+      x = __builtin_convertvector(*reinterpret_cast<const Values*>(value + i), Vector);
+      return;
+    }
+    static constexpr T kOnes[2 * kWidth] = {1, 1, 1, 1, 1, 1, 1, 1};  // then zeros: no branch for each number
+    for (std::int64_t j = 0; j < kWidth; ++j) x[j] = static_cast<T>(value[std::min(i + j, size_ - 1)]);
+    x *= *reinterpret_cast<const Vector*>(kOnes + kWidth - (size_ - i));
+  }
+
+  // Without a way through memory, where halves of what was just stored would be waited for.
+  [[gnu::always_inline]] static void widen_all(const Vector& x, Four* to) {
+    using Half = typename FourOf<T>::Vector;
+    const Half low = {x[0], x[1], x[2], x[3]}, high = {x[4], x[5], x[6], x[7]};
+    to[0] = __builtin_convertvector(low, Four);
+    to[1] = __builtin_convertvector(high, Four);
+  }
+
+  static void root(Vector& x) {
+    for (std::int64_t j = 0; j < kWidth; ++j) x[j] = std::sqrt(x[j]);
+  }
+
+  template <int width>
+  void gather_columns(std::int64_t first, double* sums) const {
+    constexpr std::int64_t kRun = 32;
+    const T* const x = x_.data();
+    T* const* const rows = rows_.data();
+    constexpr int kParts = width / kWidth;
+    Four all[2 * kParts] = {};
+    for (std::int64_t start = 0; start < padded_; start += kRun) {
+      const std::int64_t stop = std::min(start + kRun, padded_);
+      Vector even[kParts] = {}, odd[kParts] = {};  // a sum has to wait for the one before it
+      for (std::int64_t i = start; i < stop; i += kWidth)
+        for (std::int64_t j = i; j < i + kWidth; j += 2)
+          for (int c = 0; c < kParts; ++c) {
+            even[c] += x[j] * vector(rows[j] + first + c * kWidth);
+            odd[c] += x[j + 1] * vector(rows[j + 1] + first + c * kWidth);
+          }
+      for (int c = 0; c < kParts; ++c) {
+        Four one[2], two[2];
+        widen_all(even[c], one);
+        widen_all(odd[c], two);
+        for (int half : {0, 1}) all[2 * c + half] += one[half] + two[half];
+      }
+    }
+    for (int c = 0; c < 2 * kParts; ++c) four(sums + 4 * c) = all[c];
+  }
+};
+
+}  // namespace skn
