@@ -153,7 +153,7 @@ class BankFull {
  private:
   static constexpr std::int64_t kFew = 64, kDense = 8;  // features that are few; features for each non-zero
   // A row costs the square of the features here, its non-zeros elsewhere: so many times as much, at most.
-  static constexpr std::int64_t kCost = 1024;
+  static constexpr double kCost = 1024;
   // A block has one row at first, two from here on, … but no more than this or a quarter of the features.
   static constexpr std::int64_t kOften = 32, kShort = 8;
   // Weights are computed when a 128th of the memory is new; a quarter as often for experts of little weight.
@@ -227,7 +227,8 @@ class BankFull {
       if (place_of(row.index()[k]) < 0 && !open(row.index()[k], row.value()[k])) return false;
     const auto now = static_cast<std::int64_t>(known_.size());
     return known_.size() == before || now <= kFew ||
-           (now * rows <= kDense * *s_.non_zeros && now * now * rows <= kCost * *s_.non_zeros);
+           (now * rows <= kDense * *s_.non_zeros &&
+            static_cast<double>(now * now) * static_cast<double>(rows) <= kCost * static_cast<double>(*s_.non_zeros));
   }
 
   bool open(std::int64_t feature, double value) {

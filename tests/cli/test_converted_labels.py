@@ -56,3 +56,14 @@ def test_labels_of_a_pipe_are_named(tmp_path: Path) -> None:
     told = skn("convert", path, "-", "--to", "vw", "--classes", "1,2")
     assert told.returncode == 2
     assert b"--classes does not apply to" in told.stderr
+
+
+def test_a_text_among_numbers_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Numbering them all would make other numbers of them."""
+    source, target = tmp_path / "a.csv", tmp_path / "b.svm"
+    source.write_text("label,x\n10,1\n9,2\nx,3\n")
+    assert main(["convert", str(source), str(target)]) == 1
+    assert "labels are numbers, but one is the text 'x'" in capsys.readouterr().err
+    assert not target.exists()
+    assert main(["convert", str(source), str(target), "--classes", "10,9,x"]) == 0
+    assert "10 as 1, 9 as 2, x as 3" in capsys.readouterr().err

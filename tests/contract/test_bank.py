@@ -250,9 +250,10 @@ def text_like(rounds: int, seed: int = 0) -> tuple[Any, Any]:
 
 @pytest.mark.slow
 def test_wild_values_do_not_set_the_measure() -> None:
-    """One row in twenty has a count of hundreds: cut down to size, errors of the rule are hardly fewer.
+    """One row in twenty has a count of hundreds: cut down to size, errors of the rule are a fifth fewer at most.
 
-    The second opinion has fewer errors in both, and in the tame ones more of them are mended.
+    Single seeds have ratios of 1.12 to 1.64, the four together 1.19. The second opinion has fewer errors in both,
+    and in the tame ones more of them are mended.
     """
     wrong = np.zeros((2, 2))
     for seed in range(4):

@@ -119,7 +119,7 @@ MALFORMED = {
     ),
     ("jsonl", "label"): (
         b'{"label": 1}\n{"label": "x"}\n',
-        "2:2: expected a number for 'label' (labels that are texts are classes: skn train --classes a,b), got 'x'",
+        "2:2: expected a number for 'label' (labels that are texts are classes: --classes a,b), got 'x'",
     ),
     ("jsonl", "label nan"): (
         b'{"label": 1}\n{"label": Infinity}\n',

@@ -5,13 +5,17 @@ from __future__ import annotations
 import gzip
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.streams import Features, Names, open_stream, parallel
 from sketchnewton.streams.lines import chunks
@@ -205,6 +209,60 @@ def test_who_waits_for_rows_parses(interrupted: bool, processors: int, tmp_path:
         else:
             assert all(batch.prepared for batch in reader)
     assert helped.is_set()
+
+
+def test_a_signal_while_parsing_stops_the_wait(processors: int, tmp_path: Path) -> None:
+    """It comes while this thread helps: what `wait` is for must not go on as if nothing had happened."""
+    path = tmp_path / "data.svm"
+    path.write_text("\n".join(lines_of("svmlight", 3000)))
+    here = threading.current_thread()
+    began, helped = threading.Semaphore(0), threading.Event()
+
+    def prepare(_: Batch) -> None:
+        began.release()
+        if threading.current_thread() is here and not helped.is_set():
+            helped.set()
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+        helped.wait(20)
+
+    with (
+        GracefulStop() as stop,
+        open_stream(path, batch_bytes=10_000, threads=2, prepare=prepare) as reader,
+    ):
+        for _ in range(2 if processors == 8 else 1):
+            assert began.acquire(timeout=20)
+        with pytest.raises(Stopped):
+            stop.wait(next, reader)
+    assert stop.signal == signal.SIGINT
+
+
+def test_a_chunk_that_an_interrupt_has_lost_is_not_waited_for(
+    processors: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "data.svm"
+    path.write_text("\n".join(lines_of("svmlight", 3000)))
+    here = threading.current_thread()
+    began, taken = threading.Semaphore(0), threading.Event()
+    run = parallel._Task.run
+
+    def lost(task: parallel._Task, *args: Any) -> None:
+        if threading.current_thread() is here:
+            taken.set()
+            time.sleep(0.3)  # the other thread comes to wait for this chunk
+            raise KeyboardInterrupt  # before it has begun
+        began.release()
+        taken.wait(20)
+        run(task, *args)
+
+    monkeypatch.setattr(parallel._Task, "run", lost)
+    before = set(threading.enumerate())
+    with open_stream(path, batch_bytes=10_000, threads=2) as reader:
+        for _ in range(2 if processors == 8 else 1):  # all others are busy, so one chunk waits
+            assert began.acquire(timeout=20)
+        with pytest.raises(KeyboardInterrupt):
+            list(reader)
+    assert set(threading.enumerate()) <= before
 
 
 def test_threads_must_be_positive(tmp_path: Path) -> None:

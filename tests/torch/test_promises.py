@@ -54,6 +54,18 @@ def test_copies_continue_alike_and_apart(make, through):
     assert same_bits(model, twin)
 
 
+def test_the_default_device_does_not_matter(make):
+    models = network(), network()
+    plain, other = (make(groups(model)) for model in models)
+    for seed in range(6):
+        for model in models:
+            backward(model, seed)
+        plain.step()
+        with torch.device("meta"):  # of which nothing could be computed
+            other.step()
+    assert same_bits(*models)
+
+
 def test_a_state_that_lies_otherwise_in_memory_continues_alike(make):
     """As tensors of other programs may: kernels that take memory for contiguous would mix up its numbers."""
     models = network(), network()

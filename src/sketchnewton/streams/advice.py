@@ -7,7 +7,7 @@ from sketchnewton.features.kinds import EXPECTED
 
 __all__ = ["advice"]
 
-LABEL_ADVICE = " (labels that are texts are classes: skn train --classes a,b)"
+LABEL_ADVICE = " (labels that are texts are classes: --classes a,b)"
 
 PYTHON_LABEL_ADVICE = " (labels that are texts are classes: target=Signs(names=[…]) or Classes(names=[…]))"
 

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from sketchnewton.core.batch import Batch
+from sketchnewton.streams.source import Cancelled, Source
 
 if TYPE_CHECKING:
     from sketchnewton.streams.lines import Parsed, ParseText
-    from sketchnewton.streams.source import Source
 
+
+_PATIENCE = 0.1  # seconds
 
 Prepare = Callable[[Batch], object]
 
@@ -37,18 +39,23 @@ class _Task:
             batch = self._parsed[0]
             _ = batch.rows  # learners ask for them
             batch.prepared = None if prepare is None else prepare(batch)
-        except BaseException as error:  # it belongs to the thread that waits for the rows
+        except Exception as error:  # it belongs to the thread that waits for the rows
             self._error = error
-            if not isinstance(error, Exception):  # an interrupt counts, whatever there is already
-                self._parsed = None
-        self._running.release()
+        except BaseException as error:  # an interrupt belongs to this thread, whatever there is already
+            self._parsed, self._error = None, error
+            raise
+        finally:
+            self._running.release()
 
     @property
     def done(self) -> bool:
         return not self._running.locked()
 
-    def result(self) -> Parsed:
-        self._running.acquire()
+    def result(self, source: Source) -> Parsed:
+        # Whoever is interrupted just after taking a chunk never gives it back.
+        while not self._running.acquire(timeout=_PATIENCE):
+            if source.cancelled:
+                raise Cancelled
         parsed, self._parsed = self._parsed, None  # whoever has the batch may be done with it before this
         if parsed is None:
             raise self._error or RuntimeError("a parser ended without a result")
@@ -87,12 +94,14 @@ class _Work:
         while (task := self._waiting.get()) is not None:
             task.run(self._parse, self._prepare)
 
-    def end(self, workers: int) -> None:
-        """Let so many threads know; nobody waits for what has not begun."""
+    def end(self, workers: list[threading.Thread]) -> None:
+        """Let these threads know, and wait for them; nobody waits for what has not begun."""
         while self._next() is not None:
             pass
-        for _ in range(workers):
-            self._waiting.put(None)
+        for worker in workers:
+            while worker.is_alive():  # an interrupt may have lost what was put there before
+                self._waiting.put(None)
+                worker.join(_PATIENCE)
 
 
 def parse_in_parallel(
@@ -123,7 +132,7 @@ def parse_in_parallel(
         task = pending.popleft()
         while not task.done and work.help():
             pass
-        return task.text, task.result()
+        return task.text, task.result(source)
 
     failure: Exception | None = None
     try:
@@ -144,9 +153,7 @@ def parse_in_parallel(
         if failure is not None:
             raise failure
     finally:
-        work.end(len(workers))
-        for worker in workers:
-            worker.join()
+        work.end(workers)
 
 
 def _processors() -> int:

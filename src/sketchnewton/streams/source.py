@@ -41,6 +41,11 @@ class Source:
         """Compressed bytes read so far."""
         return self._raw.position
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody waits for the rest."""
+        return self._raw.cancelled
+
     def readinto(self, buffer: memoryview) -> int:
         """Read at most ``len(buffer)`` bytes; 0 means the end. Damaged compression is a ``ParseError``."""
         if self._peeked:
@@ -155,7 +160,7 @@ class _Raw:
         self._file: Any = file
         self._owned = owned
         self._ahead = b""
-        self._cancelled = False
+        self.cancelled = False
         # A read of a pipe may wait for ever, and no thread can interrupt another's read: so wait until
         # either the pipe or this one has something to say.
         self._wake = os.pipe() if waits else None
@@ -187,7 +192,7 @@ class _Raw:
         count: int | None = None
         while count is None:  # a descriptor that does not block had nothing after all
             self._poll()
-            if self._cancelled:
+            if self.cancelled:
                 raise Cancelled
             try:
                 count = self._file.readinto(buffer)
@@ -208,7 +213,7 @@ class _Raw:
 
     def cancel(self) -> None:
         with self._lock:
-            self._cancelled = True
+            self.cancelled = True
             if self._wake is not None:
                 os.write(self._wake[1], b"\0")
 

@@ -38,7 +38,7 @@ Group = dict[str, Any]
 
 # What torch.optim's optimizers take and these do not: said plainly, instead of an unexpected keyword.
 _REFUSED = {
-    "fused": "there is no fused kernel; foreach=True batches",
+    "fused": "the fused kernel of processors is used by itself; foreach=True batches",
     "differentiable": "steps are taken without autograd",
     "capturable": "steps count on the host and decompose matrices, which a CUDA graph cannot hold",
 }
@@ -53,9 +53,8 @@ class Batch(NamedTuple):
     positions: list[int]
     parameters: list[torch.Tensor]
     states: list[State]
-    gradients: list[
-        torch.Tensor
-    ]  # of what is minimised, contiguous; perhaps the memory of parameter.grad itself
+    gradients: list[torch.Tensor]
+    """Of what is minimised, contiguous; perhaps the memory of parameter.grad itself."""
 
     def memory(self, name: str) -> list[torch.Tensor]:
         """One tensor of each state."""
@@ -300,7 +299,10 @@ def adam(
     if beta2 < 1 and gradients[0].device.type in _FUSED:
         # One pass, where the operations below take eight. It takes memory for contiguous without a question.
         directions = [torch.zeros_like(g) for g in gradients]
-        steps = [torch.full((), float(count))] * len(gradients)
+        # In plain float32, whatever the defaults of PyTorch are: the kernel reads it as such.
+        steps = [torch.full((), float(count), dtype=torch.float32, device=gradients[0].device)] * len(
+            gradients
+        )
         torch._fused_adam_(
             *(directions, gradients, means, squares, [], steps),
             **{"lr": -1.0, "beta1": beta1, "beta2": beta2, "weight_decay": 0.0, "eps": eps},
@@ -310,9 +312,8 @@ def adam(
     torch._foreach_lerp_(means, gradients, 1 - beta1)
     torch._foreach_mul_(squares, beta2)
     torch._foreach_addcmul_(squares, gradients, gradients, weight_of_new(beta2))
-    directions = list(
-        torch._foreach_sqrt(squares)
-    )  # in place from here on: a new tensor costs more than a pass
+    directions = list(torch._foreach_sqrt(squares))
+    # In place from here on: a new tensor costs more than a pass.
     torch._foreach_div_(directions, total**0.5)
     torch._foreach_add_(directions, eps)
     torch._foreach_reciprocal_(directions)

@@ -8,7 +8,7 @@ import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from sketchnewton.cli.io.console import Console, counted
+from sketchnewton.cli.io.console import Console, counted, printable
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_feature_options
@@ -48,7 +48,8 @@ def add_options(parser: Parser) -> None:
         type=names,
         metavar="LABELS",
         help="Labels are these texts. In alphabetical order they become -1 and 1 if there are two, else 1, 2, 3 "
-        "and so on. Needed only where DATA is a pipe; in files they are found.",
+        "and so on; yes and no, true and false alone become 1 and 0. Needed only where DATA is a pipe; in files "
+        "they are found.",
     )
     add_data_options(parser)
     add_feature_options(parser)
@@ -103,7 +104,7 @@ def _number_labels(data: DataSource, args: argparse.Namespace, console: Console)
             raise usage_error(f"--classes does not apply to {data.name}, whose labels are numbers")
         return
     from sketchnewton.cli.train.labels import named_classes, surveyed
-    from sketchnewton.features.kinds import Misfit, parse_number
+    from sketchnewton.features.kinds import Misfit, looks_like_number, parse_number
     from sketchnewton.model.class_names import label_text
 
     if args.classes is not None:
@@ -114,6 +115,12 @@ def _number_labels(data: DataSource, args: argparse.Namespace, console: Console)
         texts = list(map(label_text, surveyed(data, everything=False) or ()))
         if not texts:
             return  # they are numbers
+    stray = [text for text in texts if not looks_like_number(text)]
+    if stray and len(stray) < len(texts) and args.classes is None:
+        raise CommandError(
+            f"{data.name}: labels are numbers, but one is the text '{printable(stray[0].decode())}': correct it, "
+            "or name all labels with --classes to number them in alphabetical order"
+        )
     try:
         numbers = [parse_number(text) for text in texts]
     except Misfit:

@@ -17,8 +17,8 @@ T = TypeVar("T")
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
-class Stopped(Exception):
-    """The user or the system asked to stop."""
+class Stopped(BaseException):
+    """The user or the system asked to stop: an interrupt, which no handler of errors may take for one."""
 
 
 class GracefulStop:
