@@ -228,7 +228,8 @@ class BankFull {
     const auto now = static_cast<std::int64_t>(known_.size());
     return known_.size() == before || now <= kFew ||
            (now * rows <= kDense * *s_.non_zeros &&
-            static_cast<double>(now * now) * static_cast<double>(rows) <= kCost * static_cast<double>(*s_.non_zeros));
+            static_cast<double>(now * now) * static_cast<double>(rows) <=
+                kCost * static_cast<double>(*s_.non_zeros));
   }
 
   bool open(std::int64_t feature, double value) {
