@@ -20,7 +20,6 @@ any        missing                                ``c=`` with 1
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 from collections.abc import Collection, Iterable
@@ -49,7 +48,6 @@ _TIME = re.compile(rb"\d\d:\d\d:\d\d\.\d+", re.ASCII)
 _DASH, _ZERO = b"-0"
 _WORD = re.compile(r"\w+")
 _YEAR = 365.2425 * 86400.0
-_START = datetime.datetime(2000, 1, 1)
 _WEEKDAYS = (b"mon", b"tue", b"wed", b"thu", b"fri", b"sat", b"sun")
 _LARGEST_WHOLE = 2.0**53
 
@@ -213,6 +211,8 @@ def encoded(text: str) -> bytes:
 
 def _moment_text(found: re.Match[bytes]) -> bytes | None:
     """A date with a time in its one form: midnight without a time zone is the date; time zones become UTC."""
+    import datetime  # slow to import, and few columns have dates
+
     day, minute, second, fraction, zone = found.groups()
     try:
         moment = datetime.datetime.fromisoformat(
@@ -231,6 +231,8 @@ def _moment_text(found: re.Match[bytes]) -> bytes | None:
 
 
 def _date_parts(text: bytes) -> Cell:
+    import datetime  # slow to import, and few columns have dates
+
     known = category(text.strip()).removesuffix(b"Z")
     try:
         moment = datetime.datetime.fromisoformat(known.decode()[:26]) if known[4:5] == b"-" else None
@@ -239,7 +241,7 @@ def _date_parts(text: bytes) -> Cell:
     if moment is None or moment.tzinfo is not None:
         raise Misfit(EXPECTED[DATE])
     parts = [
-        (b"", (moment - _START).total_seconds() / _YEAR),
+        (b"", (moment - datetime.datetime(2000, 1, 1)).total_seconds() / _YEAR),
         (b".month=%d" % moment.month, 1.0),
         (b".day=%d" % moment.day, 1.0),
         (b".weekday=" + _WEEKDAYS[moment.weekday()], 1.0),

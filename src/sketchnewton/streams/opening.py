@@ -172,8 +172,6 @@ def expand_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
         raise ValueError("no input: name a file, or - for standard input")
-    from glob import glob, has_magic  # slow to import, as all that is imported below
-
     found: list[str] = []
     for item in given:
         path = os.fspath(item)
@@ -181,9 +179,11 @@ def expand_paths(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
             files = _files_in(path)
             if not files:
                 raise FileNotFoundError(errno.ENOENT, "no file in the directory", path)
-        elif path == "-" or os.path.lexists(path) or not has_magic(path):
+        elif path == "-" or os.path.lexists(path) or not any(letter in path for letter in "*?["):
             files = [path]
         else:
+            from glob import glob  # slow to import, as all that is imported below
+
             files = sorted(file for file in glob(path, recursive=True) if not os.path.isdir(file))
             if not files:
                 raise FileNotFoundError(errno.ENOENT, "no file has such a name", path)

@@ -9,7 +9,6 @@ import select
 import stat
 import sys
 import threading
-import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
@@ -242,6 +241,8 @@ class _Gunzip:
     """zlib behind the interface of the other decoders; checks gzip's sum and length."""
 
     def __init__(self) -> None:
+        import zlib  # slow to import, and not every stream is compressed
+
         self._zlib = zlib.decompressobj(wbits=31)
 
     @property
