@@ -43,12 +43,14 @@ class Householder {
       const S x = last[i], y = w[i];
       for (std::int64_t j = 0; j <= i; j += kWidth) at(v + j) -= x * at(w + j) + y * at(last + j);
       diagonal[i] = v[i];
-      std::fill(v + i, v + ld_, S(0));
       const std::int64_t columns = padded(i);
-      const S norm = dot(v, v, columns), end = v[i - 1];
+      const S end = v[i - 1];
+      std::fill(v + i - 1, v + ld_, S(0));
+      // Not as ‖row‖² less its last square: that loses all that is shorter than √ε of it.
+      const S others = dot(v, v, columns), norm = others + end * end;
       S beta = 0;
-      beside[i - 1] = end;
-      if (norm - end * end > kNothing * norm) {
+      beside[i - 1] = v[i - 1] = end;
+      if (others > kNothing * norm) {
         const S length = std::copysign(std::sqrt(norm), end);
         beside[i - 1] = -length;
         v[i - 1] = end + length;

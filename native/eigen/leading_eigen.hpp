@@ -96,10 +96,12 @@ class LeadingEigen {
     const std::int64_t ld = ld_;
     double *const A = A_.data(), *const v = A + i * ld, *const p = p_.data();
     d_[i] = v[i];
-    for (std::int64_t j = i; j < ld; ++j) v[j] = 0.0;
-    const double norm = dot(v, v, ld), last = v[i - 1];
+    const double last = v[i - 1];
+    for (std::int64_t j = i - 1; j < ld; ++j) v[j] = 0.0;
+    // Not as ‖row‖² less its last square: that loses all that is shorter than √ε of it.
+    const double others = dot(v, v, ld), norm = others + last * last;
     e_[i - 1] = last;
-    if (!(norm - last * last > kNothing * norm)) return;
+    if (!(others > kNothing * norm)) return;
     const double length = std::copysign(std::sqrt(norm), last), beta = 1.0 / (norm + last * length);
     e_[i - 1] = -length;
     v[i - 1] = last + length;
@@ -126,10 +128,10 @@ class LeadingEigen {
     const double end = static_cast<double>(i), last = row[i - 1];
     d_[i] = row[i];
     Vector v[kParts], w[kParts] = {};
-    for (int b = 0; b < kParts; ++b) v[b] = places(b * kLanes) <= end ? at(row + b * kLanes) : Vector{};
-    const double norm = product(v, v);
+    for (int b = 0; b < kParts; ++b) v[b] = places(b * kLanes) < end ? at(row + b * kLanes) : Vector{};
+    const double others = product(v, v), norm = others + last * last;
     e_[i - 1] = last;
-    if (!(norm - last * last > kNothing * norm)) return;
+    if (!(others > kNothing * norm)) return;
     const double length = std::copysign(std::sqrt(norm), last), beta = 1.0 / (norm + last * length);
     e_[i - 1] = -length;
     beta_[i] = beta;

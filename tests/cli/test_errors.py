@@ -285,10 +285,15 @@ def test_no_output_replaces_an_input(
         (
             "age,city,sold\n33,Rome,yes\n41,Oslo,no\n",
             [],
-            ": --label names its column, one of age, city, sold",
+            ": its cell is empty, or --label names its column, one of age, city, sold",
+        ),
+        (
+            "age,label\n33,\n41,1\n",
+            [],
+            "row 1 has no label, but needs one: its cell is empty, or --label names its column, one of age",
         ),
         ("33,Rome,1\n41,Oslo,0\n", [], "one of 33, Rome, 1 (--no-header if the first line has no names)"),
-        ("33,Rome,1\n41,Oslo,0\n", ["--no-header"], ": --label names its column, one of 1, 2, 3"),
+        ("33,Rome,1\n41,Oslo,0\n", ["--no-header"], "or --label names its column, one of 1, 2, 3"),
         (
             "age,label\n33,1\n41,\n",
             [],

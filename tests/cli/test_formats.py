@@ -295,6 +295,15 @@ def test_dry_run_writes_nothing(data: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [data]
 
 
+def test_dry_run_for_machines(data: Path, tmp_path: Path) -> None:
+    ended = skn("train", data, "--dry-run", "--json", "--model", tmp_path / "m.skn", "--bits", 20)
+    told = json.loads(ended.stdout)
+    assert (told["dry_run"], told["files"], told["passes"], told["learner"]) == (True, 1, 1, "NewtonBank")
+    assert (told["features"], told["first_rows"]) == ({"bits": 20}, 200)
+    assert told["model"] == str(tmp_path / "m.skn")
+    assert list(tmp_path.iterdir()) == [data]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -260,7 +260,7 @@ def test_what_has_no_intervals_says_so() -> None:
         NewtonBank().quantiles(np.zeros(1), [0.9, 0.1])
     model = Model()
     model.learn([{"y": "yes", "a": 1.0}, {"y": "no", "a": 2.0}])
-    with pytest.raises(ValueError, match="classes, which have no intervals"):
+    with pytest.raises(ValueError, match="classes, which have probabilities and no intervals"):
         model.predict({"a": 1.0}, interval=0.9)
 
 

@@ -146,3 +146,11 @@ def test_pfd_is_fd_at_one_and_greedy_at_the_other_end(A: Matrix, m: int) -> None
 
     same(ParameterizedFrequentDirections(m, beta=1.0), FrequentDirections(m))
     same(ParameterizedFrequentDirections(m, beta=1e-9), GreedyDirections(m))
+
+
+def test_the_largest_value_of_a_float32_sketch_is_what_float32_makes_of_it() -> None:
+    """1e30 as a float32 is above 1e30: it was neither taken nor refused, but an IndexError."""
+    for row in (np.array([[1e30, 1.0]], np.float32), np.array([[1e30, 1.0]])):
+        assert FrequentDirections(2, dtype="float32").update(row).rows_seen == 1
+        with pytest.raises(ValueError, match=r'row 0, column 0 is 1.1e\+30.* use dtype="float64"'):
+            FrequentDirections(2, dtype="float32").update(row * np.float32(1.1))

@@ -447,3 +447,19 @@ def test_importing_the_package_imports_no_ecosystem() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "[]"
+
+
+@pytest.mark.parametrize("estimator", [SketchedNewtonRegressor, SketchedAdaGradRegressor])
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [("X", "row 7, feature 1"), ("y", "label 1e\\+31 at position 7"), ("weights", "at row 7 is invalid")],
+)
+def test_rows_that_are_refused_have_the_numbers_they_were_given(
+    estimator: Any, part: str, message: str
+) -> None:
+    """`fit` shuffles, and named the place of a row in its own order."""
+    rng = np.random.default_rng(0)
+    given = {"X": rng.normal(size=(50, 3)), "y": rng.normal(size=50), "weights": np.ones(50)}
+    given[part][(7, 1) if part == "X" else 7] = 1e31
+    with pytest.raises(ValueError, match=message):
+        estimator(random_state=1).fit(given["X"], given["y"], sample_weight=given["weights"])

@@ -39,6 +39,23 @@ def test_exact_arithmetic_agrees(kind: str, shrink: str, stream: str) -> None:
         assert error <= bound * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("shrink", SHRINKS)
+def test_near_copies_are_certified(shrink: str) -> None:
+    """Rows that differ by 1e-9 of their length: SᵀS lost 1e-10 of itself where the bound had 1e-13."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(3, 5))[rng.integers(0, 3, 12)] * (1 + 1e-9 * rng.normal(size=(12, 5)))
+        y = rng.choice([-1.0, 1.0], 12)
+        learner = SketchedNewton(
+            "fd", 4, alpha=10.0, curvature=0.125, curvature_weight=0.0, shrink=shrink, dtype="float64"
+        )
+        gradients = np.sqrt(0.125) * 2 * (learner.learn(X, y) - y)[:, None] * X
+        bound = learner.error_bound
+        assert bound is not None
+        error = np.linalg.norm(gradients.T @ gradients - learner.matrix.T @ learner.matrix, 2)
+        assert error <= bound, (seed, error, bound)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shrink", SHRINKS)
 @pytest.mark.parametrize(("sketch", "m"), [("fd", 1), ("fd", 4), ("rfd", 4), ("rfd", 10), ("pfd", 4)])

@@ -112,6 +112,12 @@ def test_malformed_bodies(server: Server) -> None:
     assert not any("Traceback" in line or "internal error" in line for line in server.lines), server.lines
 
 
+def test_a_missing_label_is_told_in_words_of_requests(server: Server) -> None:
+    """Not in those of Python."""
+    answer = server.client().post("/v1/learn", {"record": {"price": 1}})
+    assert (answer.status, answer.json["error"]["message"]) == (400, "row 1 has no label, but needs one")
+
+
 def test_what_is_refused_does_not_change_the_model(server: Server) -> None:
     client = server.client()
     before = model_of(client)

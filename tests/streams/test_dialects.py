@@ -145,6 +145,38 @@ def test_numbers_of_a_table_without_a_header_are_no_names(
     assert "(--no-header if there are none)" in capsys.readouterr().err
 
 
+def test_a_row_that_counts_from_zero_is_no_header_of_columns_learned_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """0,1,2 was taken for names, of which the model knows 2: another column, and a row was lost."""
+    path, model = tmp_path / "rows.csv", str(tmp_path / "m.skn")
+    path.write_text("1,2,9\n2,1,7\n1,1,8\n")
+    assert main(["train", str(path), "--no-header", "--label", "1", "--model", model, "--quiet"]) == 0
+    path.write_text("0,1,2\n1,2,9\n")
+    assert main(["predict", model, str(path)]) == 1
+    assert "got '0,1,2' (--no-header if there are none)" in capsys.readouterr().err
+    assert main(["predict", model, str(path), "--no-header"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "warned"),
+    [
+        ("0,1,2\n1,2,9\n2,1,7\n", "2", True),
+        ("0,1,2\n1,2,9\n2,1,7\n", "0", False),  # only a header has a column 0
+        ("0,1,y\n1,2,9\n2,1,7\n", "y", False),
+    ],
+)
+def test_a_first_line_that_may_be_a_row_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, label: str, warned: bool
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    assert main(["train", str(path), "--label", label]) == 0
+    told = "the first line, 0,1,2, was taken for the names of the columns (--no-header if it is a row)"
+    assert (told in capsys.readouterr().err) == warned
+
+
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, model = tmp_path / "rows.csv", str(tmp_path / "m.skn")
     data.write_text("spam~1.5\nham~-1\nspam~2\nham~-0.5\n")

@@ -60,6 +60,33 @@ def test_the_shortcut_is_taken_where_it_pays(spectrum: str, dtype: str) -> None:
     assert found[1].shape == (149, 49)
 
 
+@pytest.mark.parametrize(("dtype", "beside"), [("float32", 1.5e-3), ("float64", 3e-9)])
+def test_entries_far_below_their_neighbour_count(dtype: str, beside: float) -> None:
+    """Two long rows at the end, nearly at right angles to all others: products of both kinds in one row."""
+    rng, n, count = np.random.default_rng(0), 48, 20
+    B = 0.1 * np.linalg.qr(rng.standard_normal((n, n)))[0] * np.geomspace(1, 0.1, n)
+    B[:, 0] = beside / n * rng.standard_normal(n)
+    B[-2:] = np.eye(n)[0]
+    G = (B @ B.T).astype(dtype)
+    values, vectors = symmetric.leading(G, count)
+    V = vectors[:, :count].astype(float)
+    residual = G.astype(float) @ V - V * values[:count]
+    assert np.abs(residual).max() < 60 * np.finfo(dtype).eps * values[0]
+
+
+@pytest.mark.parametrize("kind", [FrequentDirections, RobustFrequentDirections])
+def test_long_rows_at_right_angles_to_short_ones_are_certified(kind: type[FrequentDirections]) -> None:
+    """The bound was too small by a tenth: products of long and short rows were left out of the Gram matrix."""
+    rng, d = np.random.default_rng(0), 60
+    A = 1e-6 * rng.standard_normal((31, d)) / np.sqrt(d)
+    A[:, 0] = 1e-9 * rng.standard_normal(31)
+    A[-2:] = np.eye(d)[0]
+    sketch = kind(8).update(A)
+    wide, B = A.astype(np.longdouble), sketch.matrix.astype(np.longdouble)
+    off = (wide.T @ wide - B.T @ B).astype(float) - sketch.ridge * np.eye(d)
+    assert np.linalg.norm(off, 2) <= sketch.error_bound + 4 * np.finfo(float).eps * np.sum(A**2)
+
+
 def test_blocks_that_do_not_touch() -> None:
     """A matrix that is diagonal in part, as after a shrink: T falls into pieces."""
     n, count = 100, 40

@@ -42,7 +42,8 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
             yield f"**{title}**"
             yield ""
             for action in shown:
-                yield f"- {_spelling(action)}: {' '.join((action.help or '').split())}"
+                told = " ".join((action.help or "").split()).replace("%%", "%")  # as argparse prints it
+                yield f"- {_spelling(action)}: {told}"
             yield ""
 
 

@@ -216,7 +216,7 @@ class Model(RecordReader, Persistent):
 
     def _check_numbers(self) -> None:
         if self.has_classes:
-            raise ValueError("the model predicts classes, which have no intervals: use predict_proba")
+            raise ValueError("the model predicts classes, which have probabilities and no intervals")
 
     def predict_proba(self, records: object) -> Floats:
         """The probability of each class, a column per class in the order of `classes`: else of −1 and +1."""

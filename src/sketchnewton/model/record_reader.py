@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from sketchnewton.model.target import Labels
     from sketchnewton.streams.plain_records import PlainRecords
 
-__all__ = ["RecordReader", "listed"]
+__all__ = ["PYTHON_ADVICE", "RecordReader", "listed"]
+
+PYTHON_ADVICE = " (labels=…, or columns=Columns(label=…) in a table)"
+"""What to do about a missing label, for those who call from Python."""
 
 _PLAIN = (float, int, bool, str)  # labels that need no closer look
 
@@ -267,5 +270,5 @@ def _frames_inside() -> int:
 
 
 def _raise(row: int, why: str) -> None:
-    advice = " (labels=…, or columns=Columns(label=…) in a table)" if why == NO_LABEL else ""
+    advice = PYTHON_ADVICE if why == NO_LABEL else ""
     raise ValueError(f"row {row} {why}{advice}")

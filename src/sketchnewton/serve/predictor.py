@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Floats, np
 from sketchnewton.model import Model
+from sketchnewton.model.record_reader import PYTHON_ADVICE
 from sketchnewton.serve.answers import Answer, answers
 from sketchnewton.serve.bodies import Body
 from sketchnewton.serve.errors import ApiError
@@ -83,4 +84,4 @@ class Predictor:
 
 def refused(error: Exception, code: str = "bad_records") -> ApiError:
     """What the model says of records that it cannot take is the client's mistake."""
-    return ApiError(400, code, str(error) or type(error).__name__)
+    return ApiError(400, code, str(error).removesuffix(PYTHON_ADVICE) or type(error).__name__)

@@ -178,7 +178,7 @@ class FrequentDirections(_DirectionsSketch):
 
         0 ⪯ AᵀA − BᵀB ⪯ error_bound·I,    error_bound = Σσ_m² ≤ ‖A − A_k‖²_F/(m − k)
 
-    but for rounding, a small multiple of eps·‖A‖²_F, which the bound does not include (nor that of other kinds).
+    but for rounding, less than eps·‖A‖²_F per shrink, which the bound does not include (nor that of other kinds).
     `target_error=ε` instead of a size lets the sketch grow so that error_bound ≤ ε‖A‖²_F holds after every row.
     `buffer_size` rows wait between shrinks (default 3m; 1 is the textbook's row-by-row algorithm).
     `decay=γ` multiplies the weight of all earlier rows by γ with every row: all that is said here holds with the

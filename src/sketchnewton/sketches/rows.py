@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchnewton.core.types import Array, Integers
+from sketchnewton.core.types import Array, Integers, NDArray
 from sketchnewton.sketches.stack import Stack
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 # Larger values could leave the type's range when they are summed. What squares need depends on how many there are.
-LARGEST = {"float64": 1e300, "float32": 1e30}
+LARGEST = {"float64": 1e300, "float32": float(np.float32(1e30))}  # what float32 makes of 1e30 is above it
 LARGEST_SUM_OF_SQUARES = 1e307
 
 _SPARSE = 0.05  # products with rows that have more non-zeros than this share are faster dense
@@ -108,8 +108,8 @@ def _dense(X: object, width: int | None, dtype: str) -> Rows:
     _check_width(array.shape[1], width)
     peak = _peak(array)
     if not peak <= LARGEST[dtype]:
-        row, column = (int(at[0]) for at in np.nonzero(~(np.abs(array) <= LARGEST[dtype])))
-        raise _unfit(array[row, column], row, column, dtype)
+        row, column = (int(at[0]) for at in np.nonzero(_beyond(array, dtype)))
+        raise _unfit(float(array[row, column]), row, column, dtype)
     return Rows(array.shape[1], len(array), peak, array, _NONE)
 
 
@@ -134,8 +134,8 @@ def _sparse(X: csr_array, width: int | None, dtype: str) -> Rows:
         raise ValueError(f"sparse rows have an index outside 0..{columns - 1}")
     peak = _peak(data)
     if not peak <= LARGEST[dtype]:
-        at = int(np.nonzero(~(np.abs(data) <= LARGEST[dtype]))[0][0])
-        raise _unfit(data[at], int(np.searchsorted(indptr, at, "right")) - 1, int(indices[at]), dtype)
+        at = int(np.flatnonzero(_beyond(data, dtype))[0])
+        raise _unfit(float(data[at]), int(np.searchsorted(indptr, at, "right")) - 1, int(indices[at]), dtype)
     return Rows(columns, length, peak, None, (indptr, indices, data))
 
 
@@ -168,6 +168,11 @@ def _check_width(found: int, width: int | None) -> None:
 def _peak(array: Array) -> float:
     """The largest magnitude, without a temporary array; NaN if there is one."""
     return float(np.maximum(array.max(initial=0), -array.min(initial=0)))
+
+
+def _beyond(numbers: Array, dtype: str) -> NDArray[np.bool_]:
+    """Which of them are too large, in double precision: as a float32 the limit would be infinite."""
+    return np.asarray(~(np.abs(numbers.astype(np.float64)) <= LARGEST[dtype]))
 
 
 def _unfit(value: float, row: int, column: int, dtype: str) -> ValueError:

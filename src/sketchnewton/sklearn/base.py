@@ -137,7 +137,11 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             if order is kept and held is None:
                 self._learn(X, targets, weights)
             else:
-                self._learn(X[order], targets[order], None if weights is None else weights[order])
+                try:
+                    self._learn(X[order], targets[order], None if weights is None else weights[order])
+                except ValueError:  # what is refused is not learned, and has another number as it was given
+                    self._learn(X, targets, weights)
+                    raise
             self.n_iter_ = done
             if self.tol is None:
                 continue

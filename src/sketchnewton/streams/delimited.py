@@ -153,11 +153,13 @@ class Delimited:
     def _are_names(self, numbers: list[str]) -> bool:
         """Whether a first line of numbers names columns: as pandas numbers them, or as columns are known here.
 
-        Columns that are known as 1, 2, 3, … had no header; their values may be such numbers, too.
+        Columns that are known as 1, 2, 3, … had no header; their values may be such numbers, too. So where columns
+        were learned and none of them is 0, a line 0, 1, 2, … is values.
         """
-        if len(numbers) > 2 and numbers == [str(number) for number in range(len(numbers))]:
-            return True
         known = {*self._kinds, *self._options.columns.named}
+        counted = len(numbers) > 2 and numbers == [str(number) for number in range(len(numbers))]
+        if counted and ("0" in known or not self._options.columns.kinds):
+            return True
         return known.issuperset(numbers) and known != {str(number) for number in range(1, len(known) + 1)}
 
     def _fields(self) -> list[int]:

@@ -386,11 +386,15 @@ def transform_gives_coordinates_along_the_components(trial: Trial) -> None:
 
 def bad_rows_change_nothing(trial: Trial) -> None:
     """They are refused with ValueError, and the sketch stays as it was; of an iterator, all items are undone."""
+    from scipy.sparse import csr_array
+
     sketch = trial.make(3).update(np.random.default_rng(0).standard_normal((20, 4)))
     before = _content(sketch)
     bad: dict[str, object] = {
         "NaN": [[1.0, np.nan, 0.0, 0.0]],
         "infinity": [[1.0, np.inf, 0.0, 0.0]],
+        "infinity in float32": np.array([[1.0, -np.inf, 0.0, 0.0]], np.float32),
+        "infinity in sparse float32 rows": csr_array(np.array([[1.0, np.inf, 0.0, 0.0]], np.float32)),
         "another number of features": np.ones((2, 5)),
         "complex numbers": np.ones((2, 4)) * 1j,
         "text": [["a", "b", "c", "d"]],

@@ -88,6 +88,7 @@ class DataSource:
         self.prefetch: bool = args.threads > 1
         self.parsers: int = args.threads
         self.kinds: dict[str, str] = {}  # of columns, as far as the data has told
+        self._delimited = False  # whether there are files whose first line may be names or values
         self.skipped = 0
         self.unlearnable = 0
         self.first_error: str | None = None
@@ -238,6 +239,7 @@ class DataSource:
                 if len(self.paths) == 1:  # a pipe has not told before
                     self._check_columns(reader.formats)
                 self.kinds = dict(getattr(reader, "kinds", {}))
+                self._delimited = not {"csv", "tsv"}.isdisjoint(reader.formats)
                 yield batch
                 del batch
         finally:
@@ -272,13 +274,28 @@ class DataSource:
         listed = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
         values = self.header and any(looks_like_number(encoded(name)) for name in known)
         hint = " (--no-header if the first line has no names)" if values else ""
-        return f": --label names its column, one of {listed}{hint}"
+        return f": its cell is empty, or --label names its column, one of {listed}{hint}"
+
+    def _numbered_line(self) -> str | None:
+        """A first line 0, 1, 2, … that may be a row: neither the model nor an option knows a column 0."""
+        if not (self._delimited and self.header) or self.columns.kinds or "0" in self.columns.named:
+            return None
+        names = {*self.kinds, *self.columns.named}
+        numbers = [str(number) for number in range(len(names))]
+        if len(numbers) < 3 or names != set(numbers):
+            return None
+        return ",".join(numbers[:8]) + ",…" * (len(numbers) > 8)
 
     def _typed_columns(self) -> Columns:
         return self.columns.with_kinds(self.kinds) if self.kinds else self.columns
 
     def report_skipped(self, console: Console) -> None:
         """Say what was left out, and what was not there."""
+        if (line := self._numbered_line()) is not None:
+            console.line(
+                f"skn: warning: {self.name}: the first line, {line}, was taken for the names of the columns "
+                "(--no-header if it is a row)"
+            )
         for option in self._taken:
             console.line(f"skn: warning: {option} leaves out a column that the model knows as a feature")
         if self.absent:

@@ -89,6 +89,20 @@ def summary(training: Training) -> Header:
 def dry_run(training: Training) -> None:
     """Say what would be done; read no more than the first rows, and of a pipe nothing."""
     line, data, args = training.console.line, training.data, training.args
+    facts: Header = {
+        "version": __version__,
+        "dry_run": True,
+        "data": args.data[0] if len(args.data) == 1 else args.data,
+        "files": len(data.paths),
+        "passes": training.pass_count,
+        "learner": type(training.learner).__name__,
+        "parameters": training.learner.params,
+        **{name: value or None for name, value in data.way().items()},
+        "cache": training.passes.cache,
+        "first_rows": None,
+        "features_per_row": None,
+        "largest_index": None,
+    }
     line(f"would learn {data.name}: {counted(len(data.paths), 'file')}, passes: {training.pass_count}")
     line(f"learner: {describe(training.model)}{training.whence()}")
     for name, value in data.way().items():
@@ -100,14 +114,24 @@ def dry_run(training: Training) -> None:
         rows = data.fitted(data.read(training.console, training.stop), training.model.target)
         if (batch := next(rows, None)) is not None:
             width = len(batch.indices) / len(batch)
+            facts |= {
+                "first_rows": len(batch),
+                "features_per_row": width,
+                "largest_index": batch.shape[1] - 1,
+            }
             line(
                 f"the first {counted(len(batch), 'row')}: {width:.1f} features each, "
                 f"largest index {batch.shape[1] - 1}"
             )
         rows.close()
     for option in ("model", "predictions", "readable"):
-        if (path := getattr(args, option)) is not None:
+        facts[option] = path = getattr(args, option)
+        if path is not None:
             line(f"--{option} would write {path}")
+    if args.json:
+        import json  # slow to import, and seldom asked for
+
+        print(json.dumps(facts))
 
 
 def scored(name: str, score: ProgressiveScore) -> str:

@@ -55,7 +55,8 @@ class CompositeAdaGrad(CompositeLearner, TableLearner):
         classes = checked_classes(classes, get_loss(loss), clip, form)
         if isinstance(clip, str):
             raise ValueError(
-                f"clip={clip!r} is invalid: it cannot be combined with a penalty, dual averaging or classes"
+                f"clip={clip!r} is invalid: it cannot be combined with a penalty, dual averaging or classes: give "
+                "a number, or None for no bound"
             )
         self._clip = checked_clip(clip)
         super().__init__(
