@@ -35,19 +35,22 @@ class _Rows(NamedTuple):
 def merged(sides: Sequence[Floats], base: Floats | None, learned: Sequence[float]) -> Floats:
     """The numbers of each expert; `learned` are the rows of the base and of each side.
 
-    A regression that remembers half of the rows so far keeps ((T₀ + 20)/(T + 20))² of what it knew at row T₀.
+    A regression that remembers half of the rows so far keeps ((T₀ + 20)/(T + 20))² of what it knew at row T₀. So
+    one that has all rows keeps as much of the base, and of what each side knew at its last row: the side's scores
+    were made of so many rows, and tell less apart than those that are merged.
     """
     odds = sides[0].copy()
     begun, *ended = learned
     whole = begun + sum(end - begun for end in ended)
     left, *kept = [((begun + _UNSURE) / (end + _UNSURE)) ** 2 for end in (whole, *ended)]
+    faded = [((end + _UNSURE) / (whole + _UNSURE)) ** 2 for end in ended]
     for g, its in enumerate(odds):
         start, before = (_FIRST, np.eye(2)) if base is None else _known(base[g])
         pull, rows = np.zeros(2), []
-        for side, share in zip(sides, kept, strict=True):
+        for side, share, fade in zip(sides, kept, faded, strict=True):
             theta, known = _known(side[g])
-            pull += share * before @ (theta - start)
-            rows += _typical(known - share * before, theta)
+            pull += fade * share * before @ (theta - start)
+            rows += _typical(fade * (known - share * before), theta)
         with np.errstate(over="ignore", invalid="ignore"):  # edited files: such steps are not taken
             theta, known = _least(start, left * before, pull, rows)
         values, vectors = np.linalg.eigh(known)
