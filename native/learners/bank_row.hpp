@@ -9,9 +9,12 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <vector>
+
+#include <immintrin.h>
 
 #include "core/rows.hpp"
 #include "core/simd.hpp"
@@ -93,18 +96,14 @@ class BankRow {
   // in range whatever the unit of x_i.
   void scale(const double* value, T most) {
     const T rows = static_cast<T>(s_.bank_counts[State::kLearned] + 1);
-    const std::int64_t stride = table_.stride;
     Whole met{};
-    Four all{}, rare{}, seen{};
+    Four all[2]{}, rare[2]{}, seen[2]{};
     for (std::int64_t i = 0; i < padded_; i += kWidth) {
       Vector x, count, mean;
       read(value, i, x);
-      for (std::int64_t j = 0; j < kWidth; ++j) {
-        const T* const tail = rows_[i + j] + (stride - State::kTail);
-        count[j] = tail[State::kCount];
-        mean[j] = tail[State::kMean];
-      }
-      met -= count > T(0);
+      tails(rows_.data() + i, count, mean);
+      const Whole known = count > T(0);
+      met -= known;
       count += T(1);
       mean += ((x < T(0) ? -x : x) - mean) / count;  // ONNX models round alike
       mean = mean < kLeast ? Vector{} + kLeast : mean;
@@ -116,27 +115,27 @@ class BankRow {
       Vector often = rarity;
       root(often);
       x *= often;
+      const Vector rarely = x * rarity;
       vector(&x_[i]) = x;
       vector(&count_[i]) = count;
       vector(&mean_[i]) = mean;
-      vector(&rare_x_[i]) = x * rarity;
-    }
-    for (std::int64_t i = 0; i < padded_; i += 4) {
-      Four its, rarely, times;
-      widen(&x_[i], its);
-      widen(&rare_x_[i], rarely);
-      widen(&count_[i], times);
-      const Four square = its * its;
-      all += square;
-      rare += its * rarely;
-      seen += times > 1.0 ? square : Four{};
+      vector(&rare_x_[i]) = rarely;
+      Four its[2], others[2];
+      widen_all(x, its);
+      widen_all(rarely, others);
+      for (int half : {0, 1}) {
+        all[half] += its[half] * its[half];
+        rare[half] += its[half] * others[half];
+      }
+      widen_all(known ? x : Vector{}, others);
+      for (int half : {0, 1}) seen[half] += its[half] * others[half];
     }
     met_ = 0;
     for (std::int64_t j = 0; j < kWidth; ++j) met_ += met[j];
     const double one = s_.intercept ? 1.0 : 0.0;
-    xx_ = one + total(all);
-    rare_xx_ = one + total(rare);
-    seen_xx_ = one + total(seen);
+    xx_ = one + total(all[0] + all[1]);
+    rare_xx_ = one + total(rare[0] + rare[1]);
+    seen_xx_ = one + total(seen[0] + seen[1]);
   }
 
   // Features met for the first time get a place.
@@ -144,8 +143,17 @@ class BankRow {
     ++s_.bank_counts[State::kLearned];
     s_.bank_counts[State::kTouched] += size_;
     const std::int64_t* index = row.index();
-    for (std::int64_t i = 0, n = met_ < size_ ? size_ : 0; i < n; ++i) {
-      if (count_[i] > T(1)) continue;
+    if (met_ < size_) {
+      std::int64_t* const late = new_.data();
+      std::int64_t count = 0;
+      for (std::int64_t i = 0; i < size_; ++i) {  // a list first: which are new cannot be foreseen
+        late[count] = i;
+        count += !(count_[i] > T(1));
+      }
+      new_count_ = count;
+    }
+    for (std::int64_t k = 0, n = met_ < size_ ? new_count_ : 0; k < n; ++k) {
+      const std::int64_t i = new_[k];
       rows_[i] = table_.row(table_.activate_packed(index[i], s_.counts[State::kActive]));
       T* tail = tail_of(rows_[i]);
       tail[State::kCount] = T(1);
@@ -176,31 +184,11 @@ class BankRow {
 
   // The first kWidth columns, which all rows have, take a step along x, where `rarely` has a bit set along
   // x√(T/n); features' scales become those of the row.
-  void scatter(const T* step, const T* rarely) const {
-    T s0 = step[0], s1 = step[1], s2 = step[2], s3 = step[3], s4 = step[4], s5 = step[5], s6 = step[6],
-      s7 = step[7];  // as in `assemble`
-    apart(s0), apart(s1), apart(s2), apart(s3), apart(s4), apart(s5), apart(s6), apart(s7);
-    const Vector its = {s0, s1, s2, s3, s4, s5, s6, s7};
+  using Steps [[gnu::vector_size(8 * sizeof(T)), gnu::may_alias, gnu::aligned(sizeof(T))]] = T;
+  void scatter(const Steps& its, const T* rarely) const {
     const Whole rare = *reinterpret_cast<const Vector*>(rarely) != T(0);
-    const T *const x = x_.data(), *const rare_x = rare_x_.data();
-    const T *const count = count_.data(), *const mean = mean_.data();
-    T* const* const rows = rows_.data();
-    const std::int64_t stride = table_.stride;
-    for (std::int64_t i = 0; i < padded_; i += kWidth)
-      for (std::int64_t j = i; j < i + kWidth; ++j) {
-        const Vector plain = Vector{} + x[j], often = Vector{} + rare_x[j];
-        vector(rows[j]) += (rare ? often : plain) * its;
-        T* const tail = rows[j] + (stride - State::kTail);
-        tail[State::kCount] = count[j];
-        tail[State::kMean] = mean[j];
-      }
+    for (std::int64_t i = 0; i < padded_; i += kWidth) scatter_eight(i, its, rare);
   }
-  // The same for one more column.
-  void scatter_column(std::int64_t c, T step, bool rarely) const {
-    const T* const x = rarely ? rare_x_.data() : x_.data();
-    for (std::int64_t i = 0; i < size_; ++i) rows_[i][c] += x[i] * step;
-  }
-
   // The same with all sums in double.
   void gather_exactly(double* sums) const {
     std::fill_n(sums, table_.stride, 0.0);
@@ -223,6 +211,7 @@ class BankRow {
   using Values [[gnu::vector_size(8 * kWidth), gnu::may_alias, gnu::aligned(8)]] = double;
 
   static Vector& vector(T* p) { return *reinterpret_cast<Vector*>(p); }
+  static const Vector& vector(const T* p) { return *reinterpret_cast<const Vector*>(p); }
   T* tail_of(T* row) const { return row + table_.stride - State::kTail; }
 
   // Writes down what features' scales are now.
@@ -235,6 +224,7 @@ class BankRow {
   BankState<T> s_;
   Table<T> table_;
   std::int64_t size_ = 0, padded_ = 0;
+  std::vector<std::int64_t> new_; std::int64_t new_count_=0;
   std::vector<T*> rows_, behind_;  // of the table
   std::vector<T> x_, rare_x_;      // scaled, and that times √(T/n)
   std::vector<T> count_, mean_, copies_, nobody_;
@@ -249,6 +239,7 @@ class BankRow {
     if (const auto room = static_cast<std::size_t>(padded_); rows_.size() < room + kWidth) {
       rows_.resize(room + kWidth);
       behind_.resize(room + 1);
+      new_.resize(room + 1);
       for (auto* array : {&x_, &rare_x_, &count_, &mean_}) array->resize(room);
     }
   }
@@ -266,10 +257,66 @@ class BankRow {
 
   // Without a way through memory, where halves of what was just stored would be waited for.
   [[gnu::always_inline]] static void widen_all(const Vector& x, Four* to) {
-    using Half = typename FourOf<T>::Vector;
-    const Half low = {x[0], x[1], x[2], x[3]}, high = {x[4], x[5], x[6], x[7]};
-    to[0] = __builtin_convertvector(low, Four);
-    to[1] = __builtin_convertvector(high, Four);
+    const Values all = __builtin_convertvector(x, Values);
+    to[0] = __builtin_shufflevector(all, all, 0, 1, 2, 3);
+    to[1] = __builtin_shufflevector(all, all, 4, 5, 6, 7);
+  }
+
+  // Counts and means of eight features. Both numbers of a feature are next to one another, and were stored at
+  // once.
+  [[gnu::always_inline]] void tails(T* const* rows, Vector& count, Vector& mean) const {
+    const std::int64_t at = table_.stride - State::kTail;
+    static_assert(State::kCount == 0 && State::kMean == 1);
+    if constexpr (sizeof(T) == 4) {
+      double pair[kWidth];
+      for (std::int64_t j = 0; j < kWidth; ++j) std::memcpy(&pair[j], rows[j] + at, sizeof(double));
+      const Four low = {pair[0], pair[1], pair[4], pair[5]}, high = {pair[2], pair[3], pair[6], pair[7]};
+      const Vector a = reinterpret_cast<Vector>(low), b = reinterpret_cast<Vector>(high);
+      count = __builtin_shufflevector(a, b, 0, 2, 8, 10, 4, 6, 12, 14);
+      mean = __builtin_shufflevector(a, b, 1, 3, 9, 11, 5, 7, 13, 15);
+    } else {
+      for (std::int64_t j = 0; j < kWidth; ++j) {
+        count[j] = rows[j][at + State::kCount];
+        mean[j] = rows[j][at + State::kMean];
+      }
+    }
+  }
+
+  [[gnu::always_inline]] void scatter_eight(std::int64_t i, const Vector& its, const Whole& rare) const {
+    T* const* const rows = rows_.data() + i;
+    const std::int64_t at = table_.stride - State::kTail;
+    if constexpr (sizeof(T) == 4) {
+      const Vector x = vector(&x_[i]), rare_x = vector(&rare_x_[i]);
+      const Vector count = vector(&count_[i]), mean = vector(&mean_[i]);
+      const auto low = [](const Vector& a, const Vector& b, Vector& to) __attribute__((always_inline)) {
+        to = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13);
+      };
+      const auto high = [](const Vector& a, const Vector& b, Vector& to) __attribute__((always_inline)) {
+        to = __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+      };
+      Vector both[2], tail[2];  // of features 0, 1, 4, 5, then 2, 3, 6, 7
+      low(x, rare_x, both[0]);
+      high(x, rare_x, both[1]);
+      low(count, mean, tail[0]);
+      high(count, mean, tail[1]);
+      const Whole first = rare ? Whole{} + 1 : Whole{};
+      for (int half : {0, 1})
+        for (int k = 0; k < 4; ++k) {
+          T* const row = rows[2 * half + k + (k & 2)];
+          const Vector seen = reinterpret_cast<Vector>(
+              _mm256_permutevar8x32_ps(reinterpret_cast<__m256>(both[half]), reinterpret_cast<__m256i>(first + 2 * k)));
+          vector(row) += seen * its;
+          const double pair = reinterpret_cast<Four>(tail[half])[k];
+          std::memcpy(row + at, &pair, sizeof(double));
+        }
+    } else {
+      for (std::int64_t j = 0; j < kWidth; ++j) {
+        const Vector plain = Vector{} + x_[i + j], often = Vector{} + rare_x_[i + j];
+        vector(rows[j]) += (rare ? often : plain) * its;
+        rows[j][at + State::kCount] = count_[i + j];
+        rows[j][at + State::kMean] = mean_[i + j];
+      }
+    }
   }
 
   static void root(Vector& x) {
