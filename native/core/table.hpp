@@ -41,7 +41,12 @@ struct Table {
   }
   void prefetch_packed(const std::int64_t* feature, std::int64_t n) const {
     if (stride == kLine) {  // as a rule
-      for (std::int64_t k = 0; k < n; ++k) touch(rows + places[feature[k]] * kLine);
+      std::int64_t k = 0;
+      for (; k + kTogether <= n; k += kTogether)
+        for (std::int64_t j = k; j < k + kTogether; ++j) touch(rows + places[feature[j]] * kLine);
+      if (k < n)  // the last one several times, rather than a branch for each
+        for (std::int64_t j = k; j < k + kTogether; ++j)
+          touch(rows + places[feature[std::min(j, n - 1)]] * kLine);
       return;
     }
     for (std::int64_t k = 0; k < n; ++k) {
@@ -134,6 +139,7 @@ struct Table {
 
  private:
   static constexpr std::int64_t kLine = 64 / sizeof(T);
+  static constexpr std::int64_t kTogether = 8;  // features
 
   static void touch(const void* place) {
     __builtin_prefetch(place);

@@ -275,7 +275,8 @@ class BankExperts {
       Four inside[4] = {}, squares[4] = {};
       with_length([&](auto ld) {
 #pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) {  // there may be less
+        for (int i = 0; i < 4; ++i) {
+          if (from + i >= kinds_) break;
           const double* const c = c_.data() + kind_view_[from + i] * ld;
           double* const direction = direction_.data() + (from + i) * ld;
           for (std::int64_t j = 0; j < ld; j += 4) {

@@ -143,22 +143,7 @@ class BankRow {
     ++s_.bank_counts[State::kLearned];
     s_.bank_counts[State::kTouched] += size_;
     const std::int64_t* index = row.index();
-    if (met_ < size_) {
-      std::int64_t* const late = new_.data();
-      std::int64_t count = 0;
-      for (std::int64_t i = 0; i < size_; ++i) {  // a list first: which are new cannot be foreseen
-        late[count] = i;
-        count += !(count_[i] > T(1));
-      }
-      new_count_ = count;
-    }
-    for (std::int64_t k = 0, n = met_ < size_ ? new_count_ : 0; k < n; ++k) {
-      const std::int64_t i = new_[k];
-      rows_[i] = table_.row(table_.activate_packed(index[i], s_.counts[State::kActive]));
-      T* tail = tail_of(rows_[i]);
-      tail[State::kCount] = T(1);
-      tail[State::kEpoch] = T(-1);
-    }
+    if (met_ < size_) enter_new(index);
     if (size_ > 0 && index[size_ - 1] >= s_.counts[State::kDimension])
       s_.counts[State::kDimension] = index[size_ - 1] + 1;
   }
@@ -224,8 +209,8 @@ class BankRow {
   BankState<T> s_;
   Table<T> table_;
   std::int64_t size_ = 0, padded_ = 0;
-  std::vector<std::int64_t> new_; std::int64_t new_count_=0;
   std::vector<T*> rows_, behind_;  // of the table
+  std::vector<std::int64_t> new_;
   std::vector<T> x_, rare_x_;      // scaled, and that times √(T/n)
   std::vector<T> count_, mean_, copies_, nobody_;
   std::int64_t met_ = 0;
@@ -241,6 +226,23 @@ class BankRow {
       behind_.resize(room + 1);
       new_.resize(room + 1);
       for (auto* array : {&x_, &rare_x_, &count_, &mean_}) array->resize(room);
+    }
+  }
+
+  // Which ones are new cannot be foreseen: a list first.
+  void enter_new(const std::int64_t* index) {
+    std::int64_t* const list = new_.data();
+    std::int64_t count = 0;
+    for (std::int64_t i = 0; i < size_; ++i) {
+      list[count] = i;
+      count += !(count_[i] > T(1));
+    }
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::int64_t i = list[k];
+      rows_[i] = table_.row(table_.activate_packed(index[i], s_.counts[State::kActive]));
+      T* tail = tail_of(rows_[i]);
+      tail[State::kCount] = T(1);
+      tail[State::kEpoch] = T(-1);
     }
   }
 
