@@ -128,15 +128,18 @@ class Bank {
     row_.fetch(row, sketch_);
     look(row.value());
     const bool rushed = labels_.rare_odds();
-    if (rushed) steps_.rush(row_, labels_.learned(label), h);
-    mix();
+    const double typical = steps_.typical_with(row_),
+                 root = 1.0 / std::sqrt(std::max(s_.scalars[State::kClock] + h, 1.0));
+    if (rushed) steps_.rush(row_, labels_.learned(label), h, typical);
     flush();
+    steps_.aim(row_, typical, root);
+    mix();
     const std::int64_t all = experts();
     const bool stacks = stacked(), blank = blank_score();
     const double middle = labels_.middle(), half = labels_.half(), own = played_.others;
     if (labels_.none()) labels_.meet(label);
     if (!rushed && labels_.rare_odds())
-      steps_.rush(row_, labels_.learned(label), h);  // the first row is a class: odds are 0
+      steps_.rush(row_, labels_.learned(label), h, typical);  // the first row is a class: odds are 0
     const auto t = ++s_.counts[State::kRounds];
     const double clock = s_.scalars[State::kClock] += h;
     double y = 0;
@@ -147,7 +150,7 @@ class Bank {
       labels_.learn_usual(p_[K_], y, h, miss_);
       const double r = labels_.reached(own, y) ? 0.0 : loss_.slope(own, y, miss_);
       const std::int64_t rows = sketch_.stands_for(t);
-      if (std::abs(r) >= kNoStep && row_.xx() > State::kNoLength) improve(row, y, r, h, rows, clock);
+      if (std::abs(r) >= kNoStep && row_.xx() > State::kNoLength) improve(row, y, r, h, rows, typical, root);
     }
     if (stacks) {
       waiting_ = {out, middle, half};
@@ -261,7 +264,8 @@ class Bank {
   }
 
   // Scales, sketch, then every expert's step.
-  void improve(const Row& row, double y, double r, double h, std::int64_t rows, double clock) {
+  void improve(const Row& row, double y, double r, double h, std::int64_t rows, double typical,
+               double root) {
     row_.enter(row);
     s_.scalars[State::kSquares] += row_.xx();
     if (rows > 0) {
@@ -270,11 +274,12 @@ class Bank {
       if (sketch_.due(s_.counts[State::kRounds])) {
         sketch_.end_epoch(c, unit_);
         steps_.view_sketch();
+        steps_.aim(row_, typical, root);
       }
     }
     // Weights are moved for every unit of x, and of the table's unit.
     typename BankRow<T>::Steps steps;
-    steps_.step(row_, labels_, p_.data(), y, h, 1.0 / std::sqrt(std::max(clock, 1.0)), miss_,
+    steps_.step(row_, labels_, p_.data(), y, h, typical, miss_,
                 1.0 / (unit_ * row_.lift()), steps);
     row_.scatter(steps, steps_.rarely());
     if (whole()) improve_whole(row, y, h);

@@ -136,11 +136,15 @@ class BankExperts {
     if (K_ == kMost) p[K_] = usual;
   }
 
+  // The mean ‖x‖² once the row will have been learned.
+  double typical_with(const BankRow<T>& row) const {
+    return (s_.scalars[State::kSquares] + row.xx()) /
+           static_cast<double>(s_.bank_counts[State::kLearned] + 1);
+  }
+
   // Steps of log odds, which take longest and wait for nothing else, before the row is learned.
-  void rush(const BankRow<T>& row, double y, double h) {
-    const std::int64_t learned = s_.bank_counts[State::kLearned] + 1;
-    const double first = (s_.scalars[State::kSquares] + row.xx()) / static_cast<double>(learned);
-    aim_rarely(row, h, first, learned);
+  void rush(const BankRow<T>& row, double y, double h, double typical) {
+    aim_rarely(row, h, typical, s_.bank_counts[State::kLearned] + 1);
     for (int half : {0, 1}) {
       if (!any_rare_[half]) continue;
       const Lane positive = Four{} + y > 0.0;  // labels cannot be foreseen: no branch
@@ -151,14 +155,52 @@ class BankExperts {
     }
   }
 
-  // The metric of each at this row, then its step along flat·x + direction·U: what is added to weights for
-  // every unit of x. `root` is 1/√t.
+  // The metrics at this row, of which experts of one kind share one. `typical` is that with the row, `root` is
+  // 1/√t.
+  void aim(const BankRow<T>& row, double typical, double root) {
+    const double ridge = s_.scalars[State::kRidge];
+    double xx[kViews];
+    for (int view : {kPlain, kEven, kRestless}) {
+      const Seen& seen = seen_[view];
+      const double whole =
+          seen.features * seen.features * (row.xx() - one()) + seen.constant * seen.constant * one();
+      xx[view] = std::max(whole, seen.least);
+    }
+    for (std::int64_t from = 0; from < kinds_; from += 4) {
+      const Four f = four(&steady_[from]) + four(&root_[from]) * root, a = typical + 0.5 * f * ridge,
+                 flat = 1.0 / a;
+      Four inside[4] = {}, squares[4] = {};
+      with_length([&](auto ld) {
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+          if (from + i >= kinds_) break;
+          const double* const c = c_.data() + kind_view_[from + i] * ld;
+          double* const direction = direction_.data() + (from + i) * ld;
+          for (std::int64_t j = 0; j < ld; j += 4) {
+            const Four each = four(c + j), square = each * each, g = 1.0 / (a[i] + f[i] * four(s_.lambda + j));
+            four(direction + j) = each * (g - flat[i]);
+            inside[i] += square;
+            squares[i] += square * g;
+          }
+        }
+      });
+      Four in, square;
+      totals(inside, in);
+      totals(squares, square);
+      const auto of = [&](std::int64_t i) { return xx[kind_view_[from + i]]; };
+      const Four all = {of(0), of(1), of(2), of(3)}, outside = all - in;
+      const Four q = (outside > 0.0 ? outside : Four{}) * flat + square;
+      four(&flat_[from]) = flat;
+      four(&q_[from]) = q;
+      four(&per_q_[from]) = 1.0 / q;
+    }
+  }
+
+  // The step of each along flat·x + direction·U: what is added to weights for every unit of x.
   void step(const BankRow<T>& row, const BankLabels<T>& labels, const double* p, double y, double h,
-            double root, double miss, double per, typename BankRow<T>::Steps& steps) {
-    const double first = typical();
+            double typical, double miss, double per, typename BankRow<T>::Steps& steps) {
     const bool rare_odds = labels.rare_odds();
-    if (!rare_odds) aim_rarely(row, h, first, s_.bank_counts[State::kLearned]);
-    aim(row, first, root);
+    if (!rare_odds) aim_rarely(row, h, typical, s_.bank_counts[State::kLearned]);
     Four out[2];
     for (int half : {0, 1}) {
       Four flat, per_q, q;
@@ -257,46 +299,6 @@ class BankExperts {
     rare_flat_ = rate;
     rare_per_q_ = 1.0 / q;
     rare_length_ = h * q / (by * std::sqrt(first));
-  }
-
-  // The metrics, of which experts of one kind share one.
-  void aim(const BankRow<T>& row, double first, double root) {
-    const double ridge = s_.scalars[State::kRidge];
-    double xx[kViews];
-    for (int view : {kPlain, kEven, kRestless}) {
-      const Seen& seen = seen_[view];
-      const double whole =
-          seen.features * seen.features * (row.xx() - one()) + seen.constant * seen.constant * one();
-      xx[view] = std::max(whole, seen.least);
-    }
-    for (std::int64_t from = 0; from < kinds_; from += 4) {
-      const Four f = four(&steady_[from]) + four(&root_[from]) * root, a = first + 0.5 * f * ridge,
-                 flat = 1.0 / a;
-      Four inside[4] = {}, squares[4] = {};
-      with_length([&](auto ld) {
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) {
-          if (from + i >= kinds_) break;
-          const double* const c = c_.data() + kind_view_[from + i] * ld;
-          double* const direction = direction_.data() + (from + i) * ld;
-          for (std::int64_t j = 0; j < ld; j += 4) {
-            const Four each = four(c + j), square = each * each, g = 1.0 / (a[i] + f[i] * four(s_.lambda + j));
-            four(direction + j) = each * (g - flat[i]);
-            inside[i] += square;
-            squares[i] += square * g;
-          }
-        }
-      });
-      Four in, square;
-      totals(inside, in);
-      totals(squares, square);
-      const auto of = [&](std::int64_t i) { return xx[kind_view_[from + i]]; };
-      const Four all = {of(0), of(1), of(2), of(3)}, outside = all - in;
-      const Four q = (outside > 0.0 ? outside : Four{}) * flat + square;
-      four(&flat_[from]) = flat;
-      four(&q_[from]) = q;
-      four(&per_q_[from]) = 1.0 / q;
-    }
   }
 
   void of_kinds(const std::array<double, kMost + 1>& its, int half, Four& to) const {

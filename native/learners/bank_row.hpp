@@ -14,7 +14,9 @@
 #include <type_traits>
 #include <vector>
 
+#ifdef __AVX2__
 #include <immintrin.h>
+#endif
 
 #include "core/rows.hpp"
 #include "core/simd.hpp"
@@ -284,40 +286,37 @@ class BankRow {
     }
   }
 
-  [[gnu::always_inline]] void scatter_eight(std::int64_t i, const Vector& its, const Whole& rare) const {
+  // Eight features. Each of their two numbers goes where the lanes of experts want it, the scales in one piece.
+  [[gnu::always_inline]] void scatter_eight(std::int64_t i, const Steps& its, const Whole& rare) const {
     T* const* const rows = rows_.data() + i;
     const std::int64_t at = table_.stride - State::kTail;
+#ifdef __AVX2__
     if constexpr (sizeof(T) == 4) {
       const Vector x = vector(&x_[i]), rare_x = vector(&rare_x_[i]);
       const Vector count = vector(&count_[i]), mean = vector(&mean_[i]);
-      const auto low = [](const Vector& a, const Vector& b, Vector& to) __attribute__((always_inline)) {
-        to = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13);
-      };
-      const auto high = [](const Vector& a, const Vector& b, Vector& to) __attribute__((always_inline)) {
-        to = __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
-      };
-      Vector both[2], tail[2];  // of features 0, 1, 4, 5, then 2, 3, 6, 7
-      low(x, rare_x, both[0]);
-      high(x, rare_x, both[1]);
-      low(count, mean, tail[0]);
-      high(count, mean, tail[1]);
+      Vector both[2], tail[2];  // of the features 0, 1, 4, 5, then 2, 3, 6, 7
+      both[0] = __builtin_shufflevector(x, rare_x, 0, 8, 1, 9, 4, 12, 5, 13);
+      both[1] = __builtin_shufflevector(x, rare_x, 2, 10, 3, 11, 6, 14, 7, 15);
+      tail[0] = __builtin_shufflevector(count, mean, 0, 8, 1, 9, 4, 12, 5, 13);
+      tail[1] = __builtin_shufflevector(count, mean, 2, 10, 3, 11, 6, 14, 7, 15);
       const Whole first = rare ? Whole{} + 1 : Whole{};
       for (int half : {0, 1})
         for (int k = 0; k < 4; ++k) {
           T* const row = rows[2 * half + k + (k & 2)];
-          const Vector seen = reinterpret_cast<Vector>(
-              _mm256_permutevar8x32_ps(reinterpret_cast<__m256>(both[half]), reinterpret_cast<__m256i>(first + 2 * k)));
+          const __m256i lanes = reinterpret_cast<__m256i>(first + 2 * k);
+          const Vector seen = _mm256_permutevar8x32_ps(both[half], lanes);
           vector(row) += seen * its;
           const double pair = reinterpret_cast<Four>(tail[half])[k];
-          std::memcpy(row + at, &pair, sizeof(double));
+          std::memcpy(row + at, &pair, sizeof pair);
         }
-    } else {
-      for (std::int64_t j = 0; j < kWidth; ++j) {
-        const Vector plain = Vector{} + x_[i + j], often = Vector{} + rare_x_[i + j];
-        vector(rows[j]) += (rare ? often : plain) * its;
-        rows[j][at + State::kCount] = count_[i + j];
-        rows[j][at + State::kMean] = mean_[i + j];
-      }
+      return;
+    }
+#endif
+    for (std::int64_t j = 0; j < kWidth; ++j) {
+      const Vector plain = Vector{} + x_[i + j], often = Vector{} + rare_x_[i + j];
+      vector(rows[j]) += (rare ? often : plain) * its;
+      rows[j][at + State::kCount] = count_[i + j];
+      rows[j][at + State::kMean] = mean_[i + j];
     }
   }
 
