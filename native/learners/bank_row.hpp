@@ -98,14 +98,16 @@ class BankRow {
   // in range whatever the unit of x_i.
   void scale(const double* value, T most) {
     const T rows = static_cast<T>(s_.bank_counts[State::kLearned] + 1);
-    Whole met{};
+    met_ = 0;
     Four all[2]{}, rare[2]{}, seen[2]{};
     for (std::int64_t i = 0; i < padded_; i += kWidth) {
       Vector x, count, mean;
       read(value, i, x);
       tails(rows_.data() + i, count, mean);
       const Whole known = count > T(0);
-      met -= known;
+      const std::uint32_t met = bits(known);
+      met_ += std::popcount(met);
+      unmet_[i / kWidth] = static_cast<std::uint8_t>(~met);
       count += T(1);
       mean += ((x < T(0) ? -x : x) - mean) / count;  // ONNX models round alike
       mean = mean < kLeast ? Vector{} + kLeast : mean;
@@ -132,8 +134,6 @@ class BankRow {
       widen_all(known ? x : Vector{}, others);
       for (int half : {0, 1}) seen[half] += its[half] * others[half];
     }
-    met_ = 0;
-    for (std::int64_t j = 0; j < kWidth; ++j) met_ += met[j];
     const double one = s_.intercept ? 1.0 : 0.0;
     xx_ = one + total(all[0] + all[1]);
     rare_xx_ = one + total(rare[0] + rare[1]);
@@ -212,7 +212,7 @@ class BankRow {
   Table<T> table_;
   std::int64_t size_ = 0, padded_ = 0;
   std::vector<T*> rows_, behind_;  // of the table
-  std::vector<std::int64_t> new_;
+  std::vector<std::uint8_t> unmet_;  // a bit for each feature that was not seen before
   std::vector<T> x_, rare_x_;      // scaled, and that times √(T/n)
   std::vector<T> count_, mean_, copies_, nobody_;
   std::int64_t met_ = 0;
@@ -226,26 +226,37 @@ class BankRow {
     if (const auto room = static_cast<std::size_t>(padded_); rows_.size() < room + kWidth) {
       rows_.resize(room + kWidth);
       behind_.resize(room + 1);
-      new_.resize(room + 1);
+      unmet_.resize(room / kWidth + 8);
       for (auto* array : {&x_, &rare_x_, &count_, &mean_}) array->resize(room);
     }
   }
 
-  // Which ones are new cannot be foreseen: a list first.
+  // Which ones are new cannot be foreseen: there is no branch for each.
   void enter_new(const std::int64_t* index) {
-    std::int64_t* const list = new_.data();
-    std::int64_t count = 0;
-    for (std::int64_t i = 0; i < size_; ++i) {
-      list[count] = i;
-      count += !(count_[i] > T(1));
+    for (std::int64_t from = 0; from < size_; from += 64) {
+      std::uint64_t unmet = 0;
+      for (std::int64_t g = 0; g < 8; ++g)
+        unmet |= static_cast<std::uint64_t>(unmet_[from / kWidth + g]) << (kWidth * g);
+      if (size_ - from < 64) unmet &= ~(~std::uint64_t{0} << (size_ - from));
+      for (; unmet != 0; unmet &= unmet - 1) {
+        const std::int64_t i = from + std::countr_zero(unmet);
+        rows_[i] = table_.row(table_.activate_packed(index[i], s_.counts[State::kActive]));
+        T* tail = tail_of(rows_[i]);
+        tail[State::kCount] = T(1);
+        tail[State::kEpoch] = T(-1);
+      }
     }
-    for (std::int64_t k = 0; k < count; ++k) {
-      const std::int64_t i = list[k];
-      rows_[i] = table_.row(table_.activate_packed(index[i], s_.counts[State::kActive]));
-      T* tail = tail_of(rows_[i]);
-      tail[State::kCount] = T(1);
-      tail[State::kEpoch] = T(-1);
-    }
+  }
+
+  // Bit j is lane j of a mask.
+  [[gnu::always_inline]] static std::uint32_t bits(const Whole& mask) {
+#ifdef __AVX2__
+    if constexpr (sizeof(T) == 4)
+      return static_cast<std::uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(mask)));
+#endif
+    std::uint32_t all = 0;
+    for (std::int64_t j = 0; j < kWidth; ++j) all |= static_cast<std::uint32_t>(mask[j] & 1) << j;
+    return all;
   }
 
   // The values from i on, 0 beyond the last.
