@@ -41,12 +41,7 @@ struct Table {
   }
   void prefetch_packed(const std::int64_t* feature, std::int64_t n) const {
     if (stride == kLine) {  // as a rule
-      std::int64_t k = 0;
-      for (; k + kTogether <= n; k += kTogether)
-        for (std::int64_t j = k; j < k + kTogether; ++j) touch(rows + places[feature[j]] * kLine);
-      if (k < n)  // the last one several times, rather than a branch for each
-        for (std::int64_t j = k; j < k + kTogether; ++j)
-          touch(rows + places[feature[std::min(j, n - 1)]] * kLine);
+      for (std::int64_t k = 0; k < n; ++k) touch(rows + places[feature[k]] * kLine);
       return;
     }
     for (std::int64_t k = 0; k < n; ++k) {
@@ -137,14 +132,13 @@ struct Table {
     return (columns + 15) / 16 * 16;
   }
 
- private:
-  static constexpr std::int64_t kLine = 64 / sizeof(T);
-  static constexpr std::int64_t kTogether = 8;  // features
-
   static void touch(const void* place) {
     __builtin_prefetch(place);
     asm volatile("" : : "r"(place));  // else GCC sees a function without effects, and leaves out calls of it
   }
+
+ private:
+  static constexpr std::int64_t kLine = 64 / sizeof(T);
 
   // Short sums in T, long ones in double: the speed of float32 without its error on wide rows.
   static constexpr std::int64_t kRun = 32;

@@ -62,8 +62,10 @@ class Bank {
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
     const Flush flush{*this};  // rows may turn out to have changed meanwhile, which ends all
-    learn_rows(rows, table_, labels, weights, out, 1,
-               [this](const Row& row, double y, double h, double* p) { learn_row(row, y, h, p); });
+    row_.expect_nothing();
+    learn_rows(
+        rows, table_, labels, weights, out, 1, [this](const Row& row) { row_.expect(row); },
+        [this](const Row& row, double y, double h, double* p) { learn_row(row, y, h, p); });
   }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {

@@ -42,28 +42,37 @@ class BankRow {
   double seen_xx() const { return seen_xx_; }      // that of the features that were seen before
   double rare_xx() const { return rare_xx_; }      // Σ x²√(T/n)
 
+  // The row after the next: where its features are, which are then on their way from memory.
+  void expect(const Row& row) {
+    std::swap(next_, later_);
+    later_.index = row.index();
+    later_.size = row.size();
+    find(row.index(), row.size(), later_.rows);
+  }
+  void expect_nothing() { next_.index = later_.index = nullptr; }
+
   // Brings features up to date. Which need it is found out without a branch, so that many rows of the table
   // can be on their way from memory at once.
   void fetch(const Row& row, BankSketch<T>& sketch) {
     start(row.size());
+    const bool known =
+        next_.index != nullptr && next_.index == row.index() && next_.size == size_ && !moved_;
+    moved_ = false;
+    if (known) {
+      std::swap(rows_, next_.rows);
+    } else {
+      find(row.index(), size_, rows_);
+    }
     const std::int64_t stride = table_.stride;
-    T **const rows = rows_.data(), **const late = behind_.data(), *const first = table_.rows;
-    const std::int64_t* const index = row.index();
-    const std::int32_t* const places = table_.places;
+    T **const rows = rows_.data(), **const late = behind_.data();
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     const Bits now = std::bit_cast<Bits>(static_cast<T>(sketch.now()));
     std::int64_t behind = 0;
-    const auto look = [&](std::int64_t i, T* its) {
-      rows[i] = late[behind] = its;
-      behind += std::bit_cast<Bits>(its[stride - 1]) < now;  // negative numbers are large as bits
-    };
-    std::int64_t i = 0;
-    for (; i + kWidth <= size_; i += kWidth)
-      for (std::int64_t j = 0; j < kWidth; ++j) look(i + j, first + places[index[i + j]] * stride);
-    if (i < size_)  // the last one several times, rather than a branch for each
-      for (std::int64_t j = i; j < i + kWidth; ++j)
-        look(j, first + places[index[std::min(j, size_ - 1)]] * stride);
-    for (std::int64_t j = 0; j < kWidth; ++j) rows[size_ + j] = nobody_.data();
+    for (std::int64_t i = 0; i < padded_; i += kWidth)
+      for (std::int64_t j = i; j < i + kWidth; ++j) {
+        late[behind] = rows[j];
+        behind += std::bit_cast<Bits>(rows[j][stride - 1]) < now;  // negative numbers are large as bits
+      }
     for (std::int64_t k = 0; k < behind; ++k) sketch.settle(late[k]);
   }
 
@@ -197,6 +206,13 @@ class BankRow {
   using Whole [[gnu::vector_size(kWidth * sizeof(T))]] = Integer;
   using Values [[gnu::vector_size(8 * kWidth), gnu::may_alias, gnu::aligned(8)]] = double;
 
+  // A row that is expected, and where its features' rows of the table are.
+  struct Expected {
+    const std::int64_t* index = nullptr;
+    std::int64_t size = 0;
+    std::vector<T*> rows;
+  };
+
   static Vector& vector(T* p) { return *reinterpret_cast<Vector*>(p); }
   static const Vector& vector(const T* p) { return *reinterpret_cast<const Vector*>(p); }
   T* tail_of(T* row) const { return row + table_.stride - State::kTail; }
@@ -212,6 +228,8 @@ class BankRow {
   Table<T> table_;
   std::int64_t size_ = 0, padded_ = 0;
   std::vector<T*> rows_, behind_;  // of the table
+  Expected next_, later_;
+  bool moved_ = false;  // since the next row was found, features have got places
   std::vector<std::uint8_t> unmet_;  // a bit for each feature that was not seen before
   std::vector<T> x_, rare_x_;      // scaled, and that times √(T/n)
   std::vector<T> count_, mean_, copies_, nobody_;
@@ -219,12 +237,33 @@ class BankRow {
   double xx_ = 0, seen_xx_ = 0, rare_xx_ = 0;
 
  private:
+  // Where the rows of features are, and nobody's for as many more as a vector may have.
+  void find(const std::int64_t* index, std::int64_t n, std::vector<T*>& to) const {
+    if (to.size() < static_cast<std::size_t>(n + 2 * kWidth)) to.resize(static_cast<std::size_t>(n + 2 * kWidth));
+    const std::int64_t stride = table_.stride;
+    T **const rows = to.data(), *const first = table_.rows;
+    const std::int32_t* const places = table_.places;
+    const auto look = [&](std::int64_t i, std::int64_t feature) {
+      rows[i] = first + places[feature] * stride;
+      table_.touch(rows[i]);
+    };
+    std::int64_t i = 0;
+    for (; i + kWidth <= n; i += kWidth)
+      for (std::int64_t j = i; j < i + kWidth; ++j) look(j, index[j]);
+    if (i < n)  // the last one several times, rather than a branch for each
+      for (std::int64_t j = i; j < i + kWidth; ++j) look(j, index[std::min(j, n - 1)]);
+    for (std::int64_t j = 0; j < kWidth; ++j) rows[n + j] = const_cast<T*>(nobody_.data());
+  }
+
   void start(std::int64_t n) {
     size_ = n;
     padded_ = (n + kWidth - 1) / kWidth * kWidth;
-    *tail_of(nobody_.data()) = T(0);
-    if (const auto room = static_cast<std::size_t>(padded_); rows_.size() < room + kWidth) {
-      rows_.resize(room + kWidth);
+    T* const tail = tail_of(nobody_.data());
+    tail[State::kCount] = T(0);
+    tail[State::kEpoch] = T(-1);
+    const auto room = static_cast<std::size_t>(padded_);
+    if (rows_.size() < room + kWidth) rows_.resize(room + kWidth);
+    if (x_.size() < room) {
       behind_.resize(room + 1);
       unmet_.resize(room / kWidth + 8);
       for (auto* array : {&x_, &rare_x_, &count_, &mean_}) array->resize(room);
@@ -233,6 +272,7 @@ class BankRow {
 
   // Which ones are new cannot be foreseen: there is no branch for each.
   void enter_new(const std::int64_t* index) {
+    moved_ = true;
     for (std::int64_t from = 0; from < size_; from += 64) {
       std::uint64_t unmet = 0;
       for (std::int64_t g = 0; g < 8; ++g)
