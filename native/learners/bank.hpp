@@ -266,8 +266,7 @@ class Bank {
   }
 
   // Scales, sketch, then every expert's step.
-  void improve(const Row& row, double y, double r, double h, std::int64_t rows, double typical,
-               double root) {
+  void improve(const Row& row, double y, double r, double h, std::int64_t rows, double typical, double root) {
     row_.enter(row);
     s_.scalars[State::kSquares] += row_.xx();
     if (rows > 0) {
@@ -281,8 +280,7 @@ class Bank {
     }
     // Weights are moved for every unit of x, and of the table's unit.
     typename BankRow<T>::Steps steps;
-    steps_.step(row_, labels_, p_.data(), y, h, typical, miss_,
-                1.0 / (unit_ * row_.lift()), steps);
+    steps_.step(row_, labels_, p_.data(), y, h, typical, miss_, 1.0 / (unit_ * row_.lift()), steps);
     row_.scatter(steps, steps_.rarely());
     if (whole()) improve_whole(row, y, h);
   }

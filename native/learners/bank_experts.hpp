@@ -59,7 +59,7 @@ class BankExperts {
     }
   }
 
-  double* c() { return c_.data(); }        // U times the row
+  double* c() { return c_.data(); }                   // U times the row
   const T* rarely() const { return rarely_.data(); }  // 1 for experts of that view, else 0
 
   // How the row looks to experts of each kind, after c is known. A class hardly depends on how long a row is
@@ -121,8 +121,7 @@ class BankExperts {
       multiply(half, products);
       load_constant(half, constant);
       assemble(sums + 4 * half, its);
-      const Four score =
-          offset + constant_[half] * constant + features_[half] * unit * its + products;
+      const Four score = offset + constant_[half] * constant + features_[half] * unit * its + products;
       Four predicted = score;
       labels.within(predicted);
       if (rare_odds && any_rare_[half]) {
@@ -155,8 +154,8 @@ class BankExperts {
     }
   }
 
-  // The metrics at this row, of which experts of one kind share one. `typical` is that with the row, `root` is
-  // 1/√t.
+  // The metrics at this row, of which experts of one kind share one. `typical` is that with the row, `root`
+  // is 1/√t.
   void aim(const BankRow<T>& row, double typical, double root) {
     const double ridge = s_.scalars[State::kRidge];
     double xx[kViews];
@@ -177,7 +176,8 @@ class BankExperts {
           const double* const c = c_.data() + kind_view_[from + i] * ld;
           double* const direction = direction_.data() + (from + i) * ld;
           for (std::int64_t j = 0; j < ld; j += 4) {
-            const Four each = four(c + j), square = each * each, g = 1.0 / (a[i] + f[i] * four(s_.lambda + j));
+            const Four each = four(c + j), square = each * each,
+                       g = 1.0 / (a[i] + f[i] * four(s_.lambda + j));
             four(direction + j) = each * (g - flat[i]);
             inside[i] += square;
             squares[i] += square * g;

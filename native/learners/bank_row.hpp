@@ -55,8 +55,7 @@ class BankRow {
   // can be on their way from memory at once.
   void fetch(const Row& row, BankSketch<T>& sketch) {
     start(row.size());
-    const bool known =
-        next_.index != nullptr && next_.index == row.index() && next_.size == size_ && !moved_;
+    const bool known = next_.index != nullptr && next_.index == row.index() && next_.size == size_ && !moved_;
     moved_ = false;
     if (known) {
       std::swap(rows_, next_.rows);
@@ -229,9 +228,9 @@ class BankRow {
   std::int64_t size_ = 0, padded_ = 0;
   std::vector<T*> rows_, behind_;  // of the table
   Expected next_, later_;
-  bool moved_ = false;  // since the next row was found, features have got places
+  bool moved_ = false;               // since the next row was found, features have got places
   std::vector<std::uint8_t> unmet_;  // a bit for each feature that was not seen before
-  std::vector<T> x_, rare_x_;      // scaled, and that times √(T/n)
+  std::vector<T> x_, rare_x_;        // scaled, and that times √(T/n)
   std::vector<T> count_, mean_, copies_, nobody_;
   std::int64_t met_ = 0;
   double xx_ = 0, seen_xx_ = 0, rare_xx_ = 0;
@@ -239,7 +238,8 @@ class BankRow {
  private:
   // Where the rows of features are, and nobody's for as many more as a vector may have.
   void find(const std::int64_t* index, std::int64_t n, std::vector<T*>& to) const {
-    if (to.size() < static_cast<std::size_t>(n + 2 * kWidth)) to.resize(static_cast<std::size_t>(n + 2 * kWidth));
+    if (to.size() < static_cast<std::size_t>(n + 2 * kWidth))
+      to.resize(static_cast<std::size_t>(n + 2 * kWidth));
     const std::int64_t stride = table_.stride;
     T **const rows = to.data(), *const first = table_.rows;
     const std::int32_t* const places = table_.places;
@@ -337,7 +337,8 @@ class BankRow {
     }
   }
 
-  // Eight features. Each of their two numbers goes where the lanes of experts want it, the scales in one piece.
+  // Eight features. Each of their two numbers goes where the lanes of experts want it, the scales in one
+  // piece.
   [[gnu::always_inline]] void scatter_eight(std::int64_t i, const Steps& its, const Whole& rare) const {
     T* const* const rows = rows_.data() + i;
     const std::int64_t at = table_.stride - State::kTail;
