@@ -26,6 +26,17 @@ inline Four& four(double* p) { return *reinterpret_cast<Four*>(p); }
 
 inline double total(const Four& x) { return (x[0] + x[1]) + (x[2] + x[3]); }
 
+// The totals of four of them, rounded alike.
+[[gnu::always_inline]] inline void totals(const Four* x, Four& to) {
+  const Four even[2] = {__builtin_shufflevector(x[0], x[1], 0, 4, 2, 6),
+                        __builtin_shufflevector(x[2], x[3], 0, 4, 2, 6)};
+  const Four odd[2] = {__builtin_shufflevector(x[0], x[1], 1, 5, 3, 7),
+                       __builtin_shufflevector(x[2], x[3], 1, 5, 3, 7)};
+  const Four first = even[0] + odd[0], second = even[1] + odd[1];
+  to =
+      __builtin_shufflevector(first, second, 0, 1, 4, 5) + __builtin_shufflevector(first, second, 2, 3, 6, 7);
+}
+
 // A number, or a vector, that was loaded by itself. What was stored in parts has to be loaded in the same
 // parts for a while: a load of several of them would wait until all that came before has reached memory.
 template <class Value>

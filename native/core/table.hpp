@@ -132,13 +132,13 @@ struct Table {
     return (columns + 15) / 16 * 16;
   }
 
- private:
-  static constexpr std::int64_t kLine = 64 / sizeof(T);
-
   static void touch(const void* place) {
     __builtin_prefetch(place);
     asm volatile("" : : "r"(place));  // else GCC sees a function without effects, and leaves out calls of it
   }
+
+ private:
+  static constexpr std::int64_t kLine = 64 / sizeof(T);
 
   // Short sums in T, long ones in double: the speed of float32 without its error on wide rows.
   static constexpr std::int64_t kRun = 32;

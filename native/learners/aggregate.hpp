@@ -121,8 +121,11 @@ struct Aggregate {
 
   // Four of `count` numbers; beyond them there is `rest`.
   static void load(const double* from, std::int64_t count, double rest, Four& to) {
-    if (count >= 4) return assemble(from, to);
     to = Four{} + rest;
+    if (count >= 4) {
+      to = four(from);
+      return;
+    }
     for (std::int64_t k = 0; k < count; ++k) to[k] = from[k];
   }
 
@@ -172,7 +175,9 @@ struct Aggregate {
 
   static void deal(double share, const double* from, double sum, double* v, std::int64_t n) {
     const double kept = (1.0 - share) / sum, dealt = share / static_cast<double>(n);
-    for (std::int64_t k = 0; k < n; ++k) v[k] = kept * from[k] + dealt;
+    std::int64_t k = 0;
+    for (; k + 4 <= n; k += 4) four(v + k) = kept * four(from + k) + dealt;
+    for (; k < n; ++k) v[k] = kept * from[k] + dealt;
   }
 };
 

@@ -25,6 +25,7 @@
 #include "core/small_matrix.hpp"
 #include "core/table.hpp"
 #include "learners/aggregate.hpp"
+#include "learners/bank_experts.hpp"
 #include "learners/bank_full.hpp"
 #include "learners/bank_labels.hpp"
 #include "learners/bank_loss.hpp"
@@ -50,31 +51,21 @@ class Bank {
         full_(state.full),
         stack_(loss, state.clip, state.stack),
         row_(state, table),
+        steps_(loss, state),
         K_(state.experts),
         first_(state.experts + 1),
         ldm_(padded4(std::max<std::int64_t>(state.m, 1))),
         sums_(table.stride),
         p_(Aggregate::kMost),
-        odds_(K_),
-        odds_way_(K_),
         up_(Aggregate::kMost),
-        down_(Aggregate::kMost),
-        length_(Aggregate::kMost),
-        way_(Aggregate::kMost),
-        step_(K_),
-        direction_(K_ * ldm_),
-        chances_(K_),
-        aim_(K_) {
-    for (Seen& seen : seen_) seen.c.resize(ldm_);
-    for (std::int64_t k = 0; k < K_; ++k) {
-      view_.push_back(static_cast<std::uint8_t>(s_.expert[k].view));
-      if (k < kEight) rare_[k] = T(s_.expert[k].sees(kRare));
-    }
-  }
+        down_(Aggregate::kMost) {}
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
-    learn_rows(rows, table_, labels, weights, out, 1,
-               [this](const Row& row, double y, double h, double* p) { *p = learn_row(row, y, h); });
+    const Flush flush{*this};  // rows may turn out to have changed meanwhile, which ends all
+    row_.expect_nothing();
+    learn_rows(
+        rows, table_, labels, weights, out, 1, [this](const Row& row) { row_.expect(row); },
+        [this](const Row& row, double y, double h, double* p) { learn_row(row, y, h, p); });
   }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
@@ -116,37 +107,41 @@ class Bank {
  private:
   static constexpr double kNoStep = 1e-9;    // slopes below this teach nothing
   static constexpr T kWild = 16;             // mean sizes
-  static constexpr std::int64_t kEight = 8;  // experts whose weights are moved together
-  static constexpr double kHeavy = 0.25;     // a restless expert's constant, as a share of the typical row
   static constexpr std::int64_t kDense = 8;  // a row with a share of one in so many of all features is dense
 
-  // A row as experts see it: its features and the constant are multiplied by these.
-  struct Seen {
-    double features = 1, constant = 1;
-    double least = 0;       // its ‖x‖² in a step: what it lacks counts as a feature that no other row has
-    std::vector<double> c;  // U times it
+  // A row whose prediction, middle + half times what is played, waits.
+  struct Waiting {
+    double* out = nullptr;
+    double middle = 0, half = 0;
   };
 
-  // An expert's step: along flat·x + direction·U, 1/per_q long for every unit of the path.
-  struct Aim {
-    double flat, per_q;
-    const double* direction;
+  struct Flush {
+    Bank& bank;
+    ~Flush() { bank.flush(); }
   };
 
-  double learn_row(const Row& row, double label, double h) {
-    if (h == 0) return peek(row, std::numeric_limits<std::int64_t>::max());
+  void learn_row(const Row& row, double label, double h, double* out) {
+    if (h == 0) {
+      flush();
+      *out = peek(row, std::numeric_limits<std::int64_t>::max());
+      return;
+    }
     if (whole()) full_.look(row);
     row_.fetch(row, sketch_);
     look(row.value());
     const bool rushed = labels_.rare_odds();
-    if (rushed) rush(labels_.learned(label), h);
+    const double typical = steps_.typical_with(row_),
+                 root = 1.0 / std::sqrt(std::max(s_.scalars[State::kClock] + h, 1.0));
+    if (rushed) steps_.rush(row_, labels_.learned(label), h, typical);
+    flush();
+    steps_.aim(row_, typical, root);
     mix();
     const std::int64_t all = experts();
     const bool stacks = stacked(), blank = blank_score();
     const double middle = labels_.middle(), half = labels_.half(), own = played_.others;
     if (labels_.none()) labels_.meet(label);
     if (!rushed && labels_.rare_odds())
-      rush(labels_.learned(label), h);  // the first row is a class: odds are 0
+      steps_.rush(row_, labels_.learned(label), h, typical);  // the first row is a class: odds are 0
     const auto t = ++s_.counts[State::kRounds];
     const double clock = s_.scalars[State::kClock] += h;
     double y = 0;
@@ -157,18 +152,28 @@ class Bank {
       labels_.learn_usual(p_[K_], y, h, miss_);
       const double r = labels_.reached(own, y) ? 0.0 : loss_.slope(own, y, miss_);
       const std::int64_t rows = sketch_.stands_for(t);
-      if (std::abs(r) >= kNoStep && row_.xx() > State::kNoLength) improve(row, y, r, h, rows, clock);
+      if (std::abs(r) >= kNoStep && row_.xx() > State::kNoLength) improve(row, y, r, h, rows, typical, root);
     }
-    // Nothing of the above waits for it, and the next row's features need not wait for it either.
-    const double played = stacks ? stack(all) : played_.all;
-    if (stacks && std::abs(y) == 1.0) stack_.learn(y, h, clock);
+    if (stacks) {
+      waiting_ = {out, middle, half};
+      stack_.wait(played_.all, p_.data(), K_, p_.data() + first_, all - first_);
+      if (std::abs(y) == 1.0) stack_.teach(y, h, clock);
+    } else {
+      *out = blank ? 0.0 : middle + half * played_.all;
+    }
     const double unit = labels_.weight_unit();
     if (const double shrink = labels_.widen(label, h); shrink != 1.0 && loss_.squared()) {
       sketch_.shrink(shrink);
       Aggregate::temper(shrink * shrink, s_.shares, experts());
     }
     if (labels_.weight_unit() != unit) sketch_.rescale(unit / labels_.weight_unit());
-    return blank ? 0.0 : middle + half * played;
+  }
+
+  // The prediction of the row that waits for what the experts say together.
+  void flush() {
+    if (waiting_.out == nullptr) return;
+    *waiting_.out = waiting_.middle + waiting_.half * stack_.play();
+    waiting_.out = nullptr;
   }
 
   // The prediction of a row, nothing changed: work put off is done on copies.
@@ -179,16 +184,15 @@ class Bank {
     row_.peek(row.index(), n, sketch_);
     look(row.value());
     mix();
-    const double played = stacked() ? stack(experts()) : played_.all;
+    double played = played_.all;
+    if (stacked()) {
+      stack_.wait(played, p_.data(), K_, p_.data() + first_, experts() - first_);
+      played = stack_.play();
+    }
     return blank_score() ? 0.0 : labels_.middle() + labels_.half() * played;
   }
 
   bool blank_score() const { return labels_.none() && !loss_.logistic(); }
-
-  // What is played if of `all` experts those that are not constant are heard together, too.
-  double stack(std::int64_t all) {
-    return stack_.play(played_.all, p_.data(), K_, p_.data() + first_, all - first_);
-  }
 
   // Scales the row that was fetched: c = Ux and the experts' predictions. If labels are classes, which hardly
   // depend on how wild a value is, it counts as kWild mean sizes at most: what all other rows say about a
@@ -202,25 +206,12 @@ class Bank {
     for (std::int64_t j = 0; j < ldm_; j += 4) {
       Four its, constant;
       assemble(sums_.data() + K_ + j, its);
-      constant_at(j, constant);
+      steps_.constant_at(j, constant);
       const Four at = Four{0.0, 1.0, 2.0, 3.0} + static_cast<double>(j);
-      four(&seen_[kPlain].c[j]) = at < rank ? its + constant : Four{};
+      four(steps_.c() + j) = at < rank ? its + constant : Four{};
     }
-    view();
-    const bool rare_odds = labels_.rare_odds();
-    for (std::int64_t k = 0; k < K_; ++k) {
-      const Seen& seen = seen_by(k);
-      const double score = s_.scalars[State::kOffset] + seen.constant * s_.constant[k] +
-                           seen.features * unit_ * sums_[k] + dot(seen.c.data(), s_.b + k * ldm_, ldm_);
-      if (rare_odds && s_.expert[k].sees(kRare)) {
-        odds_[k] = labels_.within_odds(score);
-        chances_[k] = Sigmoids(odds_[k]);
-        p_[k] = chances_[k].up - chances_[k].down;
-      } else {
-        p_[k] = labels_.within(score);
-      }
-    }
-    p_[K_] = labels_.within(labels_.usual());
+    steps_.view(row_, labels_.classes());
+    steps_.look(labels_, sums_.data(), unit_, labels_.within(labels_.usual()), p_.data());
     if (whole()) look_whole();
   }
 
@@ -257,53 +248,6 @@ class Bank {
     }
   }
 
-  // How the row looks to experts of each kind. A class hardly depends on how long a row is (a long text is
-  // not more of its class than a short one), a number to be predicted may well. Features never seen count as
-  // zero.
-  void view() {
-    const double length = s_.bank_counts[State::kLearned] > 0 ? typical() : 1.0;
-    const bool evens =
-        labels_.classes() && s_.bank_counts[State::kLearned] > 0 && row_.seen_xx() > State::kNoLength;
-    seen_[kEven].features = seen_[kRestless].features = evens ? std::sqrt(length / row_.seen_xx()) : 1.0;
-    seen_[kRestless].constant = std::max(1.0, kHeavy * std::sqrt(std::max(length - 1.0, 0.0)));
-    // Else a row without known features, such as an empty text, would move the constant all the way to its
-    // label, and with it every prediction.
-    seen_[kRestless].least = evens && row_.seen_xx() <= one() ? length : 0.0;
-    const auto rows = static_cast<double>(s_.bank_counts[State::kLearned] + 1);
-    seen_[kRare].features = seen_[kRare].constant = 1.0 / std::sqrt(std::sqrt(rows));
-    view_sketch();
-  }
-
-  void view_sketch() {
-    for (std::int64_t j = 0; j < ldm_; j += 4) {
-      Four constant;
-      constant_at(j, constant);
-      const Four features = four(&seen_[kPlain].c[j]) - constant;
-      for (int view : {kEven, kRestless}) {
-        Seen& seen = seen_[view];
-        four(&seen.c[j]) = seen.features * features + seen.constant * constant;
-      }
-    }
-  }
-
-  // Four of the constant's m coordinates.
-  void constant_at(std::int64_t j, Four& to) const {
-    const double* const from = s_.constant + K_ + j;
-    if (j + 4 <= s_.m) {
-      to = four(from);
-      return;
-    }
-    to = Four{};
-    for (int i = 0; i < 3; ++i)
-      if (j + i < s_.m) to[i] = from[i];
-  }
-
-  const Seen& seen_by(std::int64_t k) const { return seen_[view_[k]]; }
-  double one() const { return s_.intercept ? 1.0 : 0.0; }
-  double typical() const {  // ‖x‖²
-    return s_.scalars[State::kSquares] / static_cast<double>(s_.bank_counts[State::kLearned]);
-  }
-
   // -- learning
 
   void charge(double y, double h, double clock) {
@@ -322,93 +266,24 @@ class Bank {
   }
 
   // Scales, sketch, then every expert's step.
-  void improve(const Row& row, double y, double r, double h, std::int64_t rows, double clock) {
+  void improve(const Row& row, double y, double r, double h, std::int64_t rows, double typical, double root) {
     row_.enter(row);
     s_.scalars[State::kSquares] += row_.xx();
     if (rows > 0) {
-      double* c = seen_[kPlain].c.data();
+      double* c = steps_.c();
       sketch_.keep(row, row_.x(), row_.xx(), c, std::sqrt(h * static_cast<double>(rows)) * std::abs(r));
       if (sketch_.due(s_.counts[State::kRounds])) {
         sketch_.end_epoch(c, unit_);
-        view_sketch();
+        steps_.view_sketch();
+        steps_.aim(row_, typical, root);
       }
     }
-    aim(h, 1.0 / std::sqrt(std::max(clock, 1.0)));
-    loss_.travel(p_.data(), y, length_.data(), miss_, way_.data(), K_);
-    const double half = labels_.half();
-    for (std::int64_t k = 0; k < K_; ++k) {
-      const Seen& seen = seen_by(k);
-      const Aim& aim = aim_[k];
-      const double way = follows_odds(k) ? odds_way_[k] : half * labels_.stopped(p_[k], way_[k]);
-      const double step = way * aim.per_q;
-      if (aim.direction != nullptr) axpy(step, aim.direction, s_.b + k * ldm_, ldm_);
-      if (s_.intercept) s_.constant[k] += step * aim.flat * seen.constant;
-      step_[k] = step * aim.flat * seen.features;
-    }
-    scatter();
+    // Weights are moved for every unit of x, and of the table's unit.
+    typename BankRow<T>::Steps steps;
+    steps_.step(row_, labels_, p_.data(), y, h, typical, miss_, 1.0 / (unit_ * row_.lift()), steps);
+    row_.scatter(steps, steps_.rarely());
     if (whole()) improve_whole(row, y, h);
   }
-
-  // The metric of each expert at this row, and how long its path is.
-  void aim(double h, double root) {
-    const double first = typical();
-    double* direction = direction_.data();
-    double f = -1, view = -1, flat = 0, q = 0, per_q = 0;
-    for (std::int64_t k = 0; k < K_; ++k) {
-      const Expert& expert = s_.expert[k];
-      const Seen& seen = seen_by(k);
-      if (expert.sees(kRare)) {
-        if (!labels_.rare_odds()) aim_rarely(k, h, first, s_.bank_counts[State::kLearned]);
-        continue;
-      }
-      const double its_f = expert.steady + expert.root * root;
-      if (its_f != f || expert.view != view) {  // experts of one kind stand together
-        f = its_f;
-        view = expert.view;
-        const double a = first + 0.5 * f * s_.scalars[State::kRidge];
-        direction = &direction_[k * ldm_];
-        const double* c = seen.c.data();
-        const double xx =
-            seen.features * seen.features * (row_.xx() - one()) + seen.constant * seen.constant * one();
-        flat = 1.0 / a;
-        Four inside{}, squares{};
-        for (std::int64_t j = 0; j < ldm_; j += 4) {
-          const Four each = four(c + j), square = each * each, g = 1.0 / (a + f * four(s_.lambda + j));
-          four(direction + j) = each * (g - flat);
-          inside += square;
-          squares += square * g;
-        }
-        q = std::max(0.0, std::max(xx, seen.least) - total(inside)) * flat + total(squares);
-        per_q = 1.0 / q;
-      }
-      aim_[k] = {flat, per_q, direction};
-      length_[k] = h * expert.multiplier * q;
-    }
-  }
-
-  // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T.
-  void aim_rarely(std::int64_t k, double h, double first, std::int64_t learned) {
-    const double by = seen_by(k).features, rate = 1.0 / std::sqrt(static_cast<double>(learned));
-    const double q = rate * by * by * row_.rare_xx();
-    aim_[k] = {rate, 1.0 / q, nullptr};
-    length_[k] = h * s_.expert[k].multiplier * q / (by * std::sqrt(first));
-  }
-
-  // Steps of log odds, which take longest and wait for nothing else, before the row is learned.
-  void rush(double y, double h) {
-    const std::int64_t learned = s_.bank_counts[State::kLearned] + 1;
-    const double first = (s_.scalars[State::kSquares] + row_.xx()) / static_cast<double>(learned);
-    for (std::int64_t k = 0; k < K_; ++k) {
-      if (!s_.expert[k].sees(kRare)) continue;
-      aim_rarely(k, h, first, learned);
-      const auto [up, down] = chances_[k];
-      Sigmoids margin(if_above(y, 0.0, up, down), if_above(y, 0.0, down, up));
-      if (std::abs(y) != 1.0) margin = Sigmoids(y * odds_[k]);  // labels turn out to be numbers
-      odds_way_[k] = BankLoss::travel_odds(margin, y, length_[k]);
-    }
-  }
-
-  bool follows_odds(std::int64_t k) const { return s_.expert[k].sees(kRare) && labels_.rare_odds(); }
 
   void improve_whole(const Row& row, double y, double h) {
     const bool classes = labels_.classes();
@@ -419,16 +294,6 @@ class Bank {
     Aggregate::leave(s_.shares, first_, all);
   }
 
-  // The experts' steps, and the row's scales, which become those of its features.
-  void scatter() {
-    const double per = 1.0 / (unit_ * row_.lift());
-    T step[kEight] = {};  // a row of the table has as many columns at least
-    for (std::int64_t k = 0; k < std::min(K_, kEight); ++k) step[k] = State::held(per * step_[k]);
-    row_.scatter(step, rare_.data());
-    for (std::int64_t k = kEight; k < K_; ++k)
-      row_.scatter_column(k, State::held(per * step_[k]), s_.expert[k].sees(kRare));
-  }
-
   BankLoss loss_;
   Aggregate aggregate_;
   BankState<T> s_;
@@ -437,14 +302,11 @@ class Bank {
   BankSketch<T> sketch_;
   BankFull full_;
   BankStack stack_;
+  Waiting waiting_;
   BankRow<T> row_;
+  BankExperts<T> steps_;
   std::int64_t K_, first_, ldm_;  // experts that take steps, the first with a whole matrix
-  std::array<Seen, kViews> seen_;
-  std::vector<std::uint8_t> view_;  // of each expert
-  std::array<T, kEight> rare_{};    // 1 for those of that view, else 0
-  std::vector<double> sums_, p_, odds_, odds_way_, up_, down_, length_, way_, step_, direction_;
-  std::vector<Sigmoids> chances_;  // of experts whose scores are log odds
-  std::vector<Aim> aim_;
+  std::vector<double> sums_, p_, up_, down_;
   Aggregate::Played played_{};  // by the rule
   double miss_ = 1;             // of the predictions so far
   double unit_ = 1;             // of the table's weights

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/small_matrix.hpp"
 #include "learners/bank_loss.hpp"
 #include "learners/bank_state.hpp"
 
@@ -54,6 +55,14 @@ class BankLabels {
     return loss_.squared() ? unit(score) : std::clamp(score, least_, most_);
   }
 
+  void within(Four& score) const {
+    const bool squared = loss_.squared();
+    const double least = squared ? low() : least_, most = squared ? high() : most_;
+    score = score < least ? Four{} + least : score;
+    score = score > most ? Four{} + most : score;
+    if (squared) score = half() > 0 ? (score - middle()) / half() : Four{};
+  }
+
   // Log odds as a prediction of the squared loss.
   static double of_odds(double odds) {  // tanh(odds/2)
     const Sigmoids chances(odds);
@@ -61,6 +70,10 @@ class BankLabels {
   }
   static double within_odds(double odds) {
     return std::clamp(odds, -BankLoss::kLargestLogit, BankLoss::kLargestLogit);
+  }
+  static void within_odds(Four& odds) {
+    odds = odds < -BankLoss::kLargestLogit ? Four{} - BankLoss::kLargestLogit : odds;
+    odds = odds > BankLoss::kLargestLogit ? Four{} + BankLoss::kLargestLogit : odds;
   }
 
   // The label that is learned, on the scale of predictions; of counts and classes as it is.
@@ -71,9 +84,12 @@ class BankLabels {
   }
 
   // A step that would leave the bounds ends there: else weights would grow without an effect.
-  double stopped(double p, double step) const {
-    if (!(s_.clip < INFINITY || loss_.poisson()) || loss_.squared()) return step;
-    return std::clamp(step, std::min(0.0, least_ - p), std::max(0.0, most_ - p));
+  void stop(const Four& p, Four& step) const {
+    if (!(s_.clip < INFINITY || loss_.poisson()) || loss_.squared()) return;
+    const Four down = least_ - p, up = most_ - p;
+    const Four least = down < 0.0 ? down : Four{}, most = up > 0.0 ? up : Four{};
+    step = step < least ? least : step;
+    step = step > most ? most : step;
   }
 
   // Is there anything to tell apart?

@@ -90,23 +90,17 @@ struct BankLoss {
     return 0.0;
   }
 
-  // The same for n scores; the arrays have room for a multiple of four.
-  void travel(const double* p, double y, const double* length, double miss, double* way,
-              std::int64_t n) const {
-    if (logistic()) return travel_odds(p, y, length, way, n);
+  // The same for four scores.
+  void travel(const Four& p, double y, const Four& length, double miss, Four& way) const {
+    if (logistic()) return travel_odds(p, y, length, way);
     if (!squared()) {
-      for (std::int64_t k = 0; k < n; ++k) way[k] = travel(p[k], y, length[k], miss);
+      for (int k = 0; k < 4; ++k) way[k] = travel(p[k], y, length[k], miss);
       return;
     }
-    for (std::int64_t k = 0; k < n; k += 4) {
-      Four rest, its;
-      assemble(length + k, rest);
-      assemble(p + k, its);
-      rest *= -2.0;
-      rest = rest < -700.0 ? Four{} - 700.0 : rest;
-      expm1_four(rest);
-      four(way + k) = (its - y) * rest;
-    }
+    Four rest = -2.0 * length;
+    rest = rest < -700.0 ? Four{} - 700.0 : rest;
+    expm1_four(rest);
+    way = (p - y) * rest;
   }
 
   // The same for log odds: `margin` has the probabilities of being right and wrong.
@@ -115,6 +109,33 @@ struct BankLoss {
     Four way;
     OddsPath<Wide<double>>::go(Four{} + std::min(kLogisticPace * length, kLongest), w, r, way);
     return y * way[0];
+  }
+
+  // The same for four, of which the probabilities of being right and wrong are known, as exactly as T is.
+  template <class T>
+  static void travel_odds(const Four& right, const Four& wrong, double y, const Four& length, Four& way) {
+    using Path = OddsPath<Wide<T>>;
+    constexpr double kMost = std::min(kLongest, Path::kLongest);
+    Four path = kLogisticPace * length;
+    path = path > kMost ? Four{} + kMost : path;
+    if constexpr (sizeof(T) == sizeof(double)) {
+      Path::go(path, wrong, right, way);
+    } else {
+      using Both [[gnu::vector_size(64)]] = double;
+      using Vector = typename Wide<T>::Vector;
+      const auto twice = [](const Four& x, Vector& to) __attribute__((always_inline)) {
+        const Both both = __builtin_shufflevector(x, x, 0, 1, 2, 3, 0, 1, 2, 3);
+        to = __builtin_convertvector(both, Vector);
+      };
+      Vector its_path, w, r, its_way;
+      twice(path, its_path);
+      twice(wrong, w);
+      twice(right, r);
+      Path::go(its_path, w, r, its_way);
+      const Both both = __builtin_convertvector(its_way, Both);
+      way = __builtin_shufflevector(both, both, 0, 1, 2, 3);
+    }
+    way *= y;
   }
 
   static void travel_odds(const double* score, double y, const double* length, double* way, std::int64_t n) {

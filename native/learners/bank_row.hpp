@@ -9,9 +9,14 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <vector>
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #include "core/rows.hpp"
 #include "core/simd.hpp"
@@ -37,28 +42,36 @@ class BankRow {
   double seen_xx() const { return seen_xx_; }      // that of the features that were seen before
   double rare_xx() const { return rare_xx_; }      // Σ x²√(T/n)
 
+  // The row after the next: where its features are, which are then on their way from memory.
+  void expect(const Row& row) {
+    std::swap(next_, later_);
+    later_.index = row.index();
+    later_.size = row.size();
+    find(row.index(), row.size(), later_.rows);
+  }
+  void expect_nothing() { next_.index = later_.index = nullptr; }
+
   // Brings features up to date. Which need it is found out without a branch, so that many rows of the table
   // can be on their way from memory at once.
   void fetch(const Row& row, BankSketch<T>& sketch) {
     start(row.size());
+    const bool known = next_.index != nullptr && next_.index == row.index() && next_.size == size_ && !moved_;
+    moved_ = false;
+    if (known) {
+      std::swap(rows_, next_.rows);
+    } else {
+      find(row.index(), size_, rows_);
+    }
     const std::int64_t stride = table_.stride;
-    T **const rows = rows_.data(), **const late = behind_.data(), *const first = table_.rows;
-    const std::int64_t* const index = row.index();
-    const std::int32_t* const places = table_.places;
+    T **const rows = rows_.data(), **const late = behind_.data();
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     const Bits now = std::bit_cast<Bits>(static_cast<T>(sketch.now()));
     std::int64_t behind = 0;
-    const auto look = [&](std::int64_t i, T* its) {
-      rows[i] = late[behind] = its;
-      behind += std::bit_cast<Bits>(its[stride - 1]) < now;  // negative numbers are large as bits
-    };
-    std::int64_t i = 0;
-    for (; i + kWidth <= size_; i += kWidth)
-      for (std::int64_t j = 0; j < kWidth; ++j) look(i + j, first + places[index[i + j]] * stride);
-    if (i < size_)  // the last one several times, rather than a branch for each
-      for (std::int64_t j = i; j < i + kWidth; ++j)
-        look(j, first + places[index[std::min(j, size_ - 1)]] * stride);
-    for (std::int64_t j = 0; j < kWidth; ++j) rows[size_ + j] = nobody_.data();
+    for (std::int64_t i = 0; i < padded_; i += kWidth)
+      for (std::int64_t j = i; j < i + kWidth; ++j) {
+        late[behind] = rows[j];
+        behind += std::bit_cast<Bits>(rows[j][stride - 1]) < now;  // negative numbers are large as bits
+      }
     for (std::int64_t k = 0; k < behind; ++k) sketch.settle(late[k]);
   }
 
@@ -93,18 +106,16 @@ class BankRow {
   // in range whatever the unit of x_i.
   void scale(const double* value, T most) {
     const T rows = static_cast<T>(s_.bank_counts[State::kLearned] + 1);
-    const std::int64_t stride = table_.stride;
-    Whole met{};
-    Four all{}, rare{}, seen{};
+    met_ = 0;
+    Four all[2]{}, rare[2]{}, seen[2]{};
     for (std::int64_t i = 0; i < padded_; i += kWidth) {
       Vector x, count, mean;
       read(value, i, x);
-      for (std::int64_t j = 0; j < kWidth; ++j) {
-        const T* const tail = rows_[i + j] + (stride - State::kTail);
-        count[j] = tail[State::kCount];
-        mean[j] = tail[State::kMean];
-      }
-      met -= count > T(0);
+      tails(rows_.data() + i, count, mean);
+      const Whole known = count > T(0);
+      const std::uint32_t met = bits(known);
+      met_ += std::popcount(met);
+      unmet_[i / kWidth] = static_cast<std::uint8_t>(~met);
       count += T(1);
       mean += ((x < T(0) ? -x : x) - mean) / count;  // ONNX models round alike
       mean = mean < kLeast ? Vector{} + kLeast : mean;
@@ -116,27 +127,25 @@ class BankRow {
       Vector often = rarity;
       root(often);
       x *= often;
+      const Vector rarely = x * rarity;
       vector(&x_[i]) = x;
       vector(&count_[i]) = count;
       vector(&mean_[i]) = mean;
-      vector(&rare_x_[i]) = x * rarity;
+      vector(&rare_x_[i]) = rarely;
+      Four its[2], others[2];
+      widen_all(x, its);
+      widen_all(rarely, others);
+      for (int half : {0, 1}) {
+        all[half] += its[half] * its[half];
+        rare[half] += its[half] * others[half];
+      }
+      widen_all(known ? x : Vector{}, others);
+      for (int half : {0, 1}) seen[half] += its[half] * others[half];
     }
-    for (std::int64_t i = 0; i < padded_; i += 4) {
-      Four its, rarely, times;
-      widen(&x_[i], its);
-      widen(&rare_x_[i], rarely);
-      widen(&count_[i], times);
-      const Four square = its * its;
-      all += square;
-      rare += its * rarely;
-      seen += times > 1.0 ? square : Four{};
-    }
-    met_ = 0;
-    for (std::int64_t j = 0; j < kWidth; ++j) met_ += met[j];
     const double one = s_.intercept ? 1.0 : 0.0;
-    xx_ = one + total(all);
-    rare_xx_ = one + total(rare);
-    seen_xx_ = one + total(seen);
+    xx_ = one + total(all[0] + all[1]);
+    rare_xx_ = one + total(rare[0] + rare[1]);
+    seen_xx_ = one + total(seen[0] + seen[1]);
   }
 
   // Features met for the first time get a place.
@@ -144,13 +153,7 @@ class BankRow {
     ++s_.bank_counts[State::kLearned];
     s_.bank_counts[State::kTouched] += size_;
     const std::int64_t* index = row.index();
-    for (std::int64_t i = 0, n = met_ < size_ ? size_ : 0; i < n; ++i) {
-      if (count_[i] > T(1)) continue;
-      rows_[i] = table_.row(table_.activate_packed(index[i], s_.counts[State::kActive]));
-      T* tail = tail_of(rows_[i]);
-      tail[State::kCount] = T(1);
-      tail[State::kEpoch] = T(-1);
-    }
+    if (met_ < size_) enter_new(index);
     if (size_ > 0 && index[size_ - 1] >= s_.counts[State::kDimension])
       s_.counts[State::kDimension] = index[size_ - 1] + 1;
   }
@@ -176,31 +179,11 @@ class BankRow {
 
   // The first kWidth columns, which all rows have, take a step along x, where `rarely` has a bit set along
   // x√(T/n); features' scales become those of the row.
-  void scatter(const T* step, const T* rarely) const {
-    T s0 = step[0], s1 = step[1], s2 = step[2], s3 = step[3], s4 = step[4], s5 = step[5], s6 = step[6],
-      s7 = step[7];  // as in `assemble`
-    apart(s0), apart(s1), apart(s2), apart(s3), apart(s4), apart(s5), apart(s6), apart(s7);
-    const Vector its = {s0, s1, s2, s3, s4, s5, s6, s7};
+  using Steps [[gnu::vector_size(8 * sizeof(T)), gnu::may_alias, gnu::aligned(sizeof(T))]] = T;
+  void scatter(const Steps& its, const T* rarely) const {
     const Whole rare = *reinterpret_cast<const Vector*>(rarely) != T(0);
-    const T *const x = x_.data(), *const rare_x = rare_x_.data();
-    const T *const count = count_.data(), *const mean = mean_.data();
-    T* const* const rows = rows_.data();
-    const std::int64_t stride = table_.stride;
-    for (std::int64_t i = 0; i < padded_; i += kWidth)
-      for (std::int64_t j = i; j < i + kWidth; ++j) {
-        const Vector plain = Vector{} + x[j], often = Vector{} + rare_x[j];
-        vector(rows[j]) += (rare ? often : plain) * its;
-        T* const tail = rows[j] + (stride - State::kTail);
-        tail[State::kCount] = count[j];
-        tail[State::kMean] = mean[j];
-      }
+    for (std::int64_t i = 0; i < padded_; i += kWidth) scatter_eight(i, its, rare);
   }
-  // The same for one more column.
-  void scatter_column(std::int64_t c, T step, bool rarely) const {
-    const T* const x = rarely ? rare_x_.data() : x_.data();
-    for (std::int64_t i = 0; i < size_; ++i) rows_[i][c] += x[i] * step;
-  }
-
   // The same with all sums in double.
   void gather_exactly(double* sums) const {
     std::fill_n(sums, table_.stride, 0.0);
@@ -222,7 +205,15 @@ class BankRow {
   using Whole [[gnu::vector_size(kWidth * sizeof(T))]] = Integer;
   using Values [[gnu::vector_size(8 * kWidth), gnu::may_alias, gnu::aligned(8)]] = double;
 
+  // A row that is expected, and where its features' rows of the table are.
+  struct Expected {
+    const std::int64_t* index = nullptr;
+    std::int64_t size = 0;
+    std::vector<T*> rows;
+  };
+
   static Vector& vector(T* p) { return *reinterpret_cast<Vector*>(p); }
+  static const Vector& vector(const T* p) { return *reinterpret_cast<const Vector*>(p); }
   T* tail_of(T* row) const { return row + table_.stride - State::kTail; }
 
   // Writes down what features' scales are now.
@@ -236,21 +227,76 @@ class BankRow {
   Table<T> table_;
   std::int64_t size_ = 0, padded_ = 0;
   std::vector<T*> rows_, behind_;  // of the table
-  std::vector<T> x_, rare_x_;      // scaled, and that times √(T/n)
+  Expected next_, later_;
+  bool moved_ = false;               // since the next row was found, features have got places
+  std::vector<std::uint8_t> unmet_;  // a bit for each feature that was not seen before
+  std::vector<T> x_, rare_x_;        // scaled, and that times √(T/n)
   std::vector<T> count_, mean_, copies_, nobody_;
   std::int64_t met_ = 0;
   double xx_ = 0, seen_xx_ = 0, rare_xx_ = 0;
 
  private:
+  // Where the rows of features are, and nobody's for as many more as a vector may have.
+  void find(const std::int64_t* index, std::int64_t n, std::vector<T*>& to) const {
+    if (to.size() < static_cast<std::size_t>(n + 2 * kWidth))
+      to.resize(static_cast<std::size_t>(n + 2 * kWidth));
+    const std::int64_t stride = table_.stride;
+    T **const rows = to.data(), *const first = table_.rows;
+    const std::int32_t* const places = table_.places;
+    const auto look = [&](std::int64_t i, std::int64_t feature) {
+      rows[i] = first + places[feature] * stride;
+      table_.touch(rows[i]);
+    };
+    std::int64_t i = 0;
+    for (; i + kWidth <= n; i += kWidth)
+      for (std::int64_t j = i; j < i + kWidth; ++j) look(j, index[j]);
+    if (i < n)  // the last one several times, rather than a branch for each
+      for (std::int64_t j = i; j < i + kWidth; ++j) look(j, index[std::min(j, n - 1)]);
+    for (std::int64_t j = 0; j < kWidth; ++j) rows[n + j] = const_cast<T*>(nobody_.data());
+  }
+
   void start(std::int64_t n) {
     size_ = n;
     padded_ = (n + kWidth - 1) / kWidth * kWidth;
-    *tail_of(nobody_.data()) = T(0);
-    if (const auto room = static_cast<std::size_t>(padded_); rows_.size() < room + kWidth) {
-      rows_.resize(room + kWidth);
+    T* const tail = tail_of(nobody_.data());
+    tail[State::kCount] = T(0);
+    tail[State::kEpoch] = T(-1);
+    const auto room = static_cast<std::size_t>(padded_);
+    if (rows_.size() < room + kWidth) rows_.resize(room + kWidth);
+    if (x_.size() < room) {
       behind_.resize(room + 1);
+      unmet_.resize(room / kWidth + 8);
       for (auto* array : {&x_, &rare_x_, &count_, &mean_}) array->resize(room);
     }
+  }
+
+  // Which ones are new cannot be foreseen: there is no branch for each.
+  void enter_new(const std::int64_t* index) {
+    moved_ = true;
+    for (std::int64_t from = 0; from < size_; from += 64) {
+      std::uint64_t unmet = 0;
+      for (std::int64_t g = 0; g < 8; ++g)
+        unmet |= static_cast<std::uint64_t>(unmet_[from / kWidth + g]) << (kWidth * g);
+      if (size_ - from < 64) unmet &= ~(~std::uint64_t{0} << (size_ - from));
+      for (; unmet != 0; unmet &= unmet - 1) {
+        const std::int64_t i = from + std::countr_zero(unmet);
+        rows_[i] = table_.row(table_.activate_packed(index[i], s_.counts[State::kActive]));
+        T* tail = tail_of(rows_[i]);
+        tail[State::kCount] = T(1);
+        tail[State::kEpoch] = T(-1);
+      }
+    }
+  }
+
+  // Bit j is lane j of a mask.
+  [[gnu::always_inline]] static std::uint32_t bits(const Whole& mask) {
+#ifdef __AVX2__
+    if constexpr (sizeof(T) == 4)
+      return static_cast<std::uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(mask)));
+#endif
+    std::uint32_t all = 0;
+    for (std::int64_t j = 0; j < kWidth; ++j) all |= static_cast<std::uint32_t>(mask[j] & 1) << j;
+    return all;
   }
 
   // The values from i on, 0 beyond the last.
@@ -266,10 +312,64 @@ class BankRow {
 
   // Without a way through memory, where halves of what was just stored would be waited for.
   [[gnu::always_inline]] static void widen_all(const Vector& x, Four* to) {
-    using Half = typename FourOf<T>::Vector;
-    const Half low = {x[0], x[1], x[2], x[3]}, high = {x[4], x[5], x[6], x[7]};
-    to[0] = __builtin_convertvector(low, Four);
-    to[1] = __builtin_convertvector(high, Four);
+    const Values all = __builtin_convertvector(x, Values);
+    to[0] = __builtin_shufflevector(all, all, 0, 1, 2, 3);
+    to[1] = __builtin_shufflevector(all, all, 4, 5, 6, 7);
+  }
+
+  // Counts and means of eight features. Both numbers of a feature are next to one another, and were stored at
+  // once.
+  [[gnu::always_inline]] void tails(T* const* rows, Vector& count, Vector& mean) const {
+    const std::int64_t at = table_.stride - State::kTail;
+    static_assert(State::kCount == 0 && State::kMean == 1);
+    if constexpr (sizeof(T) == 4) {
+      double pair[kWidth];
+      for (std::int64_t j = 0; j < kWidth; ++j) std::memcpy(&pair[j], rows[j] + at, sizeof(double));
+      const Four low = {pair[0], pair[1], pair[4], pair[5]}, high = {pair[2], pair[3], pair[6], pair[7]};
+      const Vector a = reinterpret_cast<Vector>(low), b = reinterpret_cast<Vector>(high);
+      count = __builtin_shufflevector(a, b, 0, 2, 8, 10, 4, 6, 12, 14);
+      mean = __builtin_shufflevector(a, b, 1, 3, 9, 11, 5, 7, 13, 15);
+    } else {
+      for (std::int64_t j = 0; j < kWidth; ++j) {
+        count[j] = rows[j][at + State::kCount];
+        mean[j] = rows[j][at + State::kMean];
+      }
+    }
+  }
+
+  // Eight features. Each of their two numbers goes where the lanes of experts want it, the scales in one
+  // piece.
+  [[gnu::always_inline]] void scatter_eight(std::int64_t i, const Steps& its, const Whole& rare) const {
+    T* const* const rows = rows_.data() + i;
+    const std::int64_t at = table_.stride - State::kTail;
+#ifdef __AVX2__
+    if constexpr (sizeof(T) == 4) {
+      const Vector x = vector(&x_[i]), rare_x = vector(&rare_x_[i]);
+      const Vector count = vector(&count_[i]), mean = vector(&mean_[i]);
+      Vector both[2], tail[2];  // of the features 0, 1, 4, 5, then 2, 3, 6, 7
+      both[0] = __builtin_shufflevector(x, rare_x, 0, 8, 1, 9, 4, 12, 5, 13);
+      both[1] = __builtin_shufflevector(x, rare_x, 2, 10, 3, 11, 6, 14, 7, 15);
+      tail[0] = __builtin_shufflevector(count, mean, 0, 8, 1, 9, 4, 12, 5, 13);
+      tail[1] = __builtin_shufflevector(count, mean, 2, 10, 3, 11, 6, 14, 7, 15);
+      const Whole first = rare ? Whole{} + 1 : Whole{};
+      for (int half : {0, 1})
+        for (int k = 0; k < 4; ++k) {
+          T* const row = rows[2 * half + k + (k & 2)];
+          const __m256i lanes = reinterpret_cast<__m256i>(first + 2 * k);
+          const Vector seen = _mm256_permutevar8x32_ps(both[half], lanes);
+          vector(row) += seen * its;
+          const double pair = reinterpret_cast<Four>(tail[half])[k];
+          std::memcpy(row + at, &pair, sizeof pair);
+        }
+      return;
+    }
+#endif
+    for (std::int64_t j = 0; j < kWidth; ++j) {
+      const Vector plain = Vector{} + x_[i + j], often = Vector{} + rare_x_[i + j];
+      vector(rows[j]) += (rare ? often : plain) * its;
+      rows[j][at + State::kCount] = count_[i + j];
+      rows[j][at + State::kMean] = mean_[i + j];
+    }
   }
 
   static void root(Vector& x) {

@@ -32,9 +32,12 @@ class BankStack {
         largest_(logistic_ ? std::min(clip, BankLoss::kLargestLogit) : BankLoss::kLargestLogit),
         s_(state) {}
 
-  // What is played where the rule would play P: p are the predictions of `steps` experts, `whole` those of
-  // as many others as there are.
-  double play(double P, const double* p, std::int64_t steps, const double* whole, std::int64_t more) {
+  // A row for which the rule would play P: p are the predictions of `steps` experts, `whole` those of as many
+  // others as there are. It waits: no expert needs what is played, so that it can be found while the next row
+  // has to wait for its own numbers.
+  void wait(double P, const double* p, std::int64_t steps, const double* whole, std::int64_t more) {
+    rule_p_ = P;
+    if (logistic_) rule_ = Sigmoids(P);
     z_[0] = logistic_ ? P : held(log_one((1.0 + P) / (1.0 - P)));
     double* end = z_.data() + 1;
     for (std::int64_t k = 0; k < steps + more; ++k) {
@@ -44,33 +47,17 @@ class BankStack {
     }
     n_ = end - z_.data() <= kUsual ? kUsual : kInputs;
     std::fill(end, z_.data() + n_, 0.0);
-    Four sum{};
-    for (std::int64_t j = 0; j < n_; j += 4) {
-      Four its;
-      assemble(z_.data() + j, its);
-      sum += its * four(row(kTheta) + j);
-    }
-    const double odds = held(total(sum));
-    own_ = Sigmoids(odds);
-    const double* v = row(kShares);
-    if (!logistic_) {
-      own_p_ = own_.up - own_.down;
-      rule_p_ = P;
-      return v[0] * P + v[1] * own_p_;
-    }
-    rule_ = Sigmoids(P);
-    const double both = log_one((v[0] * rule_.up + v[1] * own_.up) / (v[0] * rule_.down + v[1] * own_.down));
-    return std::clamp(both, std::min(P, odds), std::max(P, odds));
+    y_ = 0;
+  }
+  // Its label y = ±1, of weight h, with which there have been `clock` rows.
+  void teach(double y, double h, double clock) {
+    y_ = y;
+    h_ = h;
+    clock_ = clock;
   }
 
-  // The label y = ±1 of the row that was played for, of weight h, with which there have been `clock` rows.
-  void learn(double y, double h, double clock) {
-    charge(y, h, 1.0 / ((clock + 1.0) * (clock + 1.0)));
-    h = std::min(h, kHeaviest);
-    const double slope = h * if_above(y, 0.0, own_.down, -own_.up), curvature = h * own_.up * own_.down;
-    if (n_ == kUsual) return step<kUsual>(slope, curvature, h);
-    step<kInputs>(slope, curvature, h);
-  }
+  // What is played for it; if it has a label, that is learned.
+  double play() { return n_ == kUsual ? play<kUsual>() : play<kInputs>(); }
 
  private:
   static constexpr std::int64_t kUsual = 8;  // inputs, while there are no experts with whole matrices
@@ -80,6 +67,30 @@ class BankStack {
 
   double* row(std::int64_t i) const { return s_ + i * kInputs; }
   double held(double odds) const { return std::clamp(odds, -largest_, largest_); }
+
+  template <std::int64_t n>
+  double play() {
+    Four sum{};
+    for (std::int64_t j = 0; j < n; j += 4) sum += four(z_.data() + j) * four(row(kTheta) + j);
+    const double odds = held(total(sum)), *v = row(kShares);
+    own_ = Sigmoids(odds);
+    own_p_ = own_.up - own_.down;
+    double played = v[0] * rule_p_ + v[1] * own_p_;
+    if (logistic_) {
+      const double both =
+          log_one((v[0] * rule_.up + v[1] * own_.up) / (v[0] * rule_.down + v[1] * own_.down));
+      played = std::clamp(both, std::min(rule_p_, odds), std::max(rule_p_, odds));
+    }
+    if (y_ != 0) learn<n>();
+    return played;
+  }
+
+  template <std::int64_t n>
+  void learn() {
+    charge(y_, h_, 1.0 / ((clock_ + 1.0) * (clock_ + 1.0)));
+    const double h = std::min(h_, kHeaviest);
+    step<n>(h * if_above(y_, 0.0, own_.down, -own_.up), h * own_.up * own_.down, h);
+  }
 
   // The opinion that was worse loses weight; a part of all is then dealt out, which falls so fast that it
   // costs no more than ln 2 in all.
@@ -113,11 +124,7 @@ class BankStack {
     Four u[n / 4] = {}, sum{};
     for (std::int64_t i = 0; i < n; ++i)
       for (int j = 0; j < n / 4; ++j) u[j] += z_[i] * four(row(i) + 4 * j);
-    for (int j = 0; j < n / 4; ++j) {
-      Four its;
-      assemble(z_.data() + 4 * j, its);
-      sum += u[j] * its;
-    }
+    for (int j = 0; j < n / 4; ++j) sum += u[j] * four(z_.data() + 4 * j);
     const double q = total(sum);
     if (!(q > 0)) return;
     const double by = slope / (1.0 + 0.25 * h * q), less = -curvature / (1.0 + curvature * q);
@@ -135,10 +142,12 @@ class BankStack {
   bool logistic_;
   double largest_;  // log odds
   double* s_;
-  std::int64_t n_ = 0;  // inputs, padded
+  // The row that waits: its inputs, padded, their number, what the rule would play, and its label, or 0.
   std::array<double, kInputs> z_{};
-  Sigmoids rule_, own_;  // of both opinions
-  double rule_p_ = 0, own_p_ = 0;
+  std::int64_t n_ = kUsual;
+  double rule_p_ = 0, y_ = 0, h_ = 0, clock_ = 0;
+  Sigmoids rule_, own_;  // both opinions
+  double own_p_ = 0;
 };
 
 }  // namespace skn

@@ -67,7 +67,7 @@ class Calibration {
     for (std::int64_t i = 0; i < n; ++i) {
       const double h = weights == nullptr ? 1.0 : weights[i], label = labels[i];
       if (std::abs(label) == 1.0 && h > 0 && std::isfinite(h) && std::isfinite(scores[i]))
-        block_[count++] = {scores[i], h, label > 0};
+        block_[count++] = {scores[i], h, 0.5 - 0.5 * label};
       if (count == kBlock || (i + 1 == n && count > 0)) {
         learn_block(count);
         count = 0;
@@ -94,7 +94,7 @@ class Calibration {
   // A row to be learned: then its probability, and the weight of all rows before it.
   struct Learned {
     double score, h;
-    bool positive;
+    double other;  // 0 for the label 1, 1 for −1: labels cannot be foreseen, so there is no branch
     double p = 0, clock = 0;
   };
 
@@ -190,7 +190,7 @@ class Calibration {
     const double g = 2.0 * raw - 1.0;
     const Said said = say(row.score, raw, g, odds - g);
     double* its = side(row.score);
-    const double q = said.tempered, other = row.positive ? 0.0 : 1.0;
+    const double q = said.tempered, other = row.other;
     row.p = mixed(its, said);
     row.clock = clock();
     its[State::kRows] += 1.0;
@@ -205,7 +205,7 @@ class Calibration {
   }
 
   void correct(const Learned& row) {
-    const double p = row.p, better = corrected(p, row.clock), other = row.positive ? 0.0 : 1.0;
+    const double p = row.p, better = corrected(p, row.clock), other = row.other;
     const double now = row.clock + row.h, h = std::min(row.h, kHeaviest);
     weigh(std::abs(p - other), std::abs(better - other), h, 1.0 / (now + 1.0), mixed_);
     const auto [node, part] = place(p);
