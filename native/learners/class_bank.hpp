@@ -48,7 +48,7 @@ struct ClassBankState {
 template <class T>
 class ClassBank {
   using State = BankState<T>;
-  using Lanes8 = typename ClassSteps<T>::Lanes;
+  using Lanes = typename ClassSteps<T>::Lanes;
 
  public:
   static constexpr std::int64_t kLanes = ClassBankState<T>::kLanes, kMemories = ClassFull::kMemories;
@@ -57,7 +57,7 @@ class ClassBank {
       : s_(state.bank),
         table_(table),
         sketch_(state.bank, table),
-        row_(state.bank, table, state.experts),
+        row_(state.bank, table, state.classes, state.experts),
         full_(state.full),
         temper_(state.temper, state.classes),
         K_(state.classes),
@@ -67,12 +67,12 @@ class ClassBank {
         steps_(K_),
         scores_(K_ * kLanes),
         full_p_(kMemories * K_),
-        p_(K_ * kLanes),
+        p_(steps_.vectors() * ClassSteps<T>::kWidth),
         mixed_(K_),
         played_(K_),
         coordinates_(state.bank.m * kLanes),
         directions_(state.bank.m * kLanes),
-        step_(K_ * kLanes) {
+        step_(p_.size()) {
     for (Seen& seen : seen_) seen.c.resize(ldm_);
   }
 
@@ -139,7 +139,7 @@ class ClassBank {
 
   // Of experts: how long their paths are, and what a way adds to the weights of features and of the constant.
   struct Steps {
-    Lanes8 length, by_feature, by_constant;
+    Lanes length, by_feature, by_constant;
   };
 
   void learn_row(const Row& row, std::int64_t label, double h, double* out) {
@@ -190,7 +190,7 @@ class ClassBank {
     for (std::int64_t j = sketch_.rank(); j < ldm_; ++j) c[j] = 0;
     view();
     score();
-    Lanes8 shares{};
+    Lanes shares{};
     std::copy_n(s_.shares, E_, shares.data());
     for (std::int64_t k = 0; k < K_; ++k) mixed_[k] = mean(shares, &p_[k * kLanes]);
     for (std::int64_t g = 0; g < experts() - E_; ++g) {
@@ -201,40 +201,33 @@ class ClassBank {
   }
 
   // Σ_e v_e p_e
-  static double mean(const Lanes8& v, const T* p) {
-    Four sum{}, its;
-    for (std::int64_t e = 0; e < kLanes; e += 4) {
-      widen(p + e, its);
-      sum += four(&v[e]) * its;
-    }
-    return total(sum);
+  static double mean(const Lanes& v, const T* p) {
+    Four its;
+    widen(p, its);
+    return total(four(v.data()) * its);
   }
 
   // The experts' probabilities: of each its constant, features and the sketch as it sees them.
   void score() {
-    Lanes8 features{}, constant{}, top;
+    Lanes by_feature{}, by_constant{}, top;
     for (std::int64_t e = 0; e < E_; ++e) {
       const Seen& seen = seen_by(e);
-      features[e] = seen.features;
-      constant[e] = seen.constant;
+      by_feature[e] = seen.features;
+      by_constant[e] = seen.constant;
     }
-    top.fill(-INFINITY);
+    const Four features = four(by_feature.data()), constant = four(by_constant.data());
+    Four largest = Four{} - INFINITY;
     const std::int64_t end = K_ * kLanes, width = s_.m * kLanes;
     const double *own = s_.constant, *sum = sums_.data(), *b = s_.b, *c = coordinates_.data();
     double* score = scores_.data();
     for (double* const stop = score + end; score < stop; score += kLanes, own += kLanes, sum += kLanes) {
-      Four low = four(&constant[0]) * four(own) + four(&features[0]) * four(sum);
-      Four high = four(&constant[4]) * four(own + 4) + four(&features[4]) * four(sum + 4);
-      for (std::int64_t j = 0; j < width; j += kLanes) {
-        low += four(c + j) * four(b + j);
-        high += four(c + j + 4) * four(b + j + 4);
-      }
+      Four its = constant * four(own) + features * four(sum);
+      for (std::int64_t j = 0; j < width; j += kLanes) its += four(c + j) * four(b + j);
       b += kLanes * ldm_;
-      four(score) = low;
-      four(score + 4) = high;
-      four(&top[0]) = four(&top[0]) < low ? low : four(&top[0]);
-      four(&top[4]) = four(&top[4]) < high ? high : four(&top[4]);
+      four(score) = its;
+      largest = largest < its ? its : largest;
     }
+    four(top.data()) = largest;
     steps_.softmax(scores_.data(), top, p_.data());
   }
 
@@ -310,8 +303,9 @@ class ClassBank {
     aim(h, clock, to);
     const double per = 1.0 / row_.lift();
     for (double& by : to.by_feature) by *= per;
-    move(steps_.take(p_.data(), label, to.length, [this](std::int64_t k) { prefetch(k); }), to);
-    row_.scatter(step_.data(), K_);
+    const std::int64_t part = coming_.size() / steps_.vectors() + 1;
+    move(steps_.take(p_.data(), label, to.length, [&](std::int64_t v) { prefetch(v * part, part); }), to);
+    row_.scatter(step_.data());
     if (!full_.alive()) return;
     if (full_.learn(row, row_.sizes(), label, h, s_.bank_counts[State::kLearned])) return;
     std::fill_n(s_.shares + E_, kMemories, 0.0);
@@ -321,17 +315,17 @@ class ClassBank {
       s_.shares[e] = sum > 0 ? s_.shares[e] / sum : 1.0 / static_cast<double>(E_);
   }
 
-  // The next row's features come from memory while steps are computed, a few for each class: all at once they
-  // would have to wait for one another.
-  void prefetch(std::int64_t k) const {
-    const std::int64_t n = coming_.size(), begin = k * n / K_, end = (k + 1) * n / K_;
-    table_.prefetch_packed(coming_.index() + begin, end - begin);
+  // The next row's features come from memory while steps are computed, a few for each vector: all at once
+  // they would have to wait for one another.
+  void prefetch(std::int64_t begin, std::int64_t count) const {
+    const std::int64_t stop = std::min(begin + count, coming_.size());
+    if (begin < stop) table_.prefetch_packed(coming_.index() + begin, stop - begin);
   }
 
   // How long the paths of experts are, and where their steps lead.
   void aim(double h, double clock, Steps& to) {
     const double root = 1.0 / std::sqrt(std::max(clock, 1.0)), first = typical();
-    Lanes8 f, a, xx, least;
+    Lanes f, a, xx, least;
     for (std::int64_t e = 0; e < kLanes; ++e) {
       const Expert& expert = s_.expert[std::min(e, E_ - 1)];
       const Seen& seen = seen_by(std::min(e, E_ - 1));
@@ -343,24 +337,21 @@ class ClassBank {
       to.by_feature[e] = seen.features;
       to.by_constant[e] = s_.intercept ? seen.constant : 0.0;
     }
-    for (std::int64_t e = 0; e < kLanes; e += 4) {
-      const Four per_a = 1.0 / four(&a[e]);
-      Four rest = four(&xx[e]) < four(&least[e]) ? four(&least[e]) : four(&xx[e]), q{};
-      for (std::int64_t j = 0; j < s_.m; ++j) {
-        const Four c = four(&coordinates_[j * kLanes + e]),
-                   g = 1.0 / (four(&a[e]) + four(&f[e]) * s_.lambda[j]);
-        rest -= c * c;
-        q += c * c * g;
-        four(&directions_[j * kLanes + e]) = c * (g - per_a);
-      }
-      q += (rest > 0.0 ? rest : Four{}) * per_a;
-      q = q < kNoWay ? Four{} + kNoWay : q;
-      const Four per_q = 1.0 / q, per = 1.0 / (four(&a[e]) * q);
-      four(&to.length[e]) *= q;
-      four(&to.by_feature[e]) *= per;
-      four(&to.by_constant[e]) *= per;
-      for (std::int64_t j = 0; j < s_.m; ++j) four(&directions_[j * kLanes + e]) *= per_q;
+    const Four A = four(a.data()), F = four(f.data()), per_a = 1.0 / A;
+    Four rest = four(xx.data()) < four(least.data()) ? four(least.data()) : four(xx.data()), q{};
+    for (std::int64_t j = 0; j < s_.m; ++j) {
+      const Four c = four(&coordinates_[j * kLanes]), g = 1.0 / (A + F * s_.lambda[j]);
+      rest -= c * c;
+      q += c * c * g;
+      four(&directions_[j * kLanes]) = c * (g - per_a);
     }
+    q += (rest > 0.0 ? rest : Four{}) * per_a;
+    q = q < kNoWay ? Four{} + kNoWay : q;
+    const Four per_q = 1.0 / q, per = 1.0 / (A * q);
+    four(to.length.data()) *= q;
+    four(to.by_feature.data()) *= per;
+    four(to.by_constant.data()) *= per;
+    for (std::int64_t j = 0; j < s_.m; ++j) four(&directions_[j * kLanes]) *= per_q;
     for (std::int64_t e = 0; e < E_; ++e)
       if (s_.expert[e].sees(kRare)) aim_rarely(e, h, to);
     for (std::int64_t e = E_; e < kLanes; ++e) to.length[e] = 0.0;
@@ -379,22 +370,17 @@ class ClassBank {
   // Scores move by these ways: what that adds to constants, to b, and to the weight of a feature for x = 1.
   void move(const T* way, const Steps& to) {
     const std::int64_t end = K_ * kLanes, width = s_.m * kLanes;
+    const Four by_feature = four(to.by_feature.data()), by_constant = four(to.by_constant.data());
     const double* const direction = directions_.data();
     double *constant = s_.constant, *b = s_.b;
     T* step = step_.data();
     for (const T* const stop = way + end; way < stop; way += kLanes, constant += kLanes, step += kLanes) {
-      Four low, high;
-      widen(way, low);
-      widen(way + 4, high);
-      four(constant) += low * four(&to.by_constant[0]);
-      four(constant + 4) += high * four(&to.by_constant[4]);
-      for (std::int64_t j = 0; j < width; j += kLanes) {
-        four(b + j) += low * four(direction + j);
-        four(b + j + 4) += high * four(direction + j + 4);
-      }
+      Four its;
+      widen(way, its);
+      four(constant) += its * by_constant;
+      for (std::int64_t j = 0; j < width; j += kLanes) four(b + j) += its * four(direction + j);
       b += kLanes * ldm_;
-      store_held(low * four(&to.by_feature[0]), step);
-      store_held(high * four(&to.by_feature[4]), step + 4);
+      store_held(its * by_feature, step);
     }
   }
 
