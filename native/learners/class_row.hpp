@@ -1,10 +1,11 @@
-// A row of a bank of classes (class_bank.hpp): the steps of its experts.
+// A row of a bank of classes (class_bank.hpp): what its features add up to, and the steps of its experts.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "core/small_matrix.hpp"
 #include "core/table.hpp"
 #include "learners/bank_row.hpp"
 #include "learners/bank_state.hpp"
@@ -15,7 +16,7 @@ namespace skn {
 template <class T>
 class ClassRow : public BankRow<T> {
   using Base = BankRow<T>;
-  using Base::rare_x_, Base::rows_, Base::size_, Base::x_;
+  using Base::padded_, Base::rare_x_, Base::rows_, Base::size_, Base::table_, Base::x_;
   using Steps = ClassSteps<T>;
   using Vector = typename Steps::Vector;
   static constexpr std::int64_t kWidth = Steps::kWidth;
@@ -29,6 +30,18 @@ class ClassRow : public BankRow<T> {
     }
   }
 
+  // Σ x_i row_i of so many columns, or a few more: short sums in T, long ones in double. As many columns at
+  // once as there are registers for.
+  void gather(double* sums, std::int64_t columns) const {
+    const std::int64_t most = table_.stride / kWidth, needed = (columns + 4 * kWidth - 1) / (4 * kWidth) * 4;
+    const std::int64_t end = std::min(needed, most);
+    std::int64_t v = 0;
+    for (; v + 12 <= end; v += 12) gather_vectors<12>(v * kWidth, sums + v * kWidth);
+    if (v + 8 <= end) gather_vectors<8>(v * kWidth, sums + v * kWidth), v += 8;
+    if (v + 4 <= end) gather_vectors<4>(v * kWidth, sums + v * kWidth), v += 4;
+    if (v < end) gather_vectors<2>(v * kWidth, sums + v * kWidth);
+  }
+
   // The experts' steps, and the row's scales, which become those of its features. What is 0 for all classes
   // of a vector is left out.
   void scatter(const T* step) {
@@ -37,27 +50,76 @@ class ClassRow : public BankRow<T> {
     moved_.clear();
     for (std::int64_t at = 0; at < whole; at += kWidth)
       if (!std::all_of(step + at, step + at + kWidth, [](T s) { return s == T(0); })) moved_.push_back(at);
-    std::size_t v = 0;
-    for (; v + kMost <= moved_.size(); v += kMost) scatter_vectors<kMost>(&moved_[v], step);
-    if (v + 4 <= moved_.size()) scatter_vectors<4>(&moved_[v], step), v += 4;
-    if (v + 2 <= moved_.size()) scatter_vectors<2>(&moved_[v], step), v += 2;
-    if (v < moved_.size()) scatter_vectors<1>(&moved_[v], step);
+    for (std::size_t v = 0; v < moved_.size();) {
+      std::size_t end = v + 1;  // of a few that follow one another
+      while (end < moved_.size() && end < v + kMost && moved_[end] == moved_[end - 1] + kWidth) ++end;
+      scatter_run(moved_[v], end - v, step);
+      v = end;
+    }
     for (std::int64_t at = whole; at < end; ++at)  // half a vector
       this->scatter_column(at, step[at], rare_[at - whole] > T(0));
   }
 
  private:
-  static constexpr std::size_t kMost = 8;  // vectors whose steps are in registers at once
+  static_assert(Table<T>::padded(17) % (2 * kWidth) == 0);
 
-  template <std::size_t count>
-  void scatter_vectors(const std::int64_t* at, const T* steps) {
+  template <int count>
+  void gather_vectors(std::int64_t first, double* sums) const {
+    constexpr std::int64_t kRun = 32;
+    const T* const x = x_.data();
+    T* const* const rows = rows_.data();
+    if (padded_ == 0) std::fill_n(sums, count * kWidth, 0.0);
+    for (std::int64_t start = 0; start < padded_; start += kRun) {
+      const std::int64_t stop = std::min(start + kRun, padded_);
+      Vector sum[count] = {};
+      for (std::int64_t i = start; i < stop; i += 2)
+        for (std::int64_t j = i; j < i + 2; ++j) {
+          const T* its = rows[j] + first;
+          one_address(its);
+          for (int c = 0; c < count; ++c) sum[c] += x[j] * Steps::vector(its + c * kWidth);
+        }
+      for (int c = 0; c < count; ++c) add(sum[c], start == 0, sums + c * kWidth);
+    }
+  }
+
+  // Compilers would keep an address for each column.
+  template <class Pointer>
+  [[gnu::always_inline]] static void one_address(Pointer& p) {
+    asm("" : "+r"(p));
+  }
+
+  [[gnu::always_inline]] static void add(const Vector& part, bool first, double* sums) {
+    if constexpr (sizeof(T) == 4) {
+      using Half = typename FourOf<T>::Vector;
+      const Half low = {part[0], part[1], part[2], part[3]}, high = {part[4], part[5], part[6], part[7]};
+      four(sums) = __builtin_convertvector(low, Four) + (first ? Four{} : four(sums));
+      four(sums + 4) = __builtin_convertvector(high, Four) + (first ? Four{} : four(sums + 4));
+    } else {
+      four(sums) = part + (first ? Four{} : four(sums));
+    }
+  }
+
+  static constexpr std::size_t kMost = 10;  // vectors whose steps are in registers at once
+
+  void scatter_run(std::int64_t at, std::size_t count, const T* step) const {
+    if (count == kMost) return scatter_vectors<kMost>(at, step);
+    if (count >= 5) scatter_vectors<5>(at, step), at += 5 * kWidth, count -= 5;
+    if (count >= 3) scatter_vectors<3>(at, step), at += 3 * kWidth, count -= 3;
+    for (; count > 0; --count, at += kWidth) scatter_vectors<1>(at, step);
+  }
+
+  template <int count>
+  void scatter_vectors(std::int64_t at, const T* steps) const {
     Vector step[count];
-    for (std::size_t v = 0; v < count; ++v) step[v] = Steps::vector(steps + at[v]);
+    for (int v = 0; v < count; ++v) step[v] = Steps::vector(steps + at + v * kWidth);
     const auto rarely = rare_ > T(0);
-    for (std::int64_t i = 0; i < size_; ++i) {
-      const Vector plain = Vector{} + x_[i], rare = Vector{} + rare_x_[i], x = rarely ? rare : plain;
-      T* const to = rows_[i];
-      for (std::size_t v = 0; v < count; ++v) Steps::vector(to + at[v]) += x * step[v];
+    const T *const plain_x = x_.data(), *const rare_x = rare_x_.data();
+    T* const* const rows = rows_.data();
+    for (std::int64_t i = 0, n = size_; i < n; ++i) {
+      const Vector plain = Vector{} + plain_x[i], rare = Vector{} + rare_x[i], x = rarely ? rare : plain;
+      T* to = rows[i] + at;
+      one_address(to);
+      for (int v = 0; v < count; ++v) Steps::vector(to + v * kWidth) += x * step[v];
     }
   }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -23,7 +22,6 @@ class ClassSteps {
  public:
   using Vector = typename Wide<T>::Vector;
   static constexpr std::int64_t kLanes = 4, kWidth = sizeof(Vector) / sizeof(T), kTogether = kWidth / kLanes;
-  using Lanes = std::array<double, kLanes>;
 
   explicit ClassSteps(std::int64_t classes)
       : K_(classes), vectors_((classes + kTogether - 1) / kTogether), way_(vectors_ * kWidth) {
@@ -37,9 +35,8 @@ class ClassSteps {
 
   // Every expert's scores become probabilities, none of which is less than e⁻²⁰ times its largest; 0 where
   // there is no class. `top` has the largest scores.
-  void softmax(const double* scores, const Lanes& top, T* p) const {
-    const Four largest = four(top.data());
-    for (std::int64_t at = 0; at < K_ * kLanes; at += kLanes) narrow(four(scores + at) - largest, p + at);
+  void softmax(const double* scores, const Four& top, T* p) const {
+    for (std::int64_t at = 0; at < K_ * kLanes; at += kLanes) narrow(four(scores + at) - top, p + at);
     const std::int64_t last = (vectors_ - 1) * kWidth;
     Vector sum{};
     for (std::int64_t at = 0; at <= last; at += kWidth) {
@@ -58,7 +55,7 @@ class ClassSteps {
   // logistic loss on a path whose length is that of the expert. Classes that are hardly possible are left
   // alone. meanwhile(v) is called for each vector v.
   template <class Meanwhile>
-  const T* take(const T* p, std::int64_t label, const Lanes& length, Meanwhile meanwhile) {
+  const T* take(const T* p, std::int64_t label, const Four& length, Meanwhile meanwhile) {
     const T least = static_cast<T>(1.0 / (kPassed * static_cast<double>(K_)));
     const std::int64_t end = vectors_ * kWidth;
     Vector whole, rest{};
