@@ -40,9 +40,15 @@ struct Table {
     for (std::int64_t k = 0; k < n; ++k) touch(places + feature[k]);
   }
   void prefetch_packed(const std::int64_t* feature, std::int64_t n) const {
-    if (stride == kLine) {  // as a rule
-      for (std::int64_t k = 0; k < n; ++k) touch(rows + places[feature[k]] * kLine);
-      return;
+    switch (stride / kLine) {
+      case 1:
+        return prefetch_lines<1>(feature, n);  // as a rule
+      case 2:
+        return prefetch_lines<2>(feature, n);
+      case 4:
+        return prefetch_lines<4>(feature, n);
+      case 6:
+        return prefetch_lines<6>(feature, n);
     }
     for (std::int64_t k = 0; k < n; ++k) {
       const T* const its = packed_row(feature[k]);
@@ -139,6 +145,16 @@ struct Table {
 
  private:
   static constexpr std::int64_t kLine = 64 / sizeof(T);
+
+  // Rows of so many lines, their last one first: it has what is looked at first.
+  template <int lines>
+  void prefetch_lines(const std::int64_t* feature, std::int64_t n) const {
+    for (std::int64_t k = 0; k < n; ++k) {
+      const T* const its = rows + places[feature[k]] * (lines * kLine);
+      touch(its);
+      for (int line = lines - 1; line > 0; --line) __builtin_prefetch(its + line * kLine);
+    }
+  }
 
   // Short sums in T, long ones in double: the speed of float32 without its error on wide rows.
   static constexpr std::int64_t kRun = 32;

@@ -79,12 +79,13 @@ class DelayedMaps {
   void multiply(const T* map, T* w, T* z) {
     if (shape_.width == 16 && shape_.row >= 16) return multiply_row<16>(map, w);
     if (shape_.width == 16) return multiply_in_registers<16>(map, w, z);
-    T* __restrict sum = product_.data();
-    for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] = T(0);
-    for (std::int64_t k = 0; k < shape_.q; ++k) {
-      const T zk = z[k];
-      const T* __restrict row = map + k * shape_.width;
-      for (std::int64_t c = 0; c < shape_.width; ++c) sum[c] += zk * row[c];
+    T* const sum = product_.data();
+    std::int64_t c = 0;
+    for (; c + kWide <= shape_.width; c += kWide) multiply_columns<kWide>(map + c, z, sum + c);
+    for (; c + 8 <= shape_.width; c += 8) multiply_columns<8>(map + c, z, sum + c);
+    for (; c < shape_.width; ++c) {
+      sum[c] = T(0);
+      for (std::int64_t k = 0; k < shape_.q; ++k) sum[c] += z[k] * map[k * shape_.width + c];
     }
     take(sum, w, z);
   }
@@ -99,6 +100,16 @@ class DelayedMaps {
     const T* const z = row + shape_.weights;
     for (std::int64_t k = 0; k < shape_.q; ++k) sum.add(z[k], map + k * W);
     sum.join(row, shape_.weights, shape_.weights + shape_.q);
+  }
+
+  // So many columns, whose sums stay in registers.
+  static constexpr int kWide = 256 / sizeof(T);
+  template <int W>
+  void multiply_columns(const T* map, const T* z, T* sum) const {
+    Lanes<T, W> its;
+    its.zero();
+    for (std::int64_t k = 0; k < shape_.q; ++k) its.add(z[k], map + k * shape_.width);
+    its.store(sum);
   }
 
   template <int W>

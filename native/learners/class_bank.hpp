@@ -48,7 +48,6 @@ struct ClassBankState {
 template <class T>
 class ClassBank {
   using State = BankState<T>;
-  using Lanes8 = typename ClassSteps<T>::Lanes;
 
  public:
   static constexpr std::int64_t kLanes = ClassBankState<T>::kLanes, kMemories = ClassFull::kMemories;
@@ -57,7 +56,7 @@ class ClassBank {
       : s_(state.bank),
         table_(table),
         sketch_(state.bank, table),
-        row_(state.bank, table, state.experts),
+        row_(state.bank, table, state.classes, state.experts),
         full_(state.full),
         temper_(state.temper, state.classes),
         K_(state.classes),
@@ -67,13 +66,20 @@ class ClassBank {
         steps_(K_),
         scores_(K_ * kLanes),
         full_p_(kMemories * K_),
-        p_(K_ * kLanes),
+        p_(steps_.vectors() * ClassSteps<T>::kWidth),
         mixed_(K_),
         played_(K_),
+        c_(ldm_),
         coordinates_(state.bank.m * kLanes),
         directions_(state.bank.m * kLanes),
-        step_(K_ * kLanes) {
-    for (Seen& seen : seen_) seen.c.resize(ldm_);
+        step_(p_.size()) {
+    for (std::int64_t e = 0; e < E_; ++e) {
+      const Expert& expert = s_.expert[e];
+      steady_[e] = expert.steady;
+      root_[e] = expert.root;
+      multiplier_[e] = expert.multiplier;
+      for (View view : {kPlain, kEven, kRestless, kRare}) sees_[view][e] = expert.sees(view) ? 1.0 : 0.0;
+    }
   }
 
   // Learns the rows in order; labels are the numbers of classes, and out has the scores before each update.
@@ -126,20 +132,15 @@ class ClassBank {
   }
 
  private:
+  static constexpr int kUsual = 6;          // size of the sketch
   static constexpr double kNoStep = 1e-9;   // slopes below this teach nothing
   static constexpr double kNoWay = 1e-300;  // of steepest descent
   static constexpr double kSlope = 4;       // as that of the logistic loss in bank_loss.hpp
   static constexpr double kHeavy = 0.25;    // a restless expert's constant, as a share of the typical row
 
-  // A row as experts see it: its features and the constant are multiplied by these.
-  struct Seen {
-    double features = 1, constant = 1, least = 0;
-    std::vector<double> c;  // U times it
-  };
-
   // Of experts: how long their paths are, and what a way adds to the weights of features and of the constant.
   struct Steps {
-    Lanes8 length, by_feature, by_constant;
+    Four length, by_feature, by_constant;
   };
 
   void learn_row(const Row& row, std::int64_t label, double h, double* out) {
@@ -153,23 +154,32 @@ class ClassBank {
     answer(out);
     const auto t = ++s_.counts[State::kRounds];
     const double clock = s_.scalars[State::kClock] += h;
-    double squares = 0;
-    for (std::int64_t k = 0; k < K_; ++k) {
-      const double residual = mixed_[k] - (k == label ? 1.0 : 0.0);
-      squares += residual * residual;
-    }
     charge(label, h, clock);
     temper_.learn(mixed_.data(), mixed_.data(), label, h, t, clock);
-    const double r = kSlope * std::sqrt(0.5 * squares);
+    const double r = kSlope * std::sqrt(0.5 * distance(label));
     const std::int64_t stands_for = sketch_.stands_for(t);
     if (r >= kNoStep && row_.xx() > State::kNoLength) improve(row, label, r, h, stands_for, clock);
   }
 
-  // Logarithms of probabilities.
-  void answer(double* out) const {
-    std::copy_n(played_.data(), K_, out);
-    log_all(out, K_);
+  // Σ (P_k − y_k)²
+  double distance(std::int64_t label) const {
+    Four number = {0, 1, 2, 3}, sums{};
+    const Four its = Four{} + static_cast<double>(label), one = Four{} + 1.0;
+    std::int64_t k = 0;
+    for (; k + 4 <= K_; k += 4, number += 4.0) {
+      const Four residual = four(&mixed_[k]) - (number == its ? one : Four{});
+      sums += residual * residual;
+    }
+    double sum = total(sums);
+    for (; k < K_; ++k) {
+      const double residual = mixed_[k] - (k == label ? 1.0 : 0.0);
+      sum += residual * residual;
+    }
+    return sum;
   }
+
+  // Logarithms of probabilities.
+  void answer(double* out) const { logs(played_.data(), out, K_); }
 
   // The predictions of a row, nothing changed: work put off is done on copies.
   void peek(const Row& row, std::int64_t features) {
@@ -184,15 +194,12 @@ class ClassBank {
   void look(const double* value) {
     row_.scale(value, std::numeric_limits<T>::max());
     row_.gather(sums_.data(), K_ * kLanes + s_.m);
-    std::vector<double>& c = seen_[kPlain].c;
     const std::int64_t first = K_ * kLanes;
-    for (std::int64_t j = 0; j < sketch_.rank(); ++j) c[j] = sums_[first + j] + s_.constant[first + j];
-    for (std::int64_t j = sketch_.rank(); j < ldm_; ++j) c[j] = 0;
+    for (std::int64_t j = 0; j < sketch_.rank(); ++j) c_[j] = sums_[first + j] + s_.constant[first + j];
+    for (std::int64_t j = sketch_.rank(); j < ldm_; ++j) c_[j] = 0;
     view();
     score();
-    Lanes8 shares{};
-    std::copy_n(s_.shares, E_, shares.data());
-    for (std::int64_t k = 0; k < K_; ++k) mixed_[k] = mean(shares, &p_[k * kLanes]);
+    mix();
     for (std::int64_t g = 0; g < experts() - E_; ++g) {
       one_against_the_rest(g, &full_p_[g * K_]);
       axpy(s_.shares[E_ + g], &full_p_[g * K_], mixed_.data(), K_);
@@ -200,42 +207,47 @@ class ClassBank {
     temper_.play(mixed_.data(), mixed_.data(), played_.data());
   }
 
-  // Σ_e v_e p_e
-  static double mean(const Lanes8& v, const T* p) {
-    Four sum{}, its;
-    for (std::int64_t e = 0; e < kLanes; e += 4) {
-      widen(p + e, its);
-      sum += four(&v[e]) * its;
+  // Σ_e v_e p_e of the experts that take steps.
+  void mix() {
+    Four shares{};
+    for (std::int64_t e = 0; e < E_; ++e) shares[e] = s_.shares[e];
+    const auto weighed = [&](std::int64_t k) {
+      Four its;
+      widen(&p_[k * kLanes], its);
+      return Four(shares * its);
+    };
+    std::int64_t k = 0;
+    for (; k + 4 <= K_; k += 4) {  // sums of four classes at once
+      const Four a = weighed(k), b = weighed(k + 1), c = weighed(k + 2), d = weighed(k + 3);
+      const Four ab = Four{a[0], b[0], a[2], b[2]} + Four{a[1], b[1], a[3], b[3]},
+                 cd = Four{c[0], d[0], c[2], d[2]} + Four{c[1], d[1], c[3], d[3]};
+      four(&mixed_[k]) = Four{ab[0], ab[1], cd[0], cd[1]} + Four{ab[2], ab[3], cd[2], cd[3]};
     }
-    return total(sum);
+    for (; k < K_; ++k) mixed_[k] = total(weighed(k));
   }
 
   // The experts' probabilities: of each its constant, features and the sketch as it sees them.
   void score() {
-    Lanes8 features{}, constant{}, top;
-    for (std::int64_t e = 0; e < E_; ++e) {
-      const Seen& seen = seen_by(e);
-      features[e] = seen.features;
-      constant[e] = seen.constant;
-    }
-    top.fill(-INFINITY);
-    const std::int64_t end = K_ * kLanes, width = s_.m * kLanes;
+    if (s_.m == kUsual) return score_of<kUsual>(kUsual);
+    score_of<0>(s_.m);
+  }
+
+  // The size of the sketch, m, is known to the compiler unless it is 0.
+  template <int known>
+  void score_of(std::int64_t m) {
+    const std::int64_t end = known > 0 ? known : m;
     const double *own = s_.constant, *sum = sums_.data(), *b = s_.b, *c = coordinates_.data();
     double* score = scores_.data();
-    for (double* const stop = score + end; score < stop; score += kLanes, own += kLanes, sum += kLanes) {
-      Four low = four(&constant[0]) * four(own) + four(&features[0]) * four(sum);
-      Four high = four(&constant[4]) * four(own + 4) + four(&features[4]) * four(sum + 4);
-      for (std::int64_t j = 0; j < width; j += kLanes) {
-        low += four(c + j) * four(b + j);
-        high += four(c + j + 4) * four(b + j + 4);
-      }
+    Four largest = Four{} - INFINITY;
+    const Four features = features_, constant = constant_;
+    for (double* const stop = score + K_ * kLanes; score < stop; score += kLanes, own += kLanes, sum += kLanes) {
+      Four its = constant * four(own) + features * four(sum);
+      for (std::int64_t j = 0; j < end; ++j) its += four(c + j * kLanes) * four(b + j * kLanes);
       b += kLanes * ldm_;
-      four(score) = low;
-      four(score + 4) = high;
-      four(&top[0]) = four(&top[0]) < low ? low : four(&top[0]);
-      four(&top[4]) = four(&top[4]) < high ? high : four(&top[4]);
+      four(score) = its;
+      largest = largest < its ? its : largest;
     }
-    steps_.softmax(scores_.data(), top, p_.data());
+    steps_.softmax(scores_.data(), largest, p_.data());
   }
 
   // The experts with whole matrices learn each class against the rest: their probabilities, made to sum to 1.
@@ -249,32 +261,31 @@ class ClassBank {
     return std::clamp(odds, -BankLoss::kLargestLogit, BankLoss::kLargestLogit);
   }
 
-  // How the row looks to experts of each kind, as in bank.hpp.
+  // How the row looks to experts of each kind, as in bank.hpp: what its features and the constant are
+  // multiplied by.
   void view() {
     const bool begun = s_.bank_counts[State::kLearned] > 0;
     const double length = begun ? typical() : 1.0;
     const bool evens = begun && row_.seen_xx() > State::kNoLength;
-    seen_[kEven].features = seen_[kRestless].features = evens ? std::sqrt(length / row_.seen_xx()) : 1.0;
-    seen_[kRestless].constant = std::max(1.0, kHeavy * std::sqrt(std::max(length - 1.0, 0.0)));
-    seen_[kRestless].least = evens && row_.seen_xx() <= one() ? length : 0.0;
+    const double even = evens ? std::sqrt(length / row_.seen_xx()) : 1.0,
+                 heavy = std::max(1.0, kHeavy * std::sqrt(std::max(length - 1.0, 0.0))),
+                 least = evens && row_.seen_xx() <= one() ? length : 0.0;
     const auto rows = static_cast<double>(s_.bank_counts[State::kLearned] + 1);
-    seen_[kRare].features = seen_[kRare].constant = 1.0 / std::sqrt(std::sqrt(rows));
+    rare_ = 1.0 / std::sqrt(std::sqrt(rows));
+    features_ = sees_[kPlain] + (sees_[kEven] + sees_[kRestless]) * even + sees_[kRare] * rare_;
+    constant_ = sees_[kPlain] + sees_[kEven] + sees_[kRestless] * heavy + sees_[kRare] * rare_;
+    least_ = sees_[kRestless] * least;
     view_sketch();
   }
 
+  // Rare experts do without the sketch.
   void view_sketch() {
-    const double *c = seen_[kPlain].c.data(), *constant = s_.constant + K_ * kLanes;
-    for (int view : {kEven, kRestless}) {
-      Seen& seen = seen_[view];
-      for (std::int64_t j = 0; j < s_.m; ++j)
-        seen.c[j] = seen.features * (c[j] - constant[j]) + seen.constant * constant[j];
-    }
-    for (std::int64_t e = 0; e < E_; ++e)
-      if (!s_.expert[e].sees(kRare))
-        for (std::int64_t j = 0; j < s_.m; ++j) coordinates_[j * kLanes + e] = seen_by(e).c[j];
+    const double* const constant = s_.constant + K_ * kLanes;
+    const Four features = sees_[kRare] > 0.0 ? Four{} : features_, its = sees_[kRare] > 0.0 ? Four{} : constant_;
+    for (std::int64_t j = 0; j < s_.m; ++j)
+      four(&coordinates_[j * kLanes]) = features * (c_[j] - constant[j]) + its * constant[j];
   }
 
-  const Seen& seen_by(std::int64_t e) const { return seen_[static_cast<int>(s_.expert[e].view)]; }
   double one() const { return s_.intercept ? 1.0 : 0.0; }
   double typical() const {  // ‖x‖²
     return s_.scalars[State::kSquares] / static_cast<double>(s_.bank_counts[State::kLearned]);
@@ -299,19 +310,18 @@ class ClassBank {
     row_.enter(row);
     s_.scalars[State::kSquares] += row_.xx();
     if (stands_for > 0) {
-      double* c = seen_[kPlain].c.data();
-      sketch_.keep(row, row_.x(), row_.xx(), c, std::sqrt(h * static_cast<double>(stands_for)) * r);
+      sketch_.keep(row, row_.x(), row_.xx(), c_.data(), std::sqrt(h * static_cast<double>(stands_for)) * r);
       if (sketch_.due(s_.counts[State::kRounds])) {
-        sketch_.end_epoch(c);
+        sketch_.end_epoch(c_.data());
         view_sketch();
       }
     }
     Steps to;
     aim(h, clock, to);
-    const double per = 1.0 / row_.lift();
-    for (double& by : to.by_feature) by *= per;
-    move(steps_.take(p_.data(), label, to.length, [this](std::int64_t k) { prefetch(k); }), to);
-    row_.scatter(step_.data(), K_);
+    to.by_feature *= 1.0 / row_.lift();
+    const std::int64_t part = coming_.size() / steps_.vectors() + 1;
+    move(steps_.take(p_.data(), label, to.length, [&](std::int64_t v) { prefetch(v * part, part); }), to);
+    row_.scatter(step_.data());
     if (!full_.alive()) return;
     if (full_.learn(row, row_.sizes(), label, h, s_.bank_counts[State::kLearned])) return;
     std::fill_n(s_.shares + E_, kMemories, 0.0);
@@ -321,80 +331,67 @@ class ClassBank {
       s_.shares[e] = sum > 0 ? s_.shares[e] / sum : 1.0 / static_cast<double>(E_);
   }
 
-  // The next row's features come from memory while steps are computed, a few for each class: all at once they
-  // would have to wait for one another.
-  void prefetch(std::int64_t k) const {
-    const std::int64_t n = coming_.size(), begin = k * n / K_, end = (k + 1) * n / K_;
-    table_.prefetch_packed(coming_.index() + begin, end - begin);
+  // The next row's features come from memory while steps are computed, a few for each vector: all at once
+  // they would have to wait for one another.
+  void prefetch(std::int64_t begin, std::int64_t count) const {
+    const std::int64_t stop = std::min(begin + count, coming_.size());
+    if (begin < stop) table_.prefetch_packed(coming_.index() + begin, stop - begin);
   }
 
   // How long the paths of experts are, and where their steps lead.
   void aim(double h, double clock, Steps& to) {
-    const double root = 1.0 / std::sqrt(std::max(clock, 1.0)), first = typical();
-    Lanes8 f, a, xx, least;
-    for (std::int64_t e = 0; e < kLanes; ++e) {
-      const Expert& expert = s_.expert[std::min(e, E_ - 1)];
-      const Seen& seen = seen_by(std::min(e, E_ - 1));
-      f[e] = expert.steady + expert.root * root;
-      a[e] = first + 0.5 * f[e] * s_.scalars[State::kRidge];
-      xx[e] = seen.features * seen.features * (row_.xx() - one()) + seen.constant * seen.constant * one();
-      least[e] = seen.least;
-      to.length[e] = h * expert.multiplier;
-      to.by_feature[e] = seen.features;
-      to.by_constant[e] = s_.intercept ? seen.constant : 0.0;
+    const double root = 1.0 / std::sqrt(std::max(clock, 1.0));
+    const Four f = steady_ + root_ * root, a = typical() + 0.5 * f * s_.scalars[State::kRidge], per_a = 1.0 / a;
+    const Four xx = features_ * features_ * (row_.xx() - one()) + constant_ * constant_ * one();
+    Four rest = xx < least_ ? least_ : xx, q{};
+    for (std::int64_t j = 0; j < s_.m; ++j) {
+      const Four c = four(&coordinates_[j * kLanes]), g = 1.0 / (a + f * s_.lambda[j]);
+      rest -= c * c;
+      q += c * c * g;
+      four(&directions_[j * kLanes]) = c * (g - per_a);
     }
-    for (std::int64_t e = 0; e < kLanes; e += 4) {
-      const Four per_a = 1.0 / four(&a[e]);
-      Four rest = four(&xx[e]) < four(&least[e]) ? four(&least[e]) : four(&xx[e]), q{};
-      for (std::int64_t j = 0; j < s_.m; ++j) {
-        const Four c = four(&coordinates_[j * kLanes + e]),
-                   g = 1.0 / (four(&a[e]) + four(&f[e]) * s_.lambda[j]);
-        rest -= c * c;
-        q += c * c * g;
-        four(&directions_[j * kLanes + e]) = c * (g - per_a);
-      }
-      q += (rest > 0.0 ? rest : Four{}) * per_a;
-      q = q < kNoWay ? Four{} + kNoWay : q;
-      const Four per_q = 1.0 / q, per = 1.0 / (four(&a[e]) * q);
-      four(&to.length[e]) *= q;
-      four(&to.by_feature[e]) *= per;
-      four(&to.by_constant[e]) *= per;
-      for (std::int64_t j = 0; j < s_.m; ++j) four(&directions_[j * kLanes + e]) *= per_q;
-    }
-    for (std::int64_t e = 0; e < E_; ++e)
-      if (s_.expert[e].sees(kRare)) aim_rarely(e, h, to);
-    for (std::int64_t e = E_; e < kLanes; ++e) to.length[e] = 0.0;
+    q += (rest > 0.0 ? rest : Four{}) * per_a;
+    q = q < kNoWay ? Four{} + kNoWay : q;
+    const Four per_q = 1.0 / q, per = 1.0 / (a * q);
+    for (std::int64_t j = 0; j < s_.m; ++j) four(&directions_[j * kLanes]) *= per_q;
+    to.length = h * multiplier_ * q;
+    to.by_feature = features_ * per;
+    to.by_constant = constant_ * per;
+    aim_rarely(h, to);
+    if (!s_.intercept) to.by_constant = Four{};
   }
 
   // AdaGrad's step: a feature's own rate is 1/√n, that of the constant 1/√T.
-  void aim_rarely(std::int64_t e, double h, Steps& to) const {
-    const double by = seen_by(e).features,
-                 rate = 1.0 / std::sqrt(static_cast<double>(s_.bank_counts[State::kLearned]));
-    const double q = rate * by * by * row_.rare_xx();
-    to.length[e] = h * s_.expert[e].multiplier * q / (by * std::sqrt(typical()));
-    to.by_feature[e] = rate * by / q;
-    to.by_constant[e] = s_.intercept ? to.by_feature[e] : 0.0;
+  void aim_rarely(double h, Steps& to) const {
+    const double rate = 1.0 / std::sqrt(static_cast<double>(s_.bank_counts[State::kLearned]));
+    const double q = rate * rare_ * rare_ * row_.rare_xx(), length = q / (rare_ * std::sqrt(typical()));
+    const auto rare = sees_[kRare] > 0.0;
+    const Four by = Four{} + rate * rare_ / q;
+    to.length = rare ? h * multiplier_ * length : to.length;
+    to.by_feature = rare ? by : to.by_feature;
+    to.by_constant = rare ? by : to.by_constant;
   }
 
   // Scores move by these ways: what that adds to constants, to b, and to the weight of a feature for x = 1.
   void move(const T* way, const Steps& to) {
-    const std::int64_t end = K_ * kLanes, width = s_.m * kLanes;
+    if (s_.m == kUsual) return move_of<kUsual>(kUsual, way, to);
+    move_of<0>(s_.m, way, to);
+  }
+
+  template <int known>
+  void move_of(std::int64_t m, const T* way, const Steps& to) {
+    const std::int64_t end = known > 0 ? known : m;
+    const Four by_feature = to.by_feature, by_constant = to.by_constant;
     const double* const direction = directions_.data();
     double *constant = s_.constant, *b = s_.b;
     T* step = step_.data();
-    for (const T* const stop = way + end; way < stop; way += kLanes, constant += kLanes, step += kLanes) {
-      Four low, high;
-      widen(way, low);
-      widen(way + 4, high);
-      four(constant) += low * four(&to.by_constant[0]);
-      four(constant + 4) += high * four(&to.by_constant[4]);
-      for (std::int64_t j = 0; j < width; j += kLanes) {
-        four(b + j) += low * four(direction + j);
-        four(b + j + 4) += high * four(direction + j + 4);
-      }
+    for (const T* const stop = way + K_ * kLanes; way < stop; way += kLanes, constant += kLanes, step += kLanes) {
+      Four its;
+      widen(way, its);
+      four(constant) += its * by_constant;
+      for (std::int64_t j = 0; j < end; ++j) four(b + j * kLanes) += its * four(direction + j * kLanes);
       b += kLanes * ldm_;
-      store_held(low * four(&to.by_feature[0]), step);
-      store_held(high * four(&to.by_feature[4]), step + 4);
+      store_held(its * by_feature, step);
     }
   }
 
@@ -411,13 +408,17 @@ class ClassBank {
   ClassFull full_;
   ClassTemper temper_;
   std::int64_t K_, E_, ldm_;
-  std::array<Seen, kViews> seen_;
+  // Of experts, one number each: theirs, and how they see the row.
+  Four steady_{}, root_{}, multiplier_{}, features_{}, constant_{}, least_{};
+  Four sees_[kViews] = {};  // 1 for those of the view, else 0
+  double rare_ = 1;         // what the rare ones multiply a row with
   std::vector<double> sums_;
   ClassSteps<T> steps_;
   std::vector<double> scores_, full_p_;  // classes × kLanes, those of whole matrices × classes
   std::vector<T> p_;                     // classes × kLanes
   std::vector<double> mixed_, played_;
-  std::vector<double> coordinates_, directions_;  // m × kLanes: U times the row, and of steps in it
+  std::vector<double> c_;                         // U times the row
+  std::vector<double> coordinates_, directions_;  // m × kLanes: that as experts see it, and of steps in it
   std::vector<T> step_;                           // classes × kLanes
   Row coming_;                                    // what is learned next
 };

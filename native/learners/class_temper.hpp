@@ -10,15 +10,29 @@
 
 namespace skn {
 
+// Not copied first: a vector that was stored in parts would be waited for.
+inline void logs(const double* from, double* to, std::int64_t n) {
+  std::int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    Four its = four(from + i);
+    log_four(its);
+    four(to + i) = its;
+  }
+  for (; i < n; ++i) to[i] = log_one(from[i]);
+}
+
 // v ← v e^{−h·cost}, of which a fraction `share` is shared equally. The sum is one.
 inline void reweigh(double* cost, double h, double share, double* v, std::int64_t n) {
   const double least = *std::min_element(cost, cost + n);
+  for (std::int64_t e = 0; e < n; ++e) cost[e] = std::max(-h * (cost[e] - least), -690.0);
+  exp_all(cost, n);
   double sum = 0;
-  for (std::int64_t e = 0; e < n; ++e) sum += v[e] *= std::exp(-h * (cost[e] - least));
+  for (std::int64_t e = 0; e < n; ++e) sum += v[e] *= cost[e];
   if (!(sum > 0)) {  // those that were right had no weight at all
-    for (std::int64_t e = 0; e < n; ++e) sum += v[e] = cost[e] == least ? 1.0 : 0.0;
+    for (std::int64_t e = 0; e < n; ++e) sum += v[e] = cost[e] == 1.0 ? 1.0 : 0.0;
   }
-  for (std::int64_t e = 0; e < n; ++e) v[e] = (1.0 - share) * v[e] / sum + share / static_cast<double>(n);
+  const double kept = (1.0 - share) / sum, dealt = share / static_cast<double>(n);
+  for (std::int64_t e = 0; e < n; ++e) v[e] = kept * v[e] + dealt;
 }
 
 // How sure probabilities p may be has to be learned: Q ∝ exp(β(ln p − p) + γp), β and γ by Newton's method
@@ -74,20 +88,26 @@ class Temper {
 class ClassTemper {
  public:
   ClassTemper(double* numbers, std::int64_t classes)
-      : of_(numbers), K_(classes), q_(classes), log_(classes) {}
+      : of_(numbers), K_(classes), fours_(classes / 4 * 4), q_(classes), log_(classes) {}
 
   // `raw` is p divided by its sum; it may be p itself.
   void play(const double* p, const double* raw, double* out) {
-    double top = -INFINITY, sum = 0;
-    std::copy_n(p, K_, log_.data());
-    log_all(log_.data(), K_);
-    for (std::int64_t k = 0; k < K_; ++k) {
-      q_[k] = of_.score(log_[k], p[k]);
-      top = std::max(top, q_[k]);
+    logs(p, log_.data(), K_);
+    Four highest = Four{} - INFINITY;
+    for (std::int64_t k = 0; k < fours_; k += 4) {
+      const Four its =
+          of_[Temper::kBeta] * (four(&log_[k]) - four(p + k)) + of_[Temper::kGamma] * four(p + k);
+      highest = highest < its ? its : highest;
+      four(&q_[k]) = its;
     }
+    double top = std::max(std::max(highest[0], highest[1]), std::max(highest[2], highest[3]));
+    for (std::int64_t k = fours_; k < K_; ++k) top = std::max(top, q_[k] = of_.score(log_[k], p[k]));
     for (std::int64_t k = 0; k < K_; ++k) q_[k] = std::max(q_[k] - top, kFarthest);
     exp_all(q_.data(), K_);
-    for (std::int64_t k = 0; k < K_; ++k) sum += q_[k];
+    Four sums{};
+    for (std::int64_t k = 0; k < fours_; k += 4) sums += four(&q_[k]);
+    double sum = total(sums);
+    for (std::int64_t k = fours_; k < K_; ++k) sum += q_[k];
     const double per = 1.0 / sum;
     for (std::int64_t k = 0; k < K_; ++k) {
       q_[k] *= per;
@@ -97,17 +117,12 @@ class ClassTemper {
 
   // Learns the class of the row that was played, as row t.
   void learn(const double* p, const double* raw, std::int64_t label, double h, std::int64_t t, double clock) {
-    double mean_b = 0, mean_g = 0, bb = 0, bg = 0, gg = 0;
-    for (std::int64_t k = 0; k < K_; ++k) {
-      const double b = log_[k] - p[k], g = p[k];
-      mean_b += q_[k] * b;
-      mean_g += q_[k] * g;
-      bb += q_[k] * b * b;
-      bg += q_[k] * b * g;
-      gg += q_[k] * g * g;
-    }
-    double cost[2] = {-std::log(raw[label]), -std::log(q_[label])};
-    of_.learn(bb - mean_b * mean_b, bg - mean_b * mean_g, gg - mean_g * mean_g,
+    Moments m;
+    for (std::int64_t k = 0; k < fours_; k += 4) m.add(four(&q_[k]), four(&log_[k]) - four(p + k), four(p + k));
+    if (fours_ < K_) m.add(last(q_.data()), last(log_.data()) - last(p), last(p));
+    const double mean_b = total(m.b), mean_g = total(m.g);
+    double cost[2] = {-log_one(raw[label]), -log_one(q_[label])};
+    of_.learn(total(m.bb) - mean_b * mean_b, total(m.bg) - mean_b * mean_g, total(m.gg) - mean_g * mean_g,
               log_[label] - p[label] - mean_b, p[label] - mean_g, h, static_cast<double>(t));
     reweigh(cost, h, 1.0 / (clock + 1.0), of_.weights(), 2);
   }
@@ -115,8 +130,29 @@ class ClassTemper {
  private:
   static constexpr double kFarthest = -690;  // from the largest score: e^−690 is 10⁻³⁰⁰
 
+  // Of (ln p − p, p) under Q.
+  struct Moments {
+    Four b{}, g{}, bb{}, bg{}, gg{};
+
+    void add(const Four& q, const Four& its_b, const Four& its_g) {
+      const Four qb = q * its_b, qg = q * its_g;
+      b += qb;
+      g += qg;
+      bb += qb * its_b;
+      bg += qb * its_g;
+      gg += qg * its_g;
+    }
+  };
+
+  // The classes after the last whole four, then zeros.
+  Four last(const double* of) const {
+    Four its{};
+    for (std::int64_t k = fours_; k < K_; ++k) its[k - fours_] = of[k];
+    return its;
+  }
+
   Temper of_;
-  std::int64_t K_;
+  std::int64_t K_, fours_;       // classes, those in whole fours
   std::vector<double> q_, log_;  // of the row played: Q, ln p
 };
 

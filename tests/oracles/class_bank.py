@@ -16,16 +16,7 @@ from .bank_full import FORGET, Full
 from .bank_paths import travel
 from .common import Vector
 
-EXPERTS = (
-    ("constant", 0.5),
-    ("constant", 2.0),
-    ("constant", 8.0),
-    ("root", 0.5),
-    ("root", 8.0),
-    ("restless", 1e6),
-    ("rare", 1.0),
-    ("rare", 4.0),
-)
+EXPERTS = (("constant", 4.0), ("root", 8.0), ("restless", 1e6), ("rare", 4.0))
 
 
 @dataclass

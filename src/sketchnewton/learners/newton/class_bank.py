@@ -24,16 +24,12 @@ _PLAIN, _EVEN, _RESTLESS, _RARE = range(4)  # how rows are seen: `View` in nativ
 
 # Name, then the numbers of `Expert` there: f = steady + root/√t, the step's multiplier, the view.
 EXPERTS: dict[str, tuple[float, float, float, int]] = {
-    "steady 0.5": (0.125, 0.0, 0.5, _PLAIN),
-    "steady 2": (0.125, 0.0, 2.0, _PLAIN),
-    "steady 8": (0.125, 0.0, 8.0, _PLAIN),
-    "falling 0.5": (0.0, 2.0, 0.5, _EVEN),
+    "steady 4": (0.125, 0.0, 4.0, _PLAIN),
     "falling 8": (0.0, 2.0, 8.0, _EVEN),
     "restless": (0.0, 2.0, 1e6, _RESTLESS),
-    "rare": (0.0, 0.0, 1.0, _RARE),
     "rare 4": (0.0, 0.0, 4.0, _RARE),
 }
-LANES = 8  # numbers of a class in a table row: kLanes in native/learners/class_bank.hpp
+LANES = 4  # numbers of a class in a table row: kLanes in native/learners/class_steps.hpp
 BUFFER = 4  # times m rows wait for an update of the sketch
 
 _CLOCK, _SQUARES, _RIDGE, _SCALARS = range(4)
@@ -45,10 +41,10 @@ _MOST_TEMPER = 20.0
 class ClassBank(ClassLearner, ExpertShares):
     """Several classes by softmax with nothing to tune: what `NewtonBank` is for two.
 
-    Eight experts that differ in the size of their steps share one Robust Frequent Directions sketch of the rows
+    Four experts that differ in the size of their steps share one Robust Frequent Directions sketch of the rows
     and the features' scales, and each has weights for every class; while there are few features, three more
     solve least squares with the whole matrix. Their probabilities are mixed by Bayes' rule, so that the total log
-    loss is at most that of the best expert plus ln 11 + ln 2 + 2 ln(T + 1). How sure the mixture is, is calibrated
+    loss is at most that of the best expert plus ln 7 + ln 2 + 2 ln(T + 1). How sure the mixture is, is calibrated
     as rows come (docs/class-bank.md).
 
     Labels are the numbers 0…`classes` − 1. A prediction is a row of `classes` logarithms of probabilities, which
@@ -63,7 +59,7 @@ class ClassBank(ClassLearner, ExpertShares):
     Features may have any scale: predictions do not change if a feature is multiplied by a constant. A row of
     weight h is learned like h rows: steps are h times as long.
 
-    Cost per row with s non-zeros: O((m + 8 classes)s), plus O(m³) once in a while; memory: 8 classes + m + 3
+    Cost per row with s non-zeros: O((m + 4 classes)s), plus O(m³) once in a while; memory: 4 classes + m + 3
     numbers per feature. Learners of this kind cannot be merged; `OneVsAll` of `NewtonBank` can.
 
     >>> rng = np.random.default_rng(0)
