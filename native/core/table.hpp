@@ -19,6 +19,7 @@
 #include <limits>
 
 #include "core/index_sort.hpp"
+#include "memory/large_pages.hpp"
 
 namespace skn {
 
@@ -35,6 +36,7 @@ struct Table {
   T* row(std::int64_t place) const { return rows + place * stride; }
   std::int64_t bytes() const { return features * stride * static_cast<std::int64_t>(sizeof(T)); }
   T* packed_row(std::int64_t feature) const { return row(places[feature]); }
+  T* row_of(std::int64_t feature) const { return places == nullptr ? row(feature) : packed_row(feature); }
 
   void prefetch_places(const std::int64_t* feature, std::int64_t n) const {
     for (std::int64_t k = 0; k < n; ++k) touch(places + feature[k]);
@@ -66,7 +68,9 @@ struct Table {
   // A feature joins the active ones. A table has room for each once; what a damaged state would list twice is
   // left out.
   void activate(std::int64_t feature, std::int64_t& count) const {
-    if (count < features) active[count++] = feature;
+    if (count >= features) return;
+    active[count++] = feature;
+    if (doubled(count) && bytes() <= kGathered) gather_pages(rows, bytes(), kMost);
   }
 
   // The same in a packed table: returns the feature's place, which is its number in the list, from 1 on.
@@ -74,8 +78,17 @@ struct Table {
     if (count < std::min<std::int64_t>(features, std::numeric_limits<std::int32_t>::max())) {
       active[count++] = feature;
       places[feature] = static_cast<std::int32_t>(count);
+      if (doubled(count)) gather_pages(places, features * sizeof *places, kSome);
     }
     return places[feature];
+  }
+
+  // Before the i-th active feature is visited: its successors' places and rows are asked for.
+  void prefetch_active(std::int64_t i, std::int64_t count) const {
+    if (places != nullptr && i + 32 < count) prefetch_places(active + i + 32, 1);
+    if (i + 8 >= count) return;
+    if (places == nullptr) return prefetch(active + i + 8, 1);
+    prefetch_packed(active + i + 8, 1);
   }
 
   // Passes over all features are fastest in the order of memory. Most of the list is sorted already.
@@ -133,6 +146,11 @@ struct Table {
   }
 
  private:
+  // Pages become large ones whenever there are twice as many features. Four bytes of 2 MB are cheap, so an
+  // eighth of the pages is enough; of rows, half of them have to be in use, and a gigabyte would take too long.
+  static constexpr std::int64_t kFirst = 1 << 10, kSome = 64, kMost = 256, kGathered = 1 << 28;
+  static bool doubled(std::int64_t count) { return count >= kFirst && (count & (count - 1)) == 0; }
+
   static constexpr std::int64_t kLine = 64 / sizeof(T);
 
   static void touch(const void* place) {
