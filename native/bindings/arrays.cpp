@@ -80,12 +80,14 @@ void for_rows(const AnyRows& source, const Integers& features, std::size_t count
   }
 }
 
-// The rows of `count` features, from one table into a larger one.
-void copy_rows(const AnyRows& source, const AnyRows& target, const Integers& features, std::size_t count) {
-  if (target.shape(0) < source.shape(0) || target.shape(1) != source.shape(1) ||
-      target.itemsize() != source.itemsize())
+// The rows of `count` features, from their places in one table to those in another.
+void copy_rows(const AnyRows& source, const Integers& from, const AnyRows& target, const Integers& to,
+               std::size_t count) {
+  if (count > to.size() || target.shape(1) != source.shape(1) || target.itemsize() != source.itemsize())
     throw std::invalid_argument("tables do not fit each other");
-  for_rows(source, features, count, [&](std::size_t, std::size_t at, const char* row, std::size_t bytes) {
+  for_rows(source, from, count, [&](std::size_t i, std::size_t, const char* row, std::size_t bytes) {
+    const auto at = static_cast<std::size_t>(to.data()[i]);
+    if (at >= target.shape(0)) throw std::invalid_argument("no such feature");
     std::memcpy(static_cast<char*>(target.data()) + at * bytes, row, bytes);
   });
 }
@@ -354,7 +356,8 @@ std::tuple<double, double, double> add_class_losses(const std::optional<int>& co
 
 void bind_arrays(nb::module_& m) {
   m.def("zeros", &zeros, "shape"_a, "dtype"_a);
-  m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
+  m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "from_places"_a, "target"_a.noconvert(), "to_places"_a,
+        "count"_a);
   m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("places_of", &places_of, "features"_a, "count"_a, "places"_a);
   m.def("are_counted", &are_counted, "values"_a, "Are these 1, 2, 3, …?");

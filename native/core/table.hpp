@@ -70,7 +70,7 @@ struct Table {
   void activate(std::int64_t feature, std::int64_t& count) const {
     if (count >= features) return;
     active[count++] = feature;
-    if (doubled(count) && bytes() <= kGathered) gather_pages(rows, bytes(), kMost);
+    if (doubled(count)) gather_pages(rows, static_cast<std::size_t>(bytes()), kMost);
   }
 
   // The same in a packed table: returns the feature's place, which is its number in the list, from 1 on.
@@ -78,12 +78,12 @@ struct Table {
     if (count < std::min<std::int64_t>(features, std::numeric_limits<std::int32_t>::max())) {
       active[count++] = feature;
       places[feature] = static_cast<std::int32_t>(count);
-      if (doubled(count)) gather_pages(places, features * sizeof *places, kSome);
+      if (doubled(count)) gather_pages(places, static_cast<std::size_t>(features) * sizeof *places, kSome);
     }
     return places[feature];
   }
 
-  // Before the i-th active feature is visited: its successors' places and rows are asked for.
+  // Called before the i-th active feature is visited: its successors are asked for.
   void prefetch_active(std::int64_t i, std::int64_t count) const {
     if (places != nullptr && i + 32 < count) prefetch_places(active + i + 32, 1);
     if (i + 8 >= count) return;
@@ -146,9 +146,9 @@ struct Table {
   }
 
  private:
-  // Pages become large ones whenever there are twice as many features. Four bytes of 2 MB are cheap, so an
-  // eighth of the pages is enough; of rows, half of them have to be in use, and a gigabyte would take too long.
-  static constexpr std::int64_t kFirst = 1 << 10, kSome = 64, kMost = 256, kGathered = 1 << 28;
+  // Pages that are in use become large ones whenever there are twice as many features. That takes as long as
+  // having touched them did. Places are few bytes, so an eighth of their pages is enough.
+  static constexpr std::int64_t kFirst = 1 << 10, kSome = 64, kMost = 384;
   static bool doubled(std::int64_t count) { return count >= kFirst && (count & (count - 1)) == 0; }
 
   static constexpr std::int64_t kLine = 64 / sizeof(T);

@@ -18,7 +18,8 @@ from sketchnewton.learners.base import Learner
 
 FIRST_CAPACITY = 16
 ITEM_SIZE = {"float32": 4, "float64": 8}
-LARGE = 1 << 26  # bytes: from here on pages touched here and there cost more than a second look-up
+LARGE = 1 << 26  # bytes of a table: from here on pages touched here and there cost more than looking for rows
+DENSE = 16  # a table for this many times its features touches nearly all its pages, packed or not
 
 
 class FeatureTable:
@@ -28,7 +29,10 @@ class FeatureTable:
     that whose place is i: rows then follow one another, from 1 on, in the order in which features were first met,
     and row 0 stays zero. Memory that no feature has touched is not committed: the system hands out zero pages on
     first use. So a large index range costs what its features cost: a cache line and four bytes each if the table
-    is packed, up to a page if not. `pack_from` is how many bytes a table has to have room for to be packed.
+    is packed, up to a page if not.
+
+    `pack_from` is how many bytes a table has to have room for to be packed: 0 for always. Others are packed as long
+    as few of the features that they have room for have been met; `packed_until` says how many.
     """
 
     def __init__(self, columns: int, dtype: str, pack_from: float = math.inf) -> None:
@@ -37,7 +41,8 @@ class FeatureTable:
         self.width = _native.padded_columns(columns)
         self.capacity = 0
         """How many features the table has room for."""
-        self._memory = State(self._fresh(0))
+        self.packed_until = math.inf
+        self._memory = State(self._fresh(0, 0))
 
     @property
     def packed(self) -> bool:
@@ -65,15 +70,20 @@ class FeatureTable:
 
     def grown(self, largest: int, count: int) -> FeatureTable:
         """A table with the same `count` active features, and room for feature `largest`."""
-        return self._moved(max(FIRST_CAPACITY, 1 << int(largest).bit_length()), count, largest)
+        return self._moved(self._capacity_for(largest), count, largest)
 
     def copy(self, count: int) -> FeatureTable:
-        """A table with the same `count` active features."""
+        """A table with the same `count` active features, packed if that suits so many."""
         return self._moved(self.capacity, count, self.capacity - 1)
 
-    def _moved(self, capacity: int, count: int, largest: int) -> FeatureTable:
+    @staticmethod
+    def _capacity_for(largest: int) -> int:
+        return max(FIRST_CAPACITY, 1 << int(largest).bit_length())
+
+    def _moved(self, capacity: int, count: int, largest: int, more: int = 0) -> FeatureTable:
+        """A table with the same `count` active features, which `more` are to join."""
         try:
-            memory = self._fresh(capacity)
+            memory = self._fresh(capacity, count + more)
         except (MemoryError, ValueError, OverflowError, TypeError):
             size = capacity * self.width * ITEM_SIZE[self.dtype] / 2**30
             raise IndexTooLarge(
@@ -81,13 +91,12 @@ class FeatureTable:
             ) from None
         listed, rows = self._memory.view("active"), self._memory.view("table")
         memory["active"][:count] = listed[:count]
-        if "places" in memory:
-            _native.gather_rows(rows, memory["table"][1:], self._places(count), count)
-            _native.number_features(listed, count, memory["places"])
-        else:
-            _native.copy_rows(rows, memory["table"], listed, count)
         made = copy.copy(self)
         made._memory, made.capacity = State(memory), capacity
+        if made.packed:
+            _native.number_features(listed, count, memory["places"])
+        made.packed_until = capacity // DENSE if made.packed and self._pack_from else math.inf
+        _native.copy_rows(rows, self._places(count), memory["table"], made._places(count), count)
         return made
 
     def saved(self, count: int) -> dict[str, View]:
@@ -113,8 +122,8 @@ class FeatureTable:
         least, largest = _native.extremes(listed)
         if least < 0 or not _native.are_distinct(listed):
             raise ValueError("the feature table lists impossible features")
-        grown = self.grown(largest, 0)
-        self._memory, self.capacity = grown._memory, grown.capacity
+        grown = self._moved(self._capacity_for(largest), 0, largest, len(listed))
+        self._memory, self.capacity, self.packed_until = grown._memory, grown.capacity, grown.packed_until
         self._memory.view("active").cast("B")[: listed.nbytes] = listed.cast("B")
         if self.packed:
             _native.number_features(listed, len(listed), self._memory.view("places"))
@@ -135,16 +144,17 @@ class FeatureTable:
         listed = self._memory.view("active")
         return _native.places_of(listed, count, self._memory.view("places")) if self.packed else listed
 
-    def _fresh(self, capacity: int) -> dict[str, View]:
-        """Memory for so many features."""
-        memory = {"active": zeros(capacity, "int64")}
+    def _fresh(self, capacity: int, count: int) -> dict[str, View]:
+        """Memory for so many features, `count` of which there are."""
+        dense = count * DENSE >= capacity
         packed = capacity * self.width * ITEM_SIZE[self.dtype] >= self._pack_from
+        packed = packed and not (dense and self._pack_from)
+        memory = {"active": zeros(capacity, "int64"), "table": zeros((capacity + packed, self.width), self.dtype)}
+        _native.use_large_pages(memory["active"])
+        if dense or packed:
+            _native.use_large_pages(memory["table"])
         if packed:
             memory["places"] = zeros(capacity, "int32")
-        memory["table"] = zeros((capacity + packed, self.width), self.dtype)
-        if packed:
-            _native.use_large_pages(memory["active"])
-            _native.use_large_pages(memory["table"])
         return memory
 
 
@@ -228,10 +238,13 @@ class TableLearner(Learner):
         return True
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if largest < self._table.capacity:
-            return
         before = self._table
-        self._table = before.grown(largest, self.features_seen)
+        if largest >= before.capacity:
+            self._table = before.grown(largest, self.features_seen)
+        elif before.packed_until < math.inf and self.features_seen > before.packed_until:
+            self._table = before.copy(self.features_seen)
+        else:
+            return
         try:
             self._kernel = self._bind()
         except BaseException:
