@@ -146,8 +146,9 @@ bool are_counted(const Integers& values) {
   return true;
 }
 
-void use_large_pages(const nb::ndarray<nb::c_contig, nb::device::cpu>& array) {
-  prefer_large_pages(array.data(), array.nbytes());
+void large_pages(const nb::ndarray<nb::c_contig, nb::device::cpu>& array, bool fresh) {
+  const nb::gil_scoped_release release;
+  use_large_pages(array.data(), array.nbytes(), fresh);
 }
 
 // The place of each of the first `count` features that are listed is its number in the list.
@@ -361,8 +362,8 @@ void bind_arrays(nb::module_& m) {
   m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("places_of", &places_of, "features"_a, "count"_a, "places"_a);
   m.def("are_counted", &are_counted, "values"_a, "Are these 1, 2, 3, …?");
-  m.def("use_large_pages", &use_large_pages, "array"_a.noconvert(),
-        "Have the system use pages of 2 MB for it, if it can, as it is first touched.");
+  m.def("use_large_pages", &large_pages, "array"_a.noconvert(), "fresh"_a,
+        "Have the system use pages of 2 MB where it is in use, or, if it is fresh, will be.");
   m.def("number_features", &number_features, "features"_a, "count"_a, "places"_a.noconvert());
   m.def("scatter_rows", &scatter_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a);
   m.def("column", &column<float>, "rows"_a.noconvert(), "column"_a, "features"_a, "count"_a);

@@ -19,7 +19,6 @@
 #include <limits>
 
 #include "core/index_sort.hpp"
-#include "memory/large_pages.hpp"
 
 namespace skn {
 
@@ -68,9 +67,7 @@ struct Table {
   // A feature joins the active ones. A table has room for each once; what a damaged state would list twice is
   // left out.
   void activate(std::int64_t feature, std::int64_t& count) const {
-    if (count >= features) return;
-    active[count++] = feature;
-    if (doubled(count)) gather_pages(rows, static_cast<std::size_t>(bytes()), kMost);
+    if (count < features) active[count++] = feature;
   }
 
   // The same in a packed table: returns the feature's place, which is its number in the list, from 1 on.
@@ -78,7 +75,6 @@ struct Table {
     if (count < std::min<std::int64_t>(features, std::numeric_limits<std::int32_t>::max())) {
       active[count++] = feature;
       places[feature] = static_cast<std::int32_t>(count);
-      if (doubled(count)) gather_pages(places, static_cast<std::size_t>(features) * sizeof *places, kSome);
     }
     return places[feature];
   }
@@ -146,11 +142,6 @@ struct Table {
   }
 
  private:
-  // Pages that are in use become large ones whenever there are twice as many features. That takes as long as
-  // having touched them did. Places are few bytes, so an eighth of their pages is enough.
-  static constexpr std::int64_t kFirst = 1 << 10, kSome = 64, kMost = 384;
-  static bool doubled(std::int64_t count) { return count >= kFirst && (count & (count - 1)) == 0; }
-
   static constexpr std::int64_t kLine = 64 / sizeof(T);
 
   static void touch(const void* place) {

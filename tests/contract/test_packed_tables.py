@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sketchnewton import SketchedNewton, load
 from sketchnewton.learners import SharedNewton, table
 from sketchnewton.learners.newton import table_newton
-from sketchnewton.learners.table import DENSE, TableLearner
+from sketchnewton.learners.table import TableLearner
 from tests.contract.learners import Floats
 
 RANGE = 1 << 12
@@ -42,12 +42,13 @@ def stream(rounds: int, seed: int) -> tuple[csr_array, Floats]:
 
 @pytest.fixture
 def packs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float, int], None]]:
-    """Say from how many bytes on tables are packed, and up to which share of their room."""
+    """Say from how many bytes on tables are packed, and from how many features on they are settled."""
 
-    def decide(least: float, dense: int) -> None:
+    def decide(least: float, many: int) -> None:
         monkeypatch.setattr(table_newton, "LARGE", least)
         monkeypatch.setattr(SharedNewton, "_pack_from", least)
-        monkeypatch.setattr(table, "DENSE", dense)
+        monkeypatch.setattr(table, "FIRST_LARGE", many)
+        monkeypatch.setattr(table, "USES", 1)
 
     yield decide
 
@@ -86,19 +87,18 @@ def history(kind: str, folder: Path, room: int) -> tuple[list[Any], list[bool]]:
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_packing_changes_no_bit(kind: str, packs: Callable[[float, int], None], tmp_path: Path) -> None:
     runs = {}
-    for name, least, dense in (("never", math.inf, DENSE), ("always", 1 << 14, 1), ("while sparse", 1 << 14, 8)):
-        packs(least, dense)
+    for name, least, many in (("never", math.inf, 1), ("always", 1 << 14, RANGE), ("while sparse", 1 << 14, 1)):
+        packs(least, many)
         runs[name], packed = history(kind, tmp_path, RANGE)
-        assert packed == {"never": [False] * 4, "always": [False, True, True, True]}.get(
-            name, [False, True, False, False]
-        )
+        expected = {"never": [False] * 4, "always": [False, True, True, True]}
+        assert packed == expected.get(name, [False, True, False, False])
     for name in ("always", "while sparse"):
         for mine, theirs in zip(runs[name], runs["never"], strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
 
 def test_a_list_that_was_sorted_is_not_in_the_order_of_rows(packs: Callable[[float, int], None]) -> None:
-    packs(1 << 14, 1)
+    packs(1 << 14, RANGE)
     learner = LEARNERS["oja, rebased often"]()
     for seed in range(3):
         X, y = stream(300, seed)

@@ -19,7 +19,9 @@ from sketchnewton.learners.base import Learner
 FIRST_CAPACITY = 16
 ITEM_SIZE = {"float32": 4, "float64": 8}
 LARGE = 1 << 26  # bytes of a table: from here on pages touched here and there cost more than looking for rows
-DENSE = 16  # a table for this many times its features touches nearly all its pages, packed or not
+DENSE = 4  # a packed table of more than a share 1/4 of the features that it has room for saves little memory
+USES = 32  # of each feature, on average, that make large pages worth the time that they take
+FIRST_LARGE = 1 << 17  # features from which on they are
 
 
 class FeatureTable:
@@ -31,8 +33,10 @@ class FeatureTable:
     first use. So a large index range costs what its features cost: a cache line and four bytes each if the table
     is packed, up to a page if not.
 
-    `pack_from` is how many bytes a table has to have room for to be packed: 0 for always. Others are packed as long
-    as few of the features that they have room for have been met; `packed_until` says how many.
+    `pack_from` is how many bytes a table has to have room for to be packed; 0 for always. A table of many features
+    is to be `settled` when these have been used for a while, and again when there are twice as many: it then has
+    large pages where it is in use, and is packed no longer if that saves little, since looking for a row takes
+    time, too.
     """
 
     def __init__(self, columns: int, dtype: str, pack_from: float = math.inf) -> None:
@@ -41,8 +45,10 @@ class FeatureTable:
         self.width = _native.padded_columns(columns)
         self.capacity = 0
         """How many features the table has room for."""
-        self.packed_until = math.inf
-        self._memory = State(self._fresh(0, 0))
+        self.settle_at = FIRST_LARGE
+        """How many features it has when it should be settled."""
+        self._plain = False  # packed no longer
+        self._memory = State(self._fresh(0))
 
     @property
     def packed(self) -> bool:
@@ -70,20 +76,26 @@ class FeatureTable:
 
     def grown(self, largest: int, count: int) -> FeatureTable:
         """A table with the same `count` active features, and room for feature `largest`."""
-        return self._moved(self._capacity_for(largest), count, largest)
+        return self._moved(max(FIRST_CAPACITY, 1 << int(largest).bit_length()), count, largest)
 
     def copy(self, count: int) -> FeatureTable:
-        """A table with the same `count` active features, packed if that suits so many."""
+        """A table with the same `count` active features."""
         return self._moved(self.capacity, count, self.capacity - 1)
 
-    @staticmethod
-    def _capacity_for(largest: int) -> int:
-        return max(FIRST_CAPACITY, 1 << int(largest).bit_length())
+    def settled(self, count: int) -> FeatureTable:
+        """A table with the same `count` active features, made for long use."""
+        made = copy.copy(self)
+        made.settle_at = 2 * count
+        if self.packed and self._pack_from and count * DENSE >= self.capacity:
+            made._plain = True
+            return made.copy(count)
+        for array in self._memory.views().values():
+            _native.use_large_pages(array, fresh=False)
+        return made
 
-    def _moved(self, capacity: int, count: int, largest: int, more: int = 0) -> FeatureTable:
-        """A table with the same `count` active features, which `more` are to join."""
+    def _moved(self, capacity: int, count: int, largest: int) -> FeatureTable:
         try:
-            memory = self._fresh(capacity, count + more)
+            memory = self._fresh(capacity)
         except (MemoryError, ValueError, OverflowError, TypeError):
             size = capacity * self.width * ITEM_SIZE[self.dtype] / 2**30
             raise IndexTooLarge(
@@ -95,7 +107,6 @@ class FeatureTable:
         made._memory, made.capacity = State(memory), capacity
         if made.packed:
             _native.number_features(listed, count, memory["places"])
-        made.packed_until = capacity // DENSE if made.packed and self._pack_from else math.inf
         _native.copy_rows(rows, self._places(count), memory["table"], made._places(count), count)
         return made
 
@@ -122,8 +133,8 @@ class FeatureTable:
         least, largest = _native.extremes(listed)
         if least < 0 or not _native.are_distinct(listed):
             raise ValueError("the feature table lists impossible features")
-        grown = self._moved(self._capacity_for(largest), 0, largest, len(listed))
-        self._memory, self.capacity, self.packed_until = grown._memory, grown.capacity, grown.packed_until
+        grown = self.grown(largest, 0)
+        self._memory, self.capacity = grown._memory, grown.capacity
         self._memory.view("active").cast("B")[: listed.nbytes] = listed.cast("B")
         if self.packed:
             _native.number_features(listed, len(listed), self._memory.view("places"))
@@ -144,17 +155,14 @@ class FeatureTable:
         listed = self._memory.view("active")
         return _native.places_of(listed, count, self._memory.view("places")) if self.packed else listed
 
-    def _fresh(self, capacity: int, count: int) -> dict[str, View]:
-        """Memory for so many features, `count` of which there are."""
-        dense = count * DENSE >= capacity
-        packed = capacity * self.width * ITEM_SIZE[self.dtype] >= self._pack_from
-        packed = packed and not (dense and self._pack_from)
+    def _fresh(self, capacity: int) -> dict[str, View]:
+        """Memory for so many features."""
+        packed = not self._plain and capacity * self.width * ITEM_SIZE[self.dtype] >= self._pack_from
         memory = {"active": zeros(capacity, "int64"), "table": zeros((capacity + packed, self.width), self.dtype)}
-        _native.use_large_pages(memory["active"])
-        if dense or packed:
-            _native.use_large_pages(memory["table"])
         if packed:
             memory["places"] = zeros(capacity, "int32")
+        for array in memory.values() if self._plain else ():
+            _native.use_large_pages(array, fresh=True)
         return memory
 
 
@@ -241,8 +249,8 @@ class TableLearner(Learner):
         before = self._table
         if largest >= before.capacity:
             self._table = before.grown(largest, self.features_seen)
-        elif before.packed_until < math.inf and self.features_seen > before.packed_until:
-            self._table = before.copy(self.features_seen)
+        elif before.settle_at <= self.features_seen and self.features_seen * USES < self.rows_seen * widest:
+            self._table = before.settled(self.features_seen)
         else:
             return
         try:
