@@ -13,7 +13,6 @@
 #include <limits>
 #include <memory>
 #include <new>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -27,6 +26,7 @@
 #include "core/elementary.hpp"
 #include "core/labels.hpp"
 #include "core/losses.hpp"
+#include "memory/large_pages.hpp"
 #include "memory/zero_pages.hpp"
 
 namespace skn {
@@ -80,12 +80,14 @@ void for_rows(const AnyRows& source, const Integers& features, std::size_t count
   }
 }
 
-// The rows of `count` features, from one table into a larger one.
-void copy_rows(const AnyRows& source, const AnyRows& target, const Integers& features, std::size_t count) {
-  if (target.shape(0) < source.shape(0) || target.shape(1) != source.shape(1) ||
-      target.itemsize() != source.itemsize())
+// The rows of `count` features, from their places in one table to those in another.
+void copy_rows(const AnyRows& source, const Integers& from, const AnyRows& target, const Integers& to,
+               std::size_t count) {
+  if (count > to.size() || target.shape(1) != source.shape(1) || target.itemsize() != source.itemsize())
     throw std::invalid_argument("tables do not fit each other");
-  for_rows(source, features, count, [&](std::size_t, std::size_t at, const char* row, std::size_t bytes) {
+  for_rows(source, from, count, [&](std::size_t i, std::size_t, const char* row, std::size_t bytes) {
+    const auto at = static_cast<std::size_t>(to.data()[i]);
+    if (at >= target.shape(0)) throw std::invalid_argument("no such feature");
     std::memcpy(static_cast<char*>(target.data()) + at * bytes, row, bytes);
   });
 }
@@ -124,12 +126,29 @@ nb::object column(const Array<const T, 2>& rows, std::size_t c, const Integers& 
   return made;
 }
 
-// 1, 2, … count
-nb::object counted(std::size_t count) {
+// The places of the first `count` features that are listed.
+nb::object places_of(const Integers& features, std::size_t count, const Array<const std::int32_t, 1>& places) {
+  if (count > features.size()) throw std::invalid_argument("so many features are not listed");
   nb::object made = zeros_of<std::int64_t>({count});
   auto* const out = nb::cast<nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig>>(made).data();
-  std::iota(out, out + count, std::int64_t{1});
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(features.data()[i]);
+    if (at >= places.size()) throw std::invalid_argument("no such feature");
+    out[i] = places.data()[at];
+  }
   return made;
+}
+
+// Are these the numbers from 1 on?
+bool are_counted(const Integers& values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values.data()[i] != static_cast<std::int64_t>(i + 1)) return false;
+  return true;
+}
+
+void large_pages(const nb::ndarray<nb::c_contig, nb::device::cpu>& array, bool fresh) {
+  const nb::gil_scoped_release release;
+  use_large_pages(array.data(), array.nbytes(), fresh);
 }
 
 // The place of each of the first `count` features that are listed is its number in the list.
@@ -338,9 +357,13 @@ std::tuple<double, double, double> add_class_losses(const std::optional<int>& co
 
 void bind_arrays(nb::module_& m) {
   m.def("zeros", &zeros, "shape"_a, "dtype"_a);
-  m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
+  m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "from_places"_a, "target"_a.noconvert(), "to_places"_a,
+        "count"_a);
   m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
-  m.def("counted", &counted, "count"_a);
+  m.def("places_of", &places_of, "features"_a, "count"_a, "places"_a);
+  m.def("are_counted", &are_counted, "values"_a, "Are these 1, 2, 3, …?");
+  m.def("use_large_pages", &large_pages, "array"_a.noconvert(), "fresh"_a,
+        "Have the system use pages of 2 MB where it is in use, or, if it is fresh, will be.");
   m.def("number_features", &number_features, "features"_a, "count"_a, "places"_a.noconvert());
   m.def("scatter_rows", &scatter_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a);
   m.def("column", &column<float>, "rows"_a.noconvert(), "column"_a, "features"_a, "count"_a);

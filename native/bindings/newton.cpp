@@ -40,7 +40,7 @@ NewtonState newton_view(const State& s, double first_alpha, bool diagonal) {
 template <class T, class Sketch>
 SketchKernelPtr make_newton(const Problem& p, const NewtonState& state, const State& s, Sketch sketch) {
   using Kernel = Newton<T, Sketch>;
-  return std::make_unique<SketchKernelOf<Kernel, T>>(s.rows("table"), 1, s.owner(),
+  return std::make_unique<SketchKernelOf<Kernel, T>>(s.rows("active"), 1, s.owner(),
                                                      Kernel(p, state, table_view<T>(s), std::move(sketch)));
 }
 
@@ -115,7 +115,7 @@ SketchKernelPtr frequent_newton(const Problem& p, double first_alpha, bool diago
   const std::int64_t room = s.rows("few");
   require(room >= FewFeatures::few(size, every), "there is too little room for few features");
   double* const few = s.get<double>("few", {room, Kernel::stride(size, every)});
-  return std::make_unique<SketchKernelOf<Kernel, T>>(s.rows("table"), 1, s.owner(),
+  return std::make_unique<SketchKernelOf<Kernel, T>>(s.rows("active"), 1, s.owner(),
                                                      Kernel(p, state, table_view<T>(s), sketch, few, room));
 }
 
@@ -148,7 +148,7 @@ std::unique_ptr<RowKernel> shared_newton(const Problem& p, double kappa, double 
                           classes};
   using Kernel = SharedNewton<T>;
   return std::make_unique<KernelOf<Kernel>>(
-      s.rows("table"), classes, s.owner(),
+      s.rows("active"), classes, s.owner(),
       Kernel(p.loss, p.clip, kappa, state, table_view<T>(s),
              Oja<T>(oja_view<T>(s, 1, classes), state.newton.alpha, scale_of(p))));
 }

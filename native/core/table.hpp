@@ -35,6 +35,7 @@ struct Table {
   T* row(std::int64_t place) const { return rows + place * stride; }
   std::int64_t bytes() const { return features * stride * static_cast<std::int64_t>(sizeof(T)); }
   T* packed_row(std::int64_t feature) const { return row(places[feature]); }
+  T* row_of(std::int64_t feature) const { return places == nullptr ? row(feature) : packed_row(feature); }
 
   void prefetch_places(const std::int64_t* feature, std::int64_t n) const {
     for (std::int64_t k = 0; k < n; ++k) touch(places + feature[k]);
@@ -82,6 +83,14 @@ struct Table {
       places[feature] = static_cast<std::int32_t>(count);
     }
     return places[feature];
+  }
+
+  // Called before the i-th active feature is visited: its successors are asked for.
+  void prefetch_active(std::int64_t i, std::int64_t count) const {
+    if (places != nullptr && i + 32 < count) prefetch_places(active + i + 32, 1);
+    if (i + 8 >= count) return;
+    if (places == nullptr) return prefetch(active + i + 8, 1);
+    prefetch_packed(active + i + 8, 1);
   }
 
   // Passes over all features are fastest in the order of memory. Most of the list is sorted already.

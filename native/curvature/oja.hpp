@@ -363,7 +363,7 @@ class Oja {
       solve_lower(M, k, F_);
     }
     for (std::int64_t i = 0; i < s_.counts[kRecent]; ++i) {
-      T* row = table.row(s_.recent[i]);
+      T* row = table.row_of(s_.recent[i]);
       T* z = row + Table<T>::kSketch;
       for (std::int64_t b = 0; b < B; ++b) {
         const auto g = static_cast<double>(z[s_.m + b]);  // zero if this feature came earlier in the list
@@ -429,8 +429,8 @@ class Oja {
     for (std::int64_t i = 0; i < k; ++i)
       for (std::int64_t j = 0; j < k; ++j) Ft.at(j, i) = F_.at(i, j);
     for (std::int64_t i = 0; i < active_; ++i) {
-      if (i + 8 < active_) table.prefetch(table.active + i + 8, 1);
-      T* row = table.row(table.active[i]);
+      table.prefetch_active(i, active_);
+      T* row = table.row_of(table.active[i]);
       for (std::int64_t j = 0; j < k; ++j) z[j] = static_cast<double>(row[Table<T>::kSketch + j]);
       combine_rows(z.data(), Ft, k, v.data());
       visit(row, z.data(), v.data());

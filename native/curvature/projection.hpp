@@ -158,8 +158,8 @@ class Projection {
     std::vector<double> v(ld_, 0.0);
     std::fill(s_.G, s_.G + s_.m * ld_, 0.0);
     for (std::int64_t i = 0; i < active; ++i) {
-      if (i + 8 < active) table.prefetch(table.active + i + 8, 1);
-      T* row = table.row(table.active[i]);
+      table.prefetch_active(i, active);
+      T* row = table.row_of(table.active[i]);
       for (std::int64_t j = 0; j < s_.m; ++j) v[j] = static_cast<double>(row[Table<T>::kSketch + j]);
       T& w = row[Table<T>::kWeight];
       w = static_cast<T>(static_cast<double>(w) + dot(v.data(), s_.b, ld_));

@@ -39,7 +39,7 @@ class Split {
   bool divide(const Table<T>& table, const Small& F, std::int64_t rank, const double* pending, double* xhat) {
     Z_.assign(x_.size() * static_cast<std::size_t>(ld_), 0.0);
     for (std::size_t i = 0; i < x_.size(); ++i) {
-      const T* z = table.row(features_[i]) + Table<T>::kSketch;
+      const T* z = table.row_of(features_[i]) + Table<T>::kSketch;
       for (std::int64_t j = 0; j < rank; ++j)
         Z(i)[j] = static_cast<double>(z[j]) + (pending == nullptr ? 0.0 : pending[j] * x_[i]);
     }
@@ -67,7 +67,7 @@ class Split {
 
   void add(const Table<T>& table, std::int64_t column, double step) const {  // column += step·u
     for (std::size_t i = 0; i < u_.size(); ++i) {
-      T& w = table.row(features_[i])[column];
+      T& w = table.row_of(features_[i])[column];
       w = static_cast<T>(static_cast<double>(w) + step * u_[i]);
     }
   }

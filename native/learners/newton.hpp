@@ -82,6 +82,15 @@ class NewtonRows {
   enum { kRounds, kActive, kDimension };
   static constexpr double kFirstScale = 0.31622776601683794;  // D_1^½, D_1 = 0.1 (SON §5.2)
 
+  // Which rows of the table the first n features of a row have; to be asked before anything else is.
+  void find(const std::int64_t* feature, std::int64_t n) {
+    at_ = feature;
+    if (table_.places == nullptr) return;
+    if (static_cast<std::int64_t>(places_.size()) < n) places_.resize(static_cast<std::size_t>(n));
+    for (std::int64_t k = 0; k < n; ++k) places_[k] = table_.places[feature[k]];
+    at_ = places_.data();
+  }
+
   // x as the learner sees it: rounded to the table's precision, divided by D^½ if adaptive.
   void scale(const Table<T>& table, const std::int64_t* index, const double* value, std::int64_t n) {
     x_.resize(static_cast<std::size_t>(n));
@@ -128,13 +137,15 @@ class NewtonRows {
     return true;
   }
 
-  // Features met for the first time get a place in the list of active ones.
+  // Features met for the first time get a place in the list of active ones, and in a packed table a row.
   void enter(const Row& row) {
     for (std::int64_t k = 0; k < row.size(); ++k) {
-      T& root = table_.row(row.index()[k])[Table<T>::kScale];
-      if (root != T(0)) continue;
-      table_.activate(row.index()[k], s_.counts[kActive]);
-      root = static_cast<T>(s_.diagonal ? kFirstScale : 1.0);
+      if (table_.row(at_[k])[Table<T>::kScale] != T(0)) continue;
+      if (table_.places != nullptr)
+        places_[k] = table_.activate_packed(row.index()[k], s_.counts[kActive]);
+      else
+        table_.activate(row.index()[k], s_.counts[kActive]);
+      table_.row(at_[k])[Table<T>::kScale] = static_cast<T>(s_.diagonal ? kFirstScale : 1.0);
     }
     if (row.size() > 0 && row.index()[row.size() - 1] >= s_.counts[kDimension])
       s_.counts[kDimension] = row.index()[row.size() - 1] + 1;
@@ -142,14 +153,18 @@ class NewtonRows {
 
   NewtonState s_;
   Table<T> table_;
+  const std::int64_t* at_ = nullptr;  // the numbers of the rows that a row's features have
   std::vector<T> x_;
   double xx_ = 0;
+
+ private:
+  std::vector<std::int64_t> places_;  // the same, of a packed table
 };
 
 template <class T, class Sketch>
 class Newton : private NewtonRows<T> {
   using Base = NewtonRows<T>;
-  using Base::enter, Base::follow_rows, Base::scale, Base::s_, Base::table_, Base::x_, Base::xx_,
+  using Base::at_, Base::enter, Base::find, Base::follow_rows, Base::scale, Base::s_, Base::table_, Base::x_, Base::xx_,
       Base::kRounds, Base::kActive;
 
  public:
@@ -185,7 +200,7 @@ class Newton : private NewtonRows<T> {
     table.rows = out;
     table.stride = settled_width();
     for (std::int64_t i = 0; i < s_.counts[kActive]; ++i) {
-      std::copy_n(table_.row(table_.active[i]), table_.stride, table.row(i));
+      std::copy_n(table_.row_of(table_.active[i]), table_.stride, table.row(i));
       if constexpr (Sketch::kLazy) {
         sketch_.extra(table.row(i), table.row(i) + table_.stride);
         sketch_.settle(table.row(i));
@@ -201,6 +216,7 @@ class Newton : private NewtonRows<T> {
     declined_ = false;
     if (weight == 0)  // a row of no importance leaves no trace
       return problem_.clipped(peek(row, std::numeric_limits<std::int64_t>::max()));
+    find(row.index(), row.size());
     const double score = look(row);
     if constexpr (requires { &Sketch::declines; }) {
       declined_ = sketch_.declines(row.size(), s_.counts[kActive]);
@@ -244,22 +260,23 @@ class Newton : private NewtonRows<T> {
     std::int64_t n = row.size();
     while (n > 0 && row.index()[n - 1] >= features) --n;
     Table<T> table = table_;
-    const std::int64_t* index = row.index();
+    find(row.index(), n);
+    const std::int64_t* index = at_;
     const double* value = row.value();
     if constexpr (Sketch::kLazy) {  // work put off is done on copies, of features that there are
       copies_.resize(static_cast<std::size_t>(n * table_.stride));
-      places_.resize(static_cast<std::size_t>(n));
+      counted_.resize(static_cast<std::size_t>(n));
       values_.resize(static_cast<std::size_t>(n));
       table.rows = copies_.data();
       std::int64_t known = 0;
       for (std::int64_t k = 0; k < n; ++k) {
         const T* const from = table_.row(index[k]);
         if (from[Table<T>::kScale] == T(0)) continue;
-        places_[known] = known;
+        counted_[known] = known;
         values_[known] = value[k];
         std::copy_n(from, table_.stride, table.row(known++));
       }
-      index = places_.data();
+      index = counted_.data();
       value = values_.data();
       n = known;
     }
@@ -267,10 +284,10 @@ class Newton : private NewtonRows<T> {
     return score(table, index, n);
   }
 
-  // Reads the row's features; returns its score.
+  // Reads the features of a row whose places have been found; returns its score.
   double look(const Row& row) {
-    scale(table_, row.index(), row.value(), row.size());
-    return score(table_, row.index(), row.size());
+    scale(table_, at_, row.value(), row.size());
+    return score(table_, at_, row.size());
   }
 
   double score(const Table<T>& table, const std::int64_t* index, std::int64_t n) {
@@ -291,7 +308,7 @@ class Newton : private NewtonRows<T> {
     for (std::int64_t k = 0; k < row.size(); ++k)
       for (std::int64_t c = 0; c < table_.stride; ++c)
         sizes_[c] +=
-            std::abs(static_cast<double>(x_[k]) * static_cast<double>(table_.row(row.index()[k])[c]));
+            std::abs(static_cast<double>(x_[k]) * static_cast<double>(table_.row(at_[k])[c]));
     const double sum = sizes_[Table<T>::kWeight] + sketch_.magnitude(sizes_.data() + Table<T>::kSketch) +
                        std::abs(s_.intercept.value());
     return 16 * std::numeric_limits<T>::epsilon() * sum;
@@ -307,9 +324,9 @@ class Newton : private NewtonRows<T> {
   void write(const Row& row) {
     if constexpr (kOwnWeights) return;
     if constexpr (Sketch::kLazy)  // only the weights change with every row
-      table_.add_weights(row.index(), x_.data(), row.size(), step_[Table<T>::kWeight]);
+      table_.add_weights(at_, x_.data(), row.size(), step_[Table<T>::kWeight]);
     else
-      table_.scatter(row.index(), x_.data(), row.size(), step_.data());
+      table_.scatter(at_, x_.data(), row.size(), step_.data());
   }
 
   // The gradient joins D before the step is taken, as in AdaGrad: a feature's first step then has its scale
@@ -319,7 +336,7 @@ class Newton : private NewtonRows<T> {
     if (step_[Table<T>::kWeight] != 0) write(row);
     step_[Table<T>::kWeight] = 0;
     for (std::int64_t k = 0; k < row.size(); ++k) {
-      T& root = table_.row(row.index()[k])[Table<T>::kScale];
+      T& root = table_.row(at_[k])[Table<T>::kScale];
       const double old = static_cast<double>(root), g = slope * row.value()[k];
       root = static_cast<T>(std::max(old, std::sqrt(old * old + g * g)));  // squares may vanish
     }
@@ -352,7 +369,7 @@ class Newton : private NewtonRows<T> {
   bool known_ = false;  // all features of the row have been learned from
   bool declined_ = false;
   std::vector<T> copies_;
-  std::vector<std::int64_t> places_;
+  std::vector<std::int64_t> counted_;
 };
 
 }  // namespace skn

@@ -29,8 +29,8 @@ struct SharedState {
 template <class T>
 class SharedNewton : private NewtonRows<T> {
   using Base = NewtonRows<T>;
-  using Base::enter, Base::follow_rows, Base::scale, Base::s_, Base::table_, Base::x_, Base::xx_,
-      Base::kRounds, Base::kActive;
+  using Base::at_, Base::enter, Base::find, Base::follow_rows, Base::scale, Base::s_, Base::table_, Base::x_,
+      Base::xx_, Base::kRounds, Base::kActive;
 
  public:
   // `kappa`: κ, the largest second derivative of the loss
@@ -64,7 +64,8 @@ class SharedNewton : private NewtonRows<T> {
 
   void learn_row(const Row& row, std::int64_t label, double h, double* out) {
     if (h == 0) return peek(row, std::numeric_limits<std::int64_t>::max(), out);
-    look(row.index(), row.value(), row.size(), out);
+    find(row.index(), row.size());
+    look(row.value(), row.size(), out);
     enter(row);
     follow_rows();
     attend(row);
@@ -89,7 +90,7 @@ class SharedNewton : private NewtonRows<T> {
     if (*shared_.metric > 0) *shared_.metric += kappa_ * h;
     for (std::int64_t k = 0; k < classes(); ++k)
       if (slope_[k] != 0) move(slope_[k], k);
-    table_.scatter(row.index(), x_.data(), row.size(), step_.data());
+    table_.scatter(at_, x_.data(), row.size(), step_.data());
     sketch_.finish(table_, s_.counts[kActive]);
   }
 
@@ -97,13 +98,14 @@ class SharedNewton : private NewtonRows<T> {
   void peek(const Row& row, std::int64_t features, double* out) {
     std::int64_t n = row.size();
     while (n > 0 && row.index()[n - 1] >= features) --n;
-    look(row.index(), row.value(), n, out);
+    find(row.index(), n);
+    look(row.value(), n, out);
     for (std::int64_t k = 0; k < classes(); ++k) out[k] = std::clamp(out[k], -clip_, clip_);
   }
 
-  void look(const std::int64_t* index, const double* value, std::int64_t n, double* out) {
-    scale(table_, index, value, n);
-    table_.gather(index, x_.data(), n, q_.data());
+  void look(const double* value, std::int64_t n, double* out) {
+    scale(table_, at_, value, n);
+    table_.gather(at_, x_.data(), n, q_.data());
     sketch_.begin(q_.data() + Table<T>::kSketch, xx_, x_.data());
     if (out == nullptr) return;
     for (std::int64_t k = 0; k < classes(); ++k)
@@ -122,14 +124,14 @@ class SharedNewton : private NewtonRows<T> {
 
   // D gains what the row adds to the diagonal of κΣxxᵀ; steps made so far were in the old scale.
   void adapt(const Row& row, double weight) {
-    table_.scatter(row.index(), x_.data(), row.size(), step_.data());
+    table_.scatter(at_, x_.data(), row.size(), step_.data());
     std::fill(step_.begin(), step_.end(), 0.0);
     for (std::int64_t i = 0; i < row.size(); ++i) {
-      T& root = table_.row(row.index()[i])[Table<T>::kScale];
+      T& root = table_.row(at_[i])[Table<T>::kScale];
       const double old = static_cast<double>(root), x = row.value()[i];
       root = static_cast<T>(std::sqrt(old * old + weight * x * x));
     }
-    look(row.index(), row.value(), row.size(), nullptr);
+    look(row.value(), row.size(), nullptr);
     attend(row);
   }
 

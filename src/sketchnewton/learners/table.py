@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import threading
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
@@ -17,24 +18,42 @@ from sketchnewton.learners.base import Learner
 
 FIRST_CAPACITY = 16
 ITEM_SIZE = {"float32": 4, "float64": 8}
+LARGE = 1 << 26  # bytes of a table: from here on pages touched here and there cost more than looking for rows
+DENSE = 4  # a packed table of more than a share 1/4 of the features that it has room for saves little memory
+USES = 32  # of each feature, on average, that make large pages worth the time that they take
+FIRST_LARGE = 1 << 17  # features from which on they are
 
 
 class FeatureTable:
     """Rows of `columns` numbers, padded to whole cache lines; all start at zero.
 
     `active[:count]` lists the features learned from. Row i belongs to feature i, or, if the table is `packed`, to
-    the i-th of them, from 1 on: row 0 stays zero. Memory that no feature has touched is not committed: the system
-    hands out zero pages on first use. So a large index range costs what its features cost: a cache line and four
-    bytes each if the table is packed, up to a page if not.
+    that whose place is i: rows then follow one another, from 1 on, in the order in which features were first met,
+    and row 0 stays zero. Memory that no feature has touched is not committed: the system hands out zero pages on
+    first use. So a large index range costs what its features cost: a cache line and four bytes each if the table
+    is packed, up to a page if not.
+
+    `pack_from` is how many bytes a table has to have room for to be packed; 0 for always. A table of many features
+    is to be `settled` when these have been used for a while, and again when there are twice as many: it then has
+    large pages where it is in use, and is packed no longer if that saves little, since looking for a row takes
+    time, too.
     """
 
-    def __init__(self, columns: int, dtype: str, packed: bool = False) -> None:
+    def __init__(self, columns: int, dtype: str, pack_from: float = math.inf) -> None:
         self.dtype = dtype
-        self.packed = packed
+        self._pack_from = pack_from
         self.width = _native.padded_columns(columns)
         self.capacity = 0
         """How many features the table has room for."""
+        self.settle_at = FIRST_LARGE
+        """How many features it has when it should be settled."""
+        self._plain = False  # packed no longer
         self._memory = State(self._fresh(0))
+
+    @property
+    def packed(self) -> bool:
+        """Do rows follow one another?"""
+        return "places" in self._memory
 
     @property
     def rows(self) -> NDArray[Any]:
@@ -42,8 +61,8 @@ class FeatureTable:
         return self._memory["table"]
 
     def rows_of_active(self, count: int) -> NDArray[Any]:
-        """The rows of the `count` active features, in their order: a copy unless the table is packed."""
-        rows: NDArray[Any] = self.rows[1 : 1 + count] if self.packed else self.rows[self.active[:count]]
+        """The rows of the `count` active features, in their order; to be read only."""
+        rows: NDArray[Any] = self.rows[np.asarray(self._places(count))[:count]]
         return rows
 
     @property
@@ -63,6 +82,17 @@ class FeatureTable:
         """A table with the same `count` active features."""
         return self._moved(self.capacity, count, self.capacity - 1)
 
+    def settled(self, count: int) -> FeatureTable:
+        """A table with the same `count` active features, made for long use."""
+        made = copy.copy(self)
+        made.settle_at = 2 * count
+        if self.packed and self._pack_from and count * DENSE >= self.capacity:
+            made._plain = True
+            return made.copy(count)
+        for array in self._memory.views().values():
+            _native.use_large_pages(array, fresh=False)
+        return made
+
     def _moved(self, capacity: int, count: int, largest: int) -> FeatureTable:
         try:
             memory = self._fresh(capacity)
@@ -71,23 +101,23 @@ class FeatureTable:
             raise IndexTooLarge(
                 largest, f"needs a table of {size:.3g} GB: renumber or hash the features"
             ) from None
-        listed = self._memory.view("active")
-        _native.copy_rows(self._memory.view("table"), memory["table"], self._places(count), count)
+        listed, rows = self._memory.view("active"), self._memory.view("table")
         memory["active"][:count] = listed[:count]
-        if self.packed:
-            _native.number_features(listed, count, memory["places"])
         made = copy.copy(self)
         made._memory, made.capacity = State(memory), capacity
+        if made.packed:
+            _native.number_features(listed, count, memory["places"])
+        _native.copy_rows(rows, self._places(count), memory["table"], made._places(count), count)
         return made
 
     def saved(self, count: int) -> dict[str, View]:
-        """What a model file keeps: the active features and their rows; those in use if the table is packed."""
-        active, table = self._memory.view("active"), self._memory.view("table")
-        if self.packed:
+        """What a model file keeps: the active features and their rows; those in use if these are in order."""
+        active, table, places = self._memory.view("active"), self._memory.view("table"), self._places(count)
+        if self.packed and _native.are_counted(places):
             return {"features": active[:count], "table": table[1 : 1 + count]}
         features, rows = zeros(count, "int64"), zeros((count, self.width), self.dtype)
         features[:] = active[:count]
-        _native.gather_rows(table, rows, active, count)
+        _native.gather_rows(table, rows, places, count)
         return {"features": features, "table": rows}
 
     def restore(self, arrays: Arrays) -> None:
@@ -122,20 +152,25 @@ class FeatureTable:
 
     def _places(self, count: int) -> View:
         """The numbers of the rows of the `count` active features."""
-        return _native.counted(count) if self.packed else self._memory.view("active")
+        listed = self._memory.view("active")
+        return _native.places_of(listed, count, self._memory.view("places")) if self.packed else listed
 
     def _fresh(self, capacity: int) -> dict[str, View]:
         """Memory for so many features."""
-        rows = zeros((capacity + self.packed, self.width), self.dtype)
-        places = {"places": zeros(capacity, "int32")} if self.packed else {}
-        return {"table": rows, "active": zeros(capacity, "int64"), **places}
+        packed = not self._plain and capacity * self.width * ITEM_SIZE[self.dtype] >= self._pack_from
+        memory = {"active": zeros(capacity, "int64"), "table": zeros((capacity + packed, self.width), self.dtype)}
+        if packed:
+            memory["places"] = zeros(capacity, "int32")
+        for array in memory.values() if self._plain else ():
+            _native.use_large_pages(array, fresh=True)
+        return memory
 
 
 class TableLearner(Learner):
     """A learner whose state is a feature table and a few small arrays."""
 
     _kernel: _native.RowKernel  # views of the arrays; rebuilt whenever an array is replaced
-    _packs: ClassVar[bool] = False  # is its table packed?
+    _pack_from: float = math.inf  # bytes that a table has room for if it is packed
     _scale_column: ClassVar[int] = 1  # of the table; greater than zero for features learned from
     _lists_of_features: ClassVar[
         tuple[str, ...]
@@ -143,7 +178,7 @@ class TableLearner(Learner):
 
     def __init__(self, columns: int, **parameters: Any) -> None:
         super().__init__(**parameters)
-        self._table = FeatureTable(columns, parameters["dtype"], self._packs)
+        self._table = FeatureTable(columns, parameters["dtype"], self._pack_from)
         self._state["counts"] = zeros(3, "int64")  # rounds, active features, dimension
 
     @property
@@ -211,10 +246,13 @@ class TableLearner(Learner):
         return True
 
     def _reserve(self, largest: int, widest: int) -> None:
-        if largest < self._table.capacity:
-            return
         before = self._table
-        self._table = before.grown(largest, self.features_seen)
+        if largest >= before.capacity:
+            self._table = before.grown(largest, self.features_seen)
+        elif before.settle_at <= self.features_seen and self.features_seen * USES < self.rows_seen * widest:
+            self._table = before.settled(self.features_seen)
+        else:
+            return
         try:
             self._kernel = self._bind()
         except BaseException:
@@ -237,7 +275,7 @@ class TableLearner(Learner):
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
-            return self._seen.copy(), self._table.rows[self._seen, 0].astype(np.float64)
+            return self._seen.copy(), self._table.rows_of_active(len(self._seen))[:, 0].astype(np.float64)
 
     def _all_arrays(self) -> Buffers:
         return {**super()._all_arrays(), **self._table.saved(self.features_seen)}

@@ -45,6 +45,9 @@ class LearnerSketch(ABC):
     only_reads: ClassVar[bool] = False
     """Does its kernel write to no array when it predicts? Then several threads can predict at once."""
 
+    packs: ClassVar[bool] = True
+    """Is a large table packed? Its kernel has to know of that."""
+
     columns: int
     """How many of the table's columns it takes, after the weight and the scale."""
     extra: int = 0

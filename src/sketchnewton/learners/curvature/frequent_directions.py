@@ -41,6 +41,8 @@ class FrequentState(LearnerSketch):
     shrink (nothing but for RFD).
     """
 
+    packs = False  # `recent` and `group` list features, and its kernel looks for their rows
+
     _share: float = 1.0
     _ridge: float = 0.0
 

@@ -12,6 +12,7 @@ class NoSketch(LearnerSketch):
 
     columns = 0
     only_reads = True
+    packs = False  # two numbers per feature: their place would be half as much
 
     def __init__(self, parameters: SketchParameters) -> None:
         self._make = newton_kernel("newton", parameters.dtype)

@@ -99,7 +99,7 @@ class NewtonBank(ExpertShares):
     _kernel: _native.BankKernel
     _scale_column: ClassVar[int] = -3
     _takes_views = True
-    _packs: ClassVar[bool] = True
+    _pack_from = 0
     _lists_of_features: ClassVar[tuple[str, ...]] = ("features", "buffer_index", "full_features")
 
     def __init__(

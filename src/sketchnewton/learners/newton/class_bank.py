@@ -77,7 +77,7 @@ class ClassBank(ClassLearner, ExpertShares):
 
     softmax = True
     _kernel: _native.ClassBankKernel
-    _packs: ClassVar[bool] = True
+    _pack_from = 0
     _scale_column: ClassVar[int] = -3
     _lists_of_features: ClassVar[tuple[str, ...]] = ("features", "buffer_index", "full_features")
 

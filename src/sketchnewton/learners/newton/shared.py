@@ -15,7 +15,7 @@ from sketchnewton.learners.curvature.oja import OjaSketchState
 from sketchnewton.learners.metric_mean import metric_mean
 from sketchnewton.learners.newton.table_newton import FIRST_SQUARE, lengths_fit, merged_lengths
 from sketchnewton.learners.rows import checked_scan
-from sketchnewton.learners.table import TableLearner, union
+from sketchnewton.learners.table import LARGE, TableLearner, union
 from sketchnewton.losses import Loss
 
 
@@ -46,6 +46,8 @@ class SharedNewton(ClassLearner, TableLearner):
     >>> learner.predict(X).argmax(axis=1).tolist()
     [2, 0, 1]
     """
+
+    _pack_from = LARGE
 
     def __init__(
         self,
@@ -123,7 +125,7 @@ class SharedNewton(ClassLearner, TableLearner):
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
             features = self._seen.copy()
-            rows = self._table.rows[features].astype(np.float64)
+            rows = self._table.rows_of_active(len(features)).astype(np.float64)
             b = self._state["c"][:, : self._m] @ self._state["F"][:, : self._m]
         others = slice(2 + self._m, 2 + self._m + self.outputs - 1)
         values = np.hstack([rows[:, :1], rows[:, others]]) + rows[:, 2 : 2 + self._m] @ b.T
@@ -141,7 +143,7 @@ class SharedNewton(ClassLearner, TableLearner):
         diagonal = self._params["diagonal"]
         for side, at in zip(sides, places, strict=True):
             _, values = side._learned_weights()
-            table = side._table.rows[side._seen].astype(np.float64)
+            table = side._table.rows_of_active(side.features_seen).astype(np.float64)
             scales = table[:, 1] if diagonal else np.ones(len(table))
             squares[at] += scales**2 - FIRST_SQUARE if diagonal else 0.0
             S = side._sketch.factor(side._state, table[:, 2 : 2 + self._m])
@@ -186,7 +188,7 @@ class SharedNewton(ClassLearner, TableLearner):
         return {**super()._all_arrays(), **self._sketch.saved(self._state)}
 
     def _counters_fit(self) -> bool:
-        columns = self._table.rows[self._seen, 2 : 2 + self._m]
+        columns = self._table.rows_of_active(self.features_seen)[:, 2 : 2 + self._m]
         small = all(np.isfinite(self._state[name]).all() for name in ("F", "energy", "c", "alpha", "metric"))
         return (
             small and lengths_fit(self._state) and self._sketch.fits(self._state, self._seen, lambda: columns)

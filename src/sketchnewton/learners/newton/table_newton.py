@@ -16,7 +16,7 @@ from sketchnewton.learners.bounded import CommonRange, RangedLearner
 from sketchnewton.learners.curvature.base import LearnerSketch
 from sketchnewton.learners.metric_mean import metric_mean, precision
 from sketchnewton.learners.newton.schedule import checked_curvature, checked_curvature_weight
-from sketchnewton.learners.table import union
+from sketchnewton.learners.table import LARGE, union
 
 FIRST_SQUARE = 0.1  # D_1 of SON §5.2
 LEAST_SCALE, LARGEST_SCALE = 0.99 * math.sqrt(FIRST_SQUARE), 1e150
@@ -40,6 +40,7 @@ class TableNewton(RangedLearner):
         self._curvature_weight = parameters.get("curvature_weight")
         self._project: bool = parameters.get("project", True)
         self._diagonal: bool = parameters["diagonal"]
+        self._pack_from = LARGE if sketch.packs else math.inf
         super().__init__(columns=2 + sketch.columns, **parameters)
         alpha, intercept = parameters["alpha"], parameters["intercept"]
         robust = sketch.grows_alpha
@@ -252,7 +253,7 @@ class TableNewton(RangedLearner):
         return usual and self._sketch.fits(self._state, seen, self._columns_of_seen)
 
     def _columns_of_seen(self) -> NDArray[Any]:
-        return self._table.rows[self._seen, 2 : 2 + self._sketch.columns]
+        return self._table.rows_of_active(self.features_seen)[:, 2 : 2 + self._sketch.columns]
 
     @property
     def _only_reads(self) -> bool:
