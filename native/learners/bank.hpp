@@ -435,7 +435,7 @@ class Bank {
       its.target = labels_.middle() + labels_.half() * y;
       if (loss_.poisson())
         its = WorkingResponse::of_count(played_.others, y, miss_, std::exp(p_[K_]));
-      else if (!loss_.mixable())
+      else if (loss_.kind == BankLoss::kStraight)
         its = WorkingResponse::of(loss_, played_.others, y, h, miss_, s_.scalars[State::kExpected],
                                   static_cast<double>(full_.places()), s_.scalars[State::kNear],
                                   s_.scalars[State::kWindows]);

@@ -11,15 +11,14 @@
 //               expected loss. [y < p] rises from 0 to 1 within a window ±b, which closes as n^−⅕, and f is
 //               measured in the same (smoothed quantile regression: Fernandes, Guerre and Horta 2021)
 //   absolute    τ = ½
-//   Huber δ     z = y, but no farther from p than δ and the mean |y − p|: Huber's pseudo-observations
+//   others      the label, weight 1
 //
 // While there are few rows for each weight, predictions are far off, and what follows from them would be
-// remembered: for all but counts z is the label then, plus (2τ − 1) times the mean |y − p|.
+// remembered: for quantiles z is the label then, plus (2τ − 1) times the mean |y − p|.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "learners/bank_loss.hpp"
 
@@ -38,21 +37,16 @@ struct WorkingResponse {
   static WorkingResponse of(const BankLoss& loss, double p, double y, double h, double miss, double rows,
                             double places, double& near, double& windows) {
     const double tau = loss.tau(), r = y - p;
-    const bool few = rows < kFew * places;
-    if (loss.kind == BankLoss::kHuber) {
-      const double far = std::max(loss.loss.parameter, miss);
-      return {few ? y : p + std::clamp(r, -far, far), 1.0};
-    }
     const double b = miss * std::max(1.0, kWindow * tau * (1.0 - tau)) / std::pow(std::max(rows, 1.0), 0.2);
     near += std::abs(r) <= b ? h : 0.0;
     windows += 2.0 * b * h;
-    if (few) return {y + (2.0 * tau - 1.0) * miss, 1.0};
+    if (rows < kFew * places) return {y + (2.0 * tau - 1.0) * miss, 1.0};
     const double density = std::max(tau * (1.0 - tau) / miss, near / windows);
     return {p + (tau - std::clamp(0.5 - 0.5 * r / b, 0.0, 1.0)) / density, 1.0};
   }
 
  private:
-  static constexpr double kFew = 4;      // rows for each weight
+  static constexpr double kFew = 8;      // rows for each weight
   static constexpr double kWindow = 12;  // mean sizes of residuals, times τ(1 − τ)
   static constexpr double kAlike = 1.0 / 64;
   static constexpr double kLeast = 1e-100, kMost = 1e100;  // counts, and residuals in units of them

@@ -45,7 +45,7 @@ def test_they_do_next_to_no_damage(loss: str, places: list[int], by: float) -> N
     for bank, labels in zip(banks, (y, wild), strict=True):
         bank.learn(X[:1000], labels[:1000])
     own, other = (bank.loss.value(bank.predict(X[1000:]), y[1000:]).mean() for bank in banks)
-    assert other <= 1.02 * own
+    assert other <= 1.05 * own
 
 
 @pytest.mark.parametrize("labels", [[0.0] * 7, [1.0, 2.0, 1.5, 40.0, 3.0], [5.0] * 12])

@@ -22,16 +22,13 @@ class Working:
 
     def of(self, p: float, y: float, h: float, miss: float, rows: float, places: int) -> tuple[float, float]:
         """Of a row with the label y that was predicted as p, after so many `rows`, for weights at `places`."""
-        if self.loss in ("squared", "logistic"):
+        if self.loss not in ("absolute", "quantile", "hinge"):
             return y, 1.0
-        tau, few = self.parameter if self.loss == "quantile" else 0.5, rows < 4 * places
-        if self.loss == "huber":
-            far = np.inf if few else max(self.parameter, miss)
-            return p + float(np.clip(y - p, -far, far)), 1.0
+        tau = self.parameter if self.loss == "quantile" else 0.5
         window = miss * max(1.0, 12 * tau * (1 - tau)) * max(rows, 1.0) ** -0.2
         self.near += h * (abs(y - p) <= window)
         self.windows += 2 * h * window
-        if few:
+        if rows < 8 * places:
             return y + (2 * tau - 1) * miss, 1.0
         density = max(self.near / self.windows, tau * (1 - tau) / miss)
         below = float(np.clip((p - y + window) / (2 * window), 0, 1))  # [y < p], smoothed
