@@ -89,7 +89,10 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
   void learn_rows(const Rows& rows, const double* labels, const double* weights, double* out) override {
     const bool unknown = this->kernel_.knows_no_labels();
     this->kernel_.learn(rows, labels, weights, out);
-    residuals_.learn(rows.count(), labels, weights, out, unknown);
+    const std::int64_t old = this->kernel_.restarted();
+    if (old > 0) residuals_.restart();
+    residuals_.learn(rows.count() - old, labels + old, weights == nullptr ? weights : weights + old, out + old,
+                     unknown && old == 0);
     calibration_.learn(rows.count(), labels, weights, out);
   }
 
@@ -164,6 +167,7 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
           maps_view<T>(s, q, padded4(K + q)),
           full_view(s, counts, intercept),
           s.get<double>("stack", {BankStack::kRows, BankStack::kInputs}),
+          s.get<double>("first_labels", {FirstLabels::kNumbers}),
           all > K + 1,
           intercept,
           clip,

@@ -33,6 +33,7 @@
 #include "learners/bank_sketch.hpp"
 #include "learners/bank_stack.hpp"
 #include "learners/bank_state.hpp"
+#include "learners/working_response.hpp"
 
 namespace skn {
 
@@ -62,11 +63,18 @@ class Bank {
 
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
     const Flush flush{*this};  // rows may turn out to have changed meanwhile, which ends all
+    restarted_ = 0;
     row_.expect_nothing();
     learn_rows(
         rows, table_, labels, weights, out, 1, [this](const Row& row) { row_.expect(row); },
-        [this](const Row& row, double y, double h, double* p) { learn_row(row, y, h, p); });
+        [&](const Row& row, double y, double h, double* p) {
+          learn_row(row, y, h, p);
+          if (labels_.starts_again()) restart(p + 1 - out);
+        });
   }
+
+  // How many of the rows learned last came before all was forgotten, as labels among them were wild.
+  std::int64_t restarted() const { return restarted_; }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
     predict_rows(rows, out, 1, [&](const Row& row, double* p) { *p = peek(row, features); });
@@ -265,6 +273,17 @@ class Bank {
                      std::numeric_limits<double>::min());
   }
 
+  // All that was learned from labels is forgotten; how large features are is not.
+  void restart(std::int64_t row) {
+    restarted_ = row;
+    sketch_.restart();
+    if (whole()) full_.restart();
+    for (int scalar : {State::kRate, State::kGaps, State::kMissed, State::kExpected, State::kUsual,
+                       State::kUsualRows, State::kNear, State::kWindows})
+      s_.scalars[scalar] = 0;
+    std::fill_n(s_.shares, experts(), 1.0 / static_cast<double>(experts()));
+  }
+
   // Scales, sketch, then every expert's step.
   void improve(const Row& row, double y, double r, double h, std::int64_t rows, double typical, double root) {
     row_.enter(row);
@@ -287,10 +306,20 @@ class Bank {
 
   void improve_whole(const Row& row, double y, double h) {
     const bool classes = labels_.classes();
-    const double target = classes ? y : labels_.middle() + labels_.half() * y - s_.scalars[State::kOffset];
+    WorkingResponse its{y, 1.0};
+    if (!classes) {
+      its.target = labels_.middle() + labels_.half() * y;
+      if (loss_.poisson())
+        its = WorkingResponse::of_count(played_.others, y, miss_, std::exp(p_[K_]));
+      else if (loss_.kind == BankLoss::kStraight)
+        its = WorkingResponse::of(loss_, played_.others, y, h, miss_, s_.scalars[State::kExpected],
+                                  static_cast<double>(full_.places()), s_.scalars[State::kNear],
+                                  s_.scalars[State::kWindows]);
+      its.target -= s_.scalars[State::kOffset];
+    }
     const std::int64_t all = experts();
     const std::int64_t rows = s_.bank_counts[State::kLearned];
-    if (full_.learn(row, row_.sizes(), target, h, rows, classes, s_.shares + first_)) return;
+    if (full_.learn(row, row_.sizes(), its.target, its.weight, h, rows, classes, s_.shares + first_)) return;
     Aggregate::leave(s_.shares, first_, all);
   }
 
@@ -310,6 +339,7 @@ class Bank {
   Aggregate::Played played_{};  // by the rule
   double miss_ = 1;             // of the predictions so far
   double unit_ = 1;             // of the table's weights
+  std::int64_t restarted_ = 0;  // after so many of the rows learned last
 };
 
 }  // namespace skn

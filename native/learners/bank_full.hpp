@@ -1,7 +1,8 @@
 // Experts of a bank (bank.hpp) that keep whole matrices, while there are few features: least squares.
 //
 // Each of them has the moments A = Σ γ^age h xxᵀ and b = Σ γ^age h y x of the rows, with 1/(1 − γ) rows of
-// memory, and weights w = (A + ridge)⁻¹ b. The ridge is as much as one row that has the feature, by its mean
+// memory, and weights w = (A + ridge)⁻¹ b. Where the loss asks for something else than the mean, y and h are
+// working responses and weights (working_response.hpp). The ridge is as much as one row that has the feature, by its mean
 // size, and the mean row (mean_ridge.hpp).
 //
 // Rows wait in a block, of one row at first and up to a quarter of the features later. At its end all
@@ -36,7 +37,7 @@ struct BankFullState {
   enum { kUnit, kSize, kScale };  // of a place: a power of two near its first value, its mean size
   static constexpr std::int64_t kLongest = 32;   // rows in a block
   enum { kStale = ScoreOdds::kNumbers, kOdds };  // rows since solving, after the numbers of log odds
-  enum { kTarget, kWeight, kLabel };             // of a row in the block
+  enum { kTarget, kWeight, kAge, kLabel };       // of a row in the block; for how many rows it stands
 
   std::int64_t* places;     // in use; −1: there are too many features
   std::int64_t* non_zeros;  // of all rows so far
@@ -68,6 +69,7 @@ class BankFull {
     std::sort(known_.begin(), known_.end());
   }
 
+  std::int64_t places() const { return *s_.places; }
   bool alive() const { return places() >= 0; }
   double score(std::int64_t g) const { return score_[static_cast<std::size_t>(g)]; }
   double odds(std::int64_t g) const { return ScoreOdds::of(s_.odds + g * State::kOdds, held(g)); }
@@ -110,12 +112,20 @@ class BankFull {
     return 1 + static_cast<std::int64_t>(all.size());
   }
 
+  // Forgets all rows.
+  void restart() {
+    if (places() <= 0) return;
+    std::fill_n(s_.weights, places() * kMemories, 0.0);
+    std::fill_n(s_.moments, State::packed(places()), 0.0);
+    start();
+  }
+
   // Learns the row that was looked at, as number `rows`; `sizes` are the mean sizes of its features so far,
   // `shares` the experts' weights. Returns false if there are too many features now: then these experts are
   // no more.
   template <class T>
-  bool learn(const Row& row, const T* sizes, double y, double h, std::int64_t rows, bool classes,
-             const double* shares) {
+  bool learn(const Row& row, const T* sizes, double y, double weight, double h, std::int64_t rows,
+             bool classes, const double* shares) {
     *s_.non_zeros += row.size();
     if (!all_found(row)) {
       if (!enter(row, rows)) {
@@ -132,7 +142,7 @@ class BankFull {
       for (std::int64_t g = 0; g < kMemories; ++g) scores[g] = held(g);
       ScoreOdds::learn<kMemories>(s_.odds, State::kOdds, scores, y, h, static_cast<double>(rows));
     }
-    wait(y, h);
+    wait(y, weight * h, h);
     if (*s_.waiting < std::min({1 + rows / kOften, std::max(kShort, places() / 4), State::kLongest}))
       return true;
     const std::int64_t passed = *s_.waiting;
@@ -165,7 +175,6 @@ class BankFull {
   static constexpr double kHuge = 1e150;                                               // of weights
   static constexpr double kLost = 1e-13;  // share of a pivot that is rounding
 
-  std::int64_t places() const { return *s_.places; }
   double held(std::int64_t g) const { return std::clamp(score(g), -1.0, 1.0); }
 
   double* column(std::int64_t g, std::int64_t j) const {  // A_0j … A_jj, b_j
@@ -267,10 +276,11 @@ class BankFull {
   }
 
   // The row that was found joins the block.
-  void wait(double y, double h) {
+  void wait(double y, double weight, double h) {
     const std::int64_t at = (*s_.waiting)++;
     s_.labels[at * State::kLabel + State::kTarget] = y;
-    s_.labels[at * State::kLabel + State::kWeight] = h;
+    s_.labels[at * State::kLabel + State::kWeight] = weight;
+    s_.labels[at * State::kLabel + State::kAge] = h;
     if (static_cast<std::int64_t>(found_.size()) < places())
       for (std::int64_t i = 0; i < places(); ++i) s_.block[i * State::kLongest + at] = 0.0;
     for (const auto& [place, value] : found_) s_.block[place * State::kLongest + at] = value;
@@ -287,7 +297,7 @@ class BankFull {
       for (std::int64_t r = 0; r < rows; ++r) x_[r * ld + i] = s_.block[i * State::kLongest + r];
     for (std::int64_t i = n; i < ld; ++i)
       for (std::int64_t r = 0; r < rows; ++r) x_[r * ld + i] = 0.0;
-    for (std::int64_t r = 0; r < rows; ++r) passed += s_.labels[r * State::kLabel + State::kWeight];
+    for (std::int64_t r = 0; r < rows; ++r) passed += s_.labels[r * State::kLabel + State::kAge];
     std::array<double, kMemories> kept;
     for (std::size_t g = 0; g < kMemories; ++g) kept[g] = std::pow(kForget[g], passed);
     for (std::int64_t j = 0; j < n; j += 4) {

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "core/small_matrix.hpp"
 #include "learners/bank_loss.hpp"
 #include "learners/bank_state.hpp"
+#include "learners/first_labels.hpp"
 
 namespace skn {
 
@@ -22,7 +24,8 @@ class BankLabels {
   using State = BankState<T>;
 
  public:
-  BankLabels(const BankState<T>& state, const BankLoss& loss) : s_(state), loss_(loss) {}
+  BankLabels(const BankState<T>& state, const BankLoss& loss)
+      : s_(state), loss_(loss), first_(state.first_labels) {}
 
   double middle() const { return loss_.squared() ? 0.5 * low() + 0.5 * high() : 0.0; }
   double half() const { return loss_.squared() ? 0.5 * high() - 0.5 * low() : 1.0; }
@@ -143,8 +146,20 @@ class BankLabels {
   // Farther from the range than it is wide: taken into the range, up to a point, but not learned.
   bool wild(double label) const {
     const double held = bounded(label);
-    return kind() == kRange && s_.counts[State::kRounds] > kFree &&
+    return kind() == kRange && !free() &&
            (held > high() + (high() - low()) || held < low() - (high() - low()));
+  }
+
+  // Has it turned out that labels learned so far are wild? Then scores are counted from another label, and
+  // the range is that of the others.
+  bool starts_again() {
+    if (!std::exchange(news_, false) || kind() != kRange) return false;
+    const auto [first, least, most] = first_.usual();
+    if (!(least < most) || (least <= low() && high() <= most)) return false;
+    s_.scalars[State::kOffset] = first;
+    s_.scalars[State::kLow] = std::max(least, low());
+    s_.scalars[State::kHigh] = std::min(most, high());
+    return true;
   }
 
   // The range of labels grows after the row that showed it has been learned, as the nearest label within;
@@ -157,22 +172,37 @@ class BankLabels {
     s_.scalars[State::kSeenLow] = std::min(s_.scalars[State::kSeenLow], held);
     s_.scalars[State::kSeenHigh] = std::max(s_.scalars[State::kSeenHigh], held);
     const bool signs = classes();
-    if (signs && std::abs(label) == 1.0) return 1.0;
+    if (signs && std::abs(label) == 1.0) {
+      meet_first(held);
+      return 1.0;
+    }
     const double old = 0.5 * high() - 0.5 * low();
-    const double room = s_.counts[State::kRounds] > kFree && old > 0 ? 2 * old : INFINITY;
+    const double room = !free() && old > 0 ? 2 * old : INFINITY;
     const double least = signs ? s_.scalars[State::kSeenLow] : std::min(low(), held);
     const double most = signs ? s_.scalars[State::kSeenHigh] : std::max(high(), held);
     s_.bank_counts[State::kLabels] = kRange;
     s_.scalars[State::kLow] = std::max(low() - room, least);
     s_.scalars[State::kHigh] = std::min(high() + room, most);
     const double now = 0.5 * high() - 0.5 * low();  // 0 if `clip` makes all labels the same
+    if (now > 0 || first_.none_met()) meet_first(held);  // a run of equal ones is one label
     return old > 0 && now > 0 ? old / now : 1.0;
   }
 
  private:
   enum { kNone, kSigns, kRange };           // none so far, only −1 and +1, anything
-  static constexpr std::int64_t kFree = 8;  // rows in which the range of labels grows at will
+  static constexpr std::int64_t kFree = 8;  // rows in which the largest count grows at will
   static constexpr double kReached = 1e-9;
+
+  void meet_first(double label) {
+    if (first_.all_met()) return;
+    first_.meet(label);
+    news_ = true;
+  }
+
+  // Is the range to grow at will? As long as there are few labels.
+  bool free() const {
+    return loss_.poisson() ? s_.counts[State::kRounds] <= kFree : !first_.all_met();
+  }
 
   double low() const { return s_.scalars[State::kLow]; }
   double high() const { return s_.scalars[State::kHigh]; }
@@ -207,6 +237,8 @@ class BankLabels {
 
   BankState<T> s_;
   BankLoss loss_;
+  FirstLabels first_;
+  bool news_ = false;  // there is one more of them
   double least_ = -1, most_ = 1;
 };
 

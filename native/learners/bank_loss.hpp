@@ -34,6 +34,7 @@ struct BankLoss {
   bool logistic() const { return kind == kLogistic; }
   bool poisson() const { return kind == kPoisson; }
   bool mixable() const { return squared() || logistic(); }
+  double tau() const { return loss.code == LossCode::quantile ? loss.parameter : 0.5; }
 
   // What predictions have missed the labels by so far: the first number over the second is `miss` below, the
   // mean distance, and for counts the variance as a multiple of the Poisson distribution's.
@@ -185,8 +186,6 @@ struct BankLoss {
     }
     return kSquared;
   }
-
-  double tau() const { return loss.code == LossCode::quantile ? loss.parameter : 0.5; }
 };
 
 }  // namespace skn

@@ -76,6 +76,21 @@ class BankSketch {
     }
   }
 
+  // Forgets all rows, and the experts their weights.
+  void restart() {
+    for (std::int64_t i = 0; i < s_.counts[State::kActive]; ++i) {
+      T* row = table_.row(i + 1);
+      std::fill_n(row, table_.stride - State::kTail, T(0));
+      row[table_.stride - State::kTail + State::kEpoch] = T(-1);
+    }
+    for (int count : {State::kRank, State::kFilled, State::kEntries, State::kTouched}) s_.bank_counts[count] = 0;
+    s_.scalars[State::kRidge] = 0;
+    std::fill_n(s_.lambda, ldm_, 0.0);
+    std::fill_n(s_.b, K_ * ldm_, 0.0);
+    std::fill_n(s_.constant, K_ + m_, 0.0);
+    epochs_.restart();
+  }
+
   // The row waits for the epoch's end.
   void keep(const Row& row, const T* x, double xx, const double* c, double length) {
     const std::int64_t place = s_.bank_counts[State::kFilled], start = s_.bank_counts[State::kEntries];

@@ -49,6 +49,8 @@ struct BankState {
     kTotal,  // of counts
     kUsual,  // what the constant expert has learned, above kOffset, and from how many rows
     kUsualRows,
+    kNear,  // residuals around 0, and how wide the windows were that they are in (working_response.hpp)
+    kWindows,
     kScalars
   };
 
@@ -94,7 +96,8 @@ struct BankState {
   double* buffer_gram;         // n × ldn: products of the buffer's values
   MapState<T> epochs;
   BankFullState full;
-  double* stack;  // BankStack::kRows × kInputs
+  double* stack;         // BankStack::kRows × kInputs
+  double* first_labels;  // FirstLabels::kNumbers
   bool has_full;  // are there experts with whole matrices for this loss?
   bool intercept;
   double clip;        // bound on predictions

@@ -56,6 +56,14 @@ class Residuals {
 
   bool tracked() const { return s_.experts != nullptr; }
 
+  // Forgets all rows.
+  void restart() {
+    if (s_.experts == nullptr) return;
+    std::fill_n(s_.experts, kExperts * State::kWidth, 0.0);
+    std::fill_n(s_.scalars, static_cast<int>(State::kScalars), 0.0);
+    start();
+  }
+
   // Rows in the order in which they were learned; scores are those made before.
   // `unknown`: the first row was predicted before any label, and tells nothing about predictions.
   void learn(std::int64_t n, const double* labels, const double* weights, const double* scores,

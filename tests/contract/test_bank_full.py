@@ -107,3 +107,44 @@ def test_short_directions_are_learned_once_rows_are_many() -> None:
     y = X @ (v.T @ (rng.standard_normal(40) / lengths)) + rng.standard_normal(4000)
     played = NewtonBank().learn(X, y)[2000:]
     assert np.mean((played - y[2000:]) ** 2) <= 1.1  # the noise is 1
+
+
+@pytest.mark.parametrize("offset", [50.0, -3000.0])
+def test_where_features_are_counted_from_matters_little_for_quantiles(offset: float) -> None:
+    rng = np.random.default_rng(8)
+    X = rng.random((3000, 8))
+    y = (X - 0.5) @ rng.standard_normal(8) + 0.2 * rng.exponential(size=3000)
+    for tau in (0.1, 0.9):
+        banks = [NewtonBank(loss=f"quantile:{tau}") for _ in range(2)]
+        lost = [
+            bank.loss.value(bank.learn(X + at, y)[1000:], y[1000:]).mean()
+            for bank, at in zip(banks, (-0.5, offset), strict=True)
+        ]
+        assert lost[1] <= 1.25 * lost[0]  # several times as much without whole matrices
+
+
+@pytest.mark.parametrize("mean", [0.2, 50.0])
+def test_where_features_are_counted_from_matters_little_for_counts(mean: float) -> None:
+    rng = np.random.default_rng(9)
+    X = rng.standard_normal((3000, 8))
+    y = rng.poisson(mean * np.exp(0.2 * X @ rng.standard_normal(8))).astype(np.float64)
+    banks = [NewtonBank(loss="poisson") for _ in range(2)]
+    for bank, at in zip(banks, (0.0, 1000.0), strict=True):
+        bank.learn(X[:2000] + at, y[:2000])
+    own, other = (
+        bank.loss.value(bank.predict(X[2000:] + at), y[2000:]).mean()
+        for bank, at in zip(banks, (0.0, 1000.0), strict=True)
+    )
+    assert other <= own + 0.01
+
+
+def test_medians_are_not_means() -> None:
+    """Where noise is skewed, least squares of the labels would be off by the difference."""
+    rng = np.random.default_rng(10)
+    X = 300.0 + rng.standard_normal((4000, 8))
+    signal = (X - 300.0) @ rng.standard_normal(8)
+    y = signal + rng.exponential(size=4000)
+    learner = NewtonBank(loss="absolute")
+    learner.learn(X, y)
+    off = learner.predict(X) - signal - np.log(2)
+    assert abs(off.mean()) < 0.05  # that of the mean is .31

@@ -70,7 +70,7 @@ def test_regret_of_losses_that_are_not_mixable(loss: str) -> None:
         regret = learner.loss.value(played, y).sum() - losses.sum(axis=0).min()
         gaps = learner._state["scalars"][_GAPS]
         assert regret <= (2 + np.log(T + 1) / lnK) * gaps + 1e-9
-        variance = (shares * losses**2).sum() - ((shares * losses).sum(axis=1) ** 2).sum()
+        variance = (shares * (losses - (shares * losses).sum(axis=1, keepdims=True)) ** 2).sum()
         assert gaps <= np.sqrt(variance * lnK) + np.ptp(losses, axis=1).max() * (2 / 3 * lnK + 1) + 1e-9
 
 

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from .bank_first import First
 from .bank_full import FullExperts
 from .bank_paths import travel
 from .bank_stack import Stack
+from .bank_working import Working
 from .common import Vector
 
 Matrix = NDArray[np.float64]
@@ -127,6 +129,8 @@ class Labels:
     seen: list[float] = field(default_factory=list)
     total: float = 0.0  # of counts
     clock: float = 0.0
+    begun: First = field(default_factory=First)
+    news: bool = False  # is there one more of these?
 
     def bounds(self) -> tuple[float, float]:
         """Of the experts' scores."""
@@ -149,12 +153,16 @@ class Labels:
         elif self.loss != "logistic":
             self.low, self.high = -min(1.0, self.clip), min(1.0, self.clip)
 
+    def free(self, t: int) -> bool:
+        """While there are few labels, their range grows at will."""
+        return t <= 8 if self.loss == "poisson" else not self.begun.all_met
+
     def wild(self, label: float, t: int) -> bool:
         """Farther from the range than it is wide."""
         width = self.high - self.low
         if self.loss != "poisson":
             label = float(np.clip(label, -self.clip, self.clip))
-        return not (self.signs or self.low - width <= label <= self.high + width) and t > 8 and width > 0
+        return not (self.signs or self.low - width <= label <= self.high + width) and not self.free(t) and width > 0
 
     def grow(self, label: float, h: float, t: int) -> float:
         """The range grows to the labels seen; past the first rows at most twofold. Old width over new width."""
@@ -162,19 +170,41 @@ class Labels:
             if self.high == 0 and label > 0:
                 self.offset = float(np.log(label))
             self.total += h * (min(label, self.high) if self.high > 0 else label)
-            room = np.inf if t <= 8 or self.high == 0 else 2 * self.high
+            room = np.inf if self.free(t) or self.high == 0 else 2 * self.high
             self.high = min(max(self.high, label), room)
             self.seen.append(label)
             return 1.0
         self.seen.append(float(np.clip(label, -self.clip, self.clip)))
-        if self.loss == "logistic" or (self.signs and abs(label) == 1):
+        if self.loss == "logistic":
+            return 1.0
+        if self.signs and abs(label) == 1:
+            self.meet()
             return 1.0
         labels = self.seen if self.signs else [self.low, self.seen[-1], self.high]
         old = self.high - self.low
-        room = np.inf if t <= 8 or old == 0 else old
+        room = np.inf if self.free(t) or old == 0 else old
         self.low, self.high = max(self.low - room, min(labels)), min(self.high + room, max(labels))
         self.signs = False
+        if self.high > self.low or not self.begun.labels:  # a run of equal labels is one
+            self.meet()
         return old / (self.high - self.low) if old > 0 else 1.0
+
+    def meet(self) -> None:
+        if not self.begun.all_met:
+            self.begun.labels.append(self.seen[-1])
+            self.news = True
+
+    def start_again(self) -> bool:
+        """Count from the first label that is not wild, if wild ones have set the range."""
+        news, self.news = self.news, False
+        if self.signs or not news:
+            return False
+        usual = self.begun.usual()
+        least, most = min(usual), max(usual)
+        if least == most or (least <= self.low and self.high <= most):
+            return False
+        self.offset, self.low, self.high = usual[0], max(least, self.low), min(most, self.high)
+        return True
 
 
 @dataclass
@@ -270,6 +300,7 @@ def bank(
     missed, expected, miss = 0.0, 0.0, 1.0
     following, trace = 0, Trace()
     full, usual = FullExperts(loss, d, intercept), Usual(loss, parameter)
+    working = Working(loss, parameter)
     shares.v = np.full(K + 1 + len(full), 1 / (K + 1 + len(full)))
     stack = Stack(loss, clip, 1 + K + len(full))
     for t, (x, label, h) in enumerate(zip(X, y, h_all, strict=True), 1):
@@ -348,14 +379,28 @@ def bank(
                 stopped = loss != "squared" and (clip < np.inf or poisson)
                 way = min(max(way, low - p[k]), high - p[k]) if stopped else way
                 W[k] += unit * way / q * steepest
-            target = Y if labels.signs else middle + half * Y - labels.offset
-            full.learn(x, target, h, labels, T, N, M1, shares.v[K + 1 :])
+            target, weight = Y, 1.0
+            if not labels.signs and len(full):
+                scores = middle + half * own, middle + half * Y
+                target, weight = (
+                    working.of_count(*scores, miss, np.exp(p[K]))
+                    if poisson
+                    else working.of(*scores, h, miss, expected, full.places)
+                )
+                target -= labels.offset
+            full.learn(x, target, weight, h, labels, T, N, M1, shares.v[K + 1 :])
             shares.v = shares.v[: K + 1 + len(full)] / shares.v[: K + 1 + len(full)].sum()
 
         shrink = labels.grow(label, h, t)
         if loss == "squared" and shrink != 1:
             lam, rho, buffer = lam * shrink**2, rho * shrink**2, [row * shrink for row in buffer]
             shares.v = shares.v ** (shrink**2) / (shares.v ** (shrink**2)).sum()
+        if labels.start_again():
+            W, U, lam, buffer, rho = np.zeros((K, d)), np.zeros((0, d)), np.zeros(0), [], 0.0
+            shares = Shares(np.full(len(shares.v), 1 / len(shares.v)), mixable)
+            missed, expected, miss = 0.0, 0.0, 1.0
+            full.restart()
+            usual, working = Usual(loss, parameter), Working(loss, parameter)
         trace.shares.append(shares.v.copy())
     factors = [(T + 1) ** -0.25 if schedule == "rare" else 1.0 for schedule, _ in experts]
     trace.W, trace.eigenvalues = W * np.array(factors)[:, None], lam

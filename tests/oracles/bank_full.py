@@ -14,7 +14,7 @@ from .common import Vector
 
 Matrix = NDArray[np.float64]
 FORGET = (1.0, 0.999, 0.99)  # γ
-LOSSES = ("squared", "logistic", "hinge", "absolute", "huber")
+LOSSES = ("squared", "logistic", "hinge", "absolute", "quantile", "huber", "poisson")
 
 
 class Range(Protocol):
@@ -66,9 +66,13 @@ class Full:
         self.w, self.stale = np.zeros(self.d), 0
         self.odds = Odds(np.diag([1.0, float(self.intercept)]))
 
-    def learn(self, X: Matrix, y: Vector, h: Vector) -> None:
-        self.A = self.A * self.forget ** h.sum() + (h * X.T) @ X
-        self.b = self.b * self.forget ** h.sum() + (h * X.T) @ y
+    def restart(self) -> None:
+        """Forget all rows."""
+        self.__post_init__()
+
+    def learn(self, X: Matrix, y: Vector, h: Vector, age: float) -> None:
+        self.A = self.A * self.forget**age + (h * X.T) @ X
+        self.b = self.b * self.forget**age + (h * X.T) @ y
 
     def due(self, rows: int, T: int, share: float, known: int) -> bool:
         """Is a block, or a 128th of what is remembered, new? Four times that, if the expert has little weight.
@@ -86,12 +90,15 @@ class Full:
         unit = sizes[seen]
         A = self.A[np.ix_(seen, seen)] / np.outer(unit, unit)
         places = len(unit) + (not self.intercept)  # the constant has one, used or not
-        ridge = np.minimum(1.0, places / np.diag(A)) ** 2
+        there = np.diag(A) > 0  # else it was forgotten
+        squares = np.where(there, np.diag(A), 1.0)
+        ridge = np.minimum(1.0, places / np.where(there, squares, places)) ** 2
         if (
             self.intercept
         ):  # the last: one mean row instead, and features as far as they differ from their means
             rows, mean = A[-1, -1], A[-1] / A[-1, -1]
-            ridge *= np.clip(1.0 - mean**2 / (np.diag(A) / rows), 1 / max(1.0, rows), 1.0)
+            spread = np.clip(1.0 - mean**2 / (squares / rows), 1 / max(1.0, rows), 1.0)
+            ridge *= np.where(there, spread, 1.0)
             ridge[-1] = 0.0
             A = A + min(1.0, places / rows) ** 2 * np.outer(mean, mean)
         self.w = np.zeros(self.d)
@@ -104,8 +111,8 @@ class FullExperts:
     def __init__(self, loss: str, d: int, intercept: bool) -> None:
         self.loss, self.features = loss, d - intercept
         self.experts = [Full(forget, d, intercept) for forget in FORGET] if loss in LOSSES else []
-        self.non_zeros = 0
-        self.block: list[tuple[Vector, float, float]] = []
+        self.non_zeros, self.places = 0, 0  # places are those of features met, and the constant's
+        self.block: list[tuple[Vector, float, float, float]] = []
         self.scores: list[float] = []
 
     def __len__(self) -> int:
@@ -123,10 +130,28 @@ class FullExperts:
         likely = 2 * expit(np.clip(odds, -20, 20)) - 1
         return likely if self.loss == "squared" else np.clip(likely, low, high)
 
+    def restart(self) -> None:
+        """Forget all rows."""
+        self.block = []
+        for expert in self.experts:
+            expert.restart()
+
     def learn(
-        self, x: Vector, y: float, h: float, labels: Range, T: int, N: Vector, M1: Vector, shares: Vector
+        self,
+        x: Vector,
+        y: float,
+        weight: float,
+        h: float,
+        labels: Range,
+        T: int,
+        N: Vector,
+        M1: Vector,
+        shares: Vector,
     ) -> None:
-        """N and M1: in how many rows each feature was, this one included, and the sum of its sizes."""
+        """N and M1: in how many rows each feature was, this one included, and the sum of its sizes.
+
+        The row is as old as h rows, and counts as `weight` times as many.
+        """
         present = x[: self.features] != 0
         self.non_zeros += np.count_nonzero(present)
         known = np.count_nonzero(N[: self.features])
@@ -134,17 +159,17 @@ class FullExperts:
         sparse = max(known / 8, known**2 / 1024) * T > self.non_zeros
         if new and (known > 384 or (known > 64 and sparse)):
             self.experts = []
-        self.block.append((x, y, h))
+        self.block.append((x, y, weight * h, h))
         ended = len(self.block) >= min(1 + T // 32, max(8, (known + 1) // 4), 32)
         for expert, score, share in zip(self.experts, self.scores, shares, strict=False):
             if labels.signs:
                 expert.odds.learn(score, y, h, T)
             if ended:
-                rows, targets, weights = (np.array(part) for part in zip(*self.block, strict=True))
-                expert.learn(rows, targets, weights)
+                rows, targets, weights, ages = (np.array(part) for part in zip(*self.block, strict=True))
+                expert.learn(rows, targets, weights, ages.sum())
                 if expert.due(len(self.block), T, share, known):
                     expert.solve(M1 / np.maximum(N, 1), N > 0)
-        self.block = [] if ended else self.block
+        self.block, self.places = ([] if ended else self.block), known + 1
 
     def weights(self, *, signs: bool) -> tuple[Matrix, Vector]:
         """Of each expert, and what is added to its scores; log odds if labels are classes."""

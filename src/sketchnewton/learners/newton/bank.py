@@ -42,8 +42,9 @@ CONSTANT = "constant"
 BUFFER = 4  # times m rows wait for an update of the sketch
 
 _CLOCK, _SQUARES, _RIDGE, _OFFSET, _LOW, _HIGH, _SEEN_LOW, _SEEN_HIGH = range(8)
-_RATE, _GAPS, _MISSED, _EXPECTED, _TOTAL, _USUAL, _USUAL_ROWS = range(8, 15)
+_RATE, _GAPS, _MISSED, _EXPECTED, _TOTAL, _USUAL, _USUAL_ROWS, _NEAR, _WINDOWS = range(8, 17)
 _LEARNED, _RANK, _FILLED, _ENTRIES, _LABELS, _NEXT, _TOUCHED, _PLACES, _NON_ZEROS, _WAITING = range(10)
+_FIRST_LABELS = 8  # by which wild ones are told from the others: how many there are, then these
 _HUGE_LOGIT = 40.0  # beyond all bounds
 _SIGNS = 1  # _LABELS while all labels are -1 or +1
 
@@ -133,7 +134,7 @@ class NewtonBank(ExpertShares):
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
         self._room_until = 0  # the row up to which there is room for updates of the sketch
         self._widest = 0  # row that the buffer has room for
-        scalars = zeros(15)
+        scalars = zeros(17)
         scalars[_HIGH] = min(1.0, self._clip)
         scalars[_LOW] = -scalars[_HIGH]
         self._state.update(
@@ -143,6 +144,7 @@ class NewtonBank(ExpertShares):
                 "shares": filled([1 / all_experts] * all_experts),
                 **bank_full.fresh(),
                 "stack": bank_stack.fresh(),
+                "first_labels": zeros(1 + _FIRST_LABELS),
                 **residuals.fresh(self.loss),
                 **calibration.fresh_bank(),
                 "lambda": zeros(padded4(q)),
@@ -492,9 +494,8 @@ class NewtonBank(ExpertShares):
 
     def _counters_fit(self) -> bool:
         its, m = self._state, self._m
-        learned, rank, waiting, entries, labels, following, touched, places, non_zeros, unlearned = its.view(
-            "bank_counts"
-        ).tolist()
+        counts = its.view("bank_counts").tolist()
+        learned, rank, waiting, entries, labels, following, touched, places, non_zeros, unlearned = counts
         start, buffer = its.view("buffer_start").tolist(), its.view("buffer_index")
         scalars, shares = its.view("scalars").tolist(), its.view("shares").tolist()
         table, seen = self._table, self._table.listed(self.features_seen)
@@ -507,6 +508,7 @@ class NewtonBank(ExpertShares):
             and 0 <= waiting < max(BUFFER * m, 1)
             and entries == len(buffer) == len(its.view("buffer_value"))
             and 0 <= labels <= 2
+            and its.view("first_labels")[0] in range(1 + _FIRST_LABELS)
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
             and bank_stack.fits(its, 1 + self._K if places < 0 else bank_stack.INPUTS)
@@ -519,7 +521,7 @@ class NewtonBank(ExpertShares):
             and scalars[_LOW] <= scalars[_HIGH]
             and scalars[_CLOCK] >= 0
             and min(scalars[_RATE:_USUAL]) >= 0
-            and scalars[_USUAL_ROWS] >= 0
+            and min(scalars[_USUAL_ROWS:]) >= 0
             and (labels == 0 or scalars[_CLOCK] > 0)
             and min(shares) >= 0  # a row of huge weight leaves one expert alone
             and any(shares)

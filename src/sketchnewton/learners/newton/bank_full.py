@@ -9,11 +9,11 @@ from sketchnewton.learners.newton.full_places import FULL, FullPlaces
 
 __all__ = ["LOSSES", "PLACES", "fits", "fresh", "moments", "packed"]
 
-LOSSES = ("squared", "logistic", "hinge", "squared_hinge", "absolute", "huber")
+LOSSES = ("squared", "logistic", "hinge", "squared_hinge", "absolute", "quantile", "huber", "poisson")
 """Losses whose banks have these experts."""
 UNIT, SIZE = range(2)  # columns of `full_units`
 SLOPE, SHIFT, STALE, ODDS = 0, 1, 5, 6  # of `full_odds`; between them the covariance of the first two
-TARGET, WEIGHT = range(2)  # columns of `full_labels`
+TARGET, WEIGHT, AGE = range(3)  # columns of `full_labels`
 LONGEST = 32  # rows in a block
 PLACES = FullPlaces(("full_features", "full_units", "full_weights", "full_block"), beside=2, most=384)
 
@@ -27,7 +27,7 @@ def fresh() -> dict[str, View]:
         "full_moments": zeros(0),
         "full_odds": zeros((len(FULL), ODDS)),
         "full_block": zeros((0, LONGEST)),
-        "full_labels": zeros((LONGEST, 2)),
+        "full_labels": zeros((LONGEST, 3)),
     }
 
 
@@ -44,7 +44,7 @@ def fits(state: State, used: int, waiting: int, features: View) -> bool:
         and _native.are_distinct(places[1:])
         and _native.are_among(places[1:], features)
         and _native.look(state.view("full_units").cast("B").cast("d"))[1] > 0
-        and min(labels[row, WEIGHT] for row in range(LONGEST)) >= 0
+        and min(labels[row, column] for row in range(LONGEST) for column in (WEIGHT, AGE)) >= 0
     )
 
 
@@ -60,8 +60,8 @@ def moments(state: State, places: int, waiting: int) -> tuple[Floats, Floats]:
         A[:, : j + 1, j] = A[:, j, : j + 1] = column[:, :-1]
         b[:, j] = column[:, -1]
     rows = state["full_block"][: max(places, 0), :waiting]
-    targets, weights = state["full_labels"][:waiting].T
-    kept = np.array(list(FULL.values())) ** weights.sum()
+    targets, weights, ages = state["full_labels"][:waiting].T
+    kept = np.array(list(FULL.values())) ** ages.sum()
     weighed = rows * weights
     return kept[:, None, None] * A + weighed @ rows.T, kept[:, None] * b + weighed @ targets
 

@@ -89,6 +89,8 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     inputs = min(bank._kernel.experts for bank in banks)  # one is no expert, and the constant one is none
     clock = float(whole.scalars[layout._CLOCK])
     tracked["stack"] = bank_stack.merged(states, began, inputs, _new(sides, start), clock)
+    # Those of the bank that has met most of them.
+    tracked["first_labels"] = max((state["first_labels"] for state in states), key=lambda its: its[0]).copy()
     return {**_arrays(like, whole, sketch, directions, weights, shares, full), **tracked}
 
 
