@@ -240,7 +240,8 @@ class ClassBank {
     double* score = scores_.data();
     Four largest = Four{} - INFINITY;
     const Four features = features_, constant = constant_;
-    for (double* const stop = score + K_ * kLanes; score < stop; score += kLanes, own += kLanes, sum += kLanes) {
+    for (double* const stop = score + K_ * kLanes; score < stop;
+         score += kLanes, own += kLanes, sum += kLanes) {
       Four its = constant * four(own) + features * four(sum);
       for (std::int64_t j = 0; j < end; ++j) its += four(c + j * kLanes) * four(b + j * kLanes);
       b += kLanes * ldm_;
@@ -281,7 +282,8 @@ class ClassBank {
   // Rare experts do without the sketch.
   void view_sketch() {
     const double* const constant = s_.constant + K_ * kLanes;
-    const Four features = sees_[kRare] > 0.0 ? Four{} : features_, its = sees_[kRare] > 0.0 ? Four{} : constant_;
+    const Four features = sees_[kRare] > 0.0 ? Four{} : features_,
+               its = sees_[kRare] > 0.0 ? Four{} : constant_;
     for (std::int64_t j = 0; j < s_.m; ++j)
       four(&coordinates_[j * kLanes]) = features * (c_[j] - constant[j]) + its * constant[j];
   }
@@ -341,7 +343,8 @@ class ClassBank {
   // How long the paths of experts are, and where their steps lead.
   void aim(double h, double clock, Steps& to) {
     const double root = 1.0 / std::sqrt(std::max(clock, 1.0));
-    const Four f = steady_ + root_ * root, a = typical() + 0.5 * f * s_.scalars[State::kRidge], per_a = 1.0 / a;
+    const Four f = steady_ + root_ * root, a = typical() + 0.5 * f * s_.scalars[State::kRidge],
+               per_a = 1.0 / a;
     const Four xx = features_ * features_ * (row_.xx() - one()) + constant_ * constant_ * one();
     Four rest = xx < least_ ? least_ : xx, q{};
     for (std::int64_t j = 0; j < s_.m; ++j) {
@@ -385,7 +388,8 @@ class ClassBank {
     const double* const direction = directions_.data();
     double *constant = s_.constant, *b = s_.b;
     T* step = step_.data();
-    for (const T* const stop = way + K_ * kLanes; way < stop; way += kLanes, constant += kLanes, step += kLanes) {
+    for (const T* const stop = way + K_ * kLanes; way < stop;
+         way += kLanes, constant += kLanes, step += kLanes) {
       Four its;
       widen(way, its);
       four(constant) += its * by_constant;

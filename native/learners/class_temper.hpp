@@ -118,7 +118,8 @@ class ClassTemper {
   // Learns the class of the row that was played, as row t.
   void learn(const double* p, const double* raw, std::int64_t label, double h, std::int64_t t, double clock) {
     Moments m;
-    for (std::int64_t k = 0; k < fours_; k += 4) m.add(four(&q_[k]), four(&log_[k]) - four(p + k), four(p + k));
+    for (std::int64_t k = 0; k < fours_; k += 4)
+      m.add(four(&q_[k]), four(&log_[k]) - four(p + k), four(p + k));
     if (fours_ < K_) m.add(last(q_.data()), last(log_.data()) - last(p), last(p));
     const double mean_b = total(m.b), mean_g = total(m.g);
     double cost[2] = {-log_one(raw[label]), -log_one(q_[label])};
