@@ -152,7 +152,7 @@ def test_how_sure_scores_are_is_what_all_shards_agree_on() -> None:
 
 @pytest.mark.parametrize("begun", [0, 800])
 def test_a_tree_is_a_flat_merge_for_how_sure_scores_are(begun: int) -> None:
-    """What is forgotten from a shard to a pair, and from a pair to all, is what is forgotten from shards to all."""
+    """Forgetting from a shard to a pair, and from a pair to all, is forgetting from shards to all."""
     rng = np.random.default_rng(4)
     X, truth = rng.normal(size=(begun + 2000, 6)), rng.normal(size=6)
     y = np.sign(X @ truth + rng.normal(size=len(X)))
