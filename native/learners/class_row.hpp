@@ -57,11 +57,16 @@ class ClassRow : public BankRow<T> {
       v = end;
     }
     for (std::int64_t at = whole; at < end; ++at)  // half a vector
-      this->scatter_column(at, step[at], rare_[at - whole] > T(0));
+      scatter_column(at, step[at], rare_[at - whole] > T(0));
   }
 
  private:
   static_assert(Table<T>::padded(17) % (2 * kWidth) == 0);
+
+  void scatter_column(std::int64_t c, T step, bool rarely) const {
+    const T* const x = rarely ? rare_x_.data() : x_.data();
+    for (std::int64_t i = 0; i < size_; ++i) rows_[i][c] += x[i] * step;
+  }
 
   template <int count>
   void gather_vectors(std::int64_t first, double* sums) const {

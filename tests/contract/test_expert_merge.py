@@ -12,7 +12,6 @@ from sketchnewton import NewtonBank
 from sketchnewton.learners.newton import bank_full
 from sketchnewton.learners.newton.bank import CONSTANT, EXPERTS
 from sketchnewton.learners.newton.bank_merge import merged
-from sketchnewton.learners.newton.expert_merge import rule_of
 from sketchnewton.learners.newton.full_merge import moments_of
 from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.newton.odds_merge import merged as merged_odds
@@ -153,7 +152,7 @@ def test_how_sure_scores_are_is_what_all_shards_agree_on() -> None:
 
 @pytest.mark.parametrize("begun", [0, 800])
 def test_a_tree_is_a_flat_merge_for_how_sure_scores_are(begun: int) -> None:
-    """What is forgotten from a shard to a pair, and from a pair to all, is what is forgotten from shards to all."""
+    """Forgetting from a shard to a pair, and from a pair to all, is forgetting from shards to all."""
     rng = np.random.default_rng(4)
     X, truth = rng.normal(size=(begun + 2000, 6)), rng.normal(size=6)
     y = np.sign(X @ truth + rng.normal(size=len(X)))
@@ -169,21 +168,6 @@ def test_a_tree_is_a_flat_merge_for_how_sure_scores_are(begun: int) -> None:
     flat = first.merge(*others, base=base)
     numbers = [bank._state["full_odds"][:, : bank_full.STALE] for bank in (tree, flat)]
     np.testing.assert_allclose(*numbers, rtol=1e-3, atol=1e-5)
-
-
-def test_long_steps_do_not_add_up_in_rounds() -> None:
-    """Steps that go all the way to the label go as far in one shard as in eight."""
-    names = list(EXPERTS)
-    rules = {name: rule_of(numbers) for name, numbers in EXPERTS.items()}
-    assert rules["falling 8"] is rules["restless"]
-    assert len({rules[name] for name in ("steady 0.5", "steady 2", "steady 8", "falling 0.5")}) == 1
-    new, seen, known = [np.array([20.0, 20.0])] * 8, np.array([100.0, 0.0]), [np.array([0.5, 0.5])] * 8
-    all_the_way, short = (
-        np.sum([part.own for part in rules[name](new, seen, known)], axis=0)
-        for name in (names[4], names[3])
-    )
-    assert all_the_way[0] < 1.25 < 2.0 < short[0]  # of the mean, where the base knows the feature
-    assert all_the_way[1] == short[1]
 
 
 @pytest.mark.parametrize("intercept", [True, False])

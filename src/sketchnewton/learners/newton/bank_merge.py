@@ -15,7 +15,7 @@ from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners import calibration
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import bank_stack, residuals
-from sketchnewton.learners.newton.expert_merge import rule_of
+from sketchnewton.learners.newton.expert_merge import parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
 from sketchnewton.learners.newton.mean_merge import mean_rows, scores, with_scores
@@ -299,16 +299,15 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole, leading:
     before, seen = _comparable(base, whole, constants), _rows_with(base, whole)
     new = [np.maximum(_rows_with(side, whole) - seen, 0.0) for side in sides]
     known = _known(sides, base, new)
-    rules = [rule_of(expert) for expert in layout.EXPERTS.values()]
-    by_rule = {rule: rule(new, seen, known) for rule in set(rules)}
+    by_view = {view: parts(view, new, seen, known) for view in set(views.tolist())}
     weights = before.copy()
     fresh = base is None and len(leading) > 0
     mean = mean_rows(_usual_shares(sides, whole), leading[0], views, constants) if fresh else before
     usual = np.zeros(len(views))
     for i, (side, rows) in enumerate(zip(sides, new, strict=True)):
         its = _comparable(side, whole, constants)
-        for expert, rule in enumerate(rules):
-            part = by_rule[rule][i]
+        for expert, view in enumerate(views.tolist()):
+            part = by_view[view][i]
             moved = part.own * its[:, expert] - part.less * before[:, expert]
             weights[:, expert] += np.where(rows > 0, moved, 0.0)
         if fresh:  # rare experts saw the same rows larger

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton import bank as layout
 
-__all__ = ["Part", "Rule", "rule_of"]
+__all__ = ["Part", "parts"]
 
 _RESTLESS_KNOWN = 8.0  # how much sooner weights are known if steps are restless; chosen in experiments
-_ALL_THE_WAY = 4.0  # the length of a step that leaves e^(−4) of what is missing
 
 
 class Part(NamedTuple):
@@ -21,20 +20,13 @@ class Part(NamedTuple):
     less: Floats
 
 
-# The part of each side, for each feature: `new` rows of each side that had it, those that the base has `seen`, and
-# how well each side has `known` it since: h.
-Rule = Callable[[Sequence[Floats], Floats, Sequence[Floats]], list[Part]]
+def parts(view: int, new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[Part]:
+    """The part of each side, for experts that see rows in this way.
 
-
-def rule_of(expert: tuple[float, float, float, int]) -> Rule:
-    """The one for an expert of these numbers (`EXPERTS`).
-
-    Where curvature counts less with every row, a step stays as long as it is in the plain metric.
+    For each feature: `new` rows of each side that had it, those that the base has `seen`, and how well each side
+    has `known` it since: h.
     """
-    steady, _, multiplier, view = expert
-    if view == layout._RARE:
-        return _rare
-    return _restless if steady == 0.0 and multiplier >= _ALL_THE_WAY else _newton
+    return _RULES.get(view, _newton)(new, seen, known)
 
 
 def _newton(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[Part]:
@@ -69,3 +61,6 @@ def _rare(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[
         larger = steps(seen + rows) / np.where(own > 0, steps(seen + own), 1.0)
         found.append(Part(share * (further + depth * larger), share * (further + depth)))
     return found
+
+
+_RULES = {layout._RESTLESS: _restless, layout._RARE: _rare}  # by view; `_newton` for the others
