@@ -127,7 +127,8 @@ nb::object column(const Array<const T, 2>& rows, std::size_t c, const Integers& 
 }
 
 // The places of the first `count` features that are listed.
-nb::object places_of(const Integers& features, std::size_t count, const Array<const std::int32_t, 1>& places) {
+nb::object places_of(const Integers& features, std::size_t count,
+                     const Array<const std::int32_t, 1>& places) {
   if (count > features.size()) throw std::invalid_argument("so many features are not listed");
   nb::object made = zeros_of<std::int64_t>({count});
   auto* const out = nb::cast<nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig>>(made).data();
@@ -357,8 +358,8 @@ std::tuple<double, double, double> add_class_losses(const std::optional<int>& co
 
 void bind_arrays(nb::module_& m) {
   m.def("zeros", &zeros, "shape"_a, "dtype"_a);
-  m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "from_places"_a, "target"_a.noconvert(), "to_places"_a,
-        "count"_a);
+  m.def("copy_rows", &copy_rows, "source"_a.noconvert(), "from_places"_a, "target"_a.noconvert(),
+        "to_places"_a, "count"_a);
   m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("places_of", &places_of, "features"_a, "count"_a, "places"_a);
   m.def("are_counted", &are_counted, "values"_a, "Are these 1, 2, 3, …?");

@@ -164,8 +164,8 @@ class NewtonRows {
 template <class T, class Sketch>
 class Newton : private NewtonRows<T> {
   using Base = NewtonRows<T>;
-  using Base::at_, Base::enter, Base::find, Base::follow_rows, Base::scale, Base::s_, Base::table_, Base::x_, Base::xx_,
-      Base::kRounds, Base::kActive;
+  using Base::at_, Base::enter, Base::find, Base::follow_rows, Base::scale, Base::s_, Base::table_, Base::x_,
+      Base::xx_, Base::kRounds, Base::kActive;
 
  public:
   Newton(const Problem& problem, const NewtonState& state, const Table<T>& table, Sketch sketch)
@@ -307,8 +307,7 @@ class Newton : private NewtonRows<T> {
     sizes_.assign(q_.size(), 0.0);
     for (std::int64_t k = 0; k < row.size(); ++k)
       for (std::int64_t c = 0; c < table_.stride; ++c)
-        sizes_[c] +=
-            std::abs(static_cast<double>(x_[k]) * static_cast<double>(table_.row(at_[k])[c]));
+        sizes_[c] += std::abs(static_cast<double>(x_[k]) * static_cast<double>(table_.row(at_[k])[c]));
     const double sum = sizes_[Table<T>::kWeight] + sketch_.magnitude(sizes_.data() + Table<T>::kSketch) +
                        std::abs(s_.intercept.value());
     return 16 * std::numeric_limits<T>::epsilon() * sum;

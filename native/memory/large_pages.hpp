@@ -1,6 +1,6 @@
 // Pages of 2 MB, where the system has them. A table of a gigabyte has 512 of them, which a processor knows by
-// heart; of small ones it has 262,144, and nearly every feature then asks for the place of its page, too. They
-// are for memory that is in use: a feature here and there would take 2 MB each.
+// heart; of small ones it has 262,144, and nearly every feature then asks for the place of its page, too.
+// They are for memory that is in use: a feature here and there would take 2 MB each.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,16 @@
 
 namespace skn {
 
-// Memory that is `fresh` will have them when it is touched. Else, where a quarter of the small pages of a large one
-// are in use, they become one. What cannot be done is left as it is.
+// Memory that is `fresh` will have them when it is touched. Else, where a quarter of the small pages of a
+// large one are in use, they become one. What cannot be done is left as it is.
 inline void use_large_pages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes,
                             [[maybe_unused]] bool fresh) {
 #ifdef __linux__
   constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1, which not all headers know
   constexpr std::uintptr_t kLarge = std::uintptr_t{1} << 21, kSmall = 1 << 12;
   const auto start = reinterpret_cast<std::uintptr_t>(data);
-  const std::uintptr_t first = (start + kLarge - 1) / kLarge * kLarge, last = (start + bytes) / kLarge * kLarge;
+  const std::uintptr_t first = (start + kLarge - 1) / kLarge * kLarge,
+                       last = (start + bytes) / kLarge * kLarge;
   if (sysconf(_SC_PAGESIZE) != static_cast<long>(kSmall) || first >= last) return;
   if (fresh) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
   for (std::uintptr_t at = first; at < last && !fresh; at += kLarge) {

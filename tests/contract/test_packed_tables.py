@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def stream(rounds: int, seed: int) -> tuple[csr_array, Floats]:
 
 
 @pytest.fixture
-def packs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float, int], None]]:
+def packs(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, int], None]:
     """Say from how many bytes on tables are packed, and from how many features on they are settled."""
 
     def decide(least: float, many: int) -> None:
@@ -50,7 +50,7 @@ def packs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float, int], No
         monkeypatch.setattr(table, "FIRST_LARGE", many)
         monkeypatch.setattr(table, "USES", 1)
 
-    yield decide
+    return decide
 
 
 def labelled(kind: str, y: Floats) -> Floats:
@@ -87,7 +87,11 @@ def history(kind: str, folder: Path, room: int) -> tuple[list[Any], list[bool]]:
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_packing_changes_no_bit(kind: str, packs: Callable[[float, int], None], tmp_path: Path) -> None:
     runs = {}
-    for name, least, many in (("never", math.inf, 1), ("always", 1 << 14, RANGE), ("while sparse", 1 << 14, 1)):
+    for name, least, many in (
+        ("never", math.inf, 1),
+        ("always", 1 << 14, RANGE),
+        ("while sparse", 1 << 14, 1),
+    ):
         packs(least, many)
         runs[name], packed = history(kind, tmp_path, RANGE)
         expected = {"never": [False] * 4, "always": [False, True, True, True]}

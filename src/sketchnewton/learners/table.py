@@ -158,7 +158,10 @@ class FeatureTable:
     def _fresh(self, capacity: int) -> dict[str, View]:
         """Memory for so many features."""
         packed = not self._plain and capacity * self.width * ITEM_SIZE[self.dtype] >= self._pack_from
-        memory = {"active": zeros(capacity, "int64"), "table": zeros((capacity + packed, self.width), self.dtype)}
+        memory = {
+            "active": zeros(capacity, "int64"),
+            "table": zeros((capacity + packed, self.width), self.dtype),
+        }
         if packed:
             memory["places"] = zeros(capacity, "int32")
         for array in memory.values() if self._plain else ():
