@@ -162,7 +162,11 @@ class Labels:
         width = self.high - self.low
         if self.loss != "poisson":
             label = float(np.clip(label, -self.clip, self.clip))
-        return not (self.signs or self.low - width <= label <= self.high + width) and not self.free(t) and width > 0
+        return (
+            not (self.signs or self.low - width <= label <= self.high + width)
+            and not self.free(t)
+            and width > 0
+        )
 
     def grow(self, label: float, h: float, t: int) -> float:
         """The range grows to the labels seen; past the first rows at most twofold. Old width over new width."""
