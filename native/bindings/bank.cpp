@@ -91,8 +91,8 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
     this->kernel_.learn(rows, labels, weights, out);
     const std::int64_t old = this->kernel_.restarted();
     if (old > 0) residuals_.restart();
-    residuals_.learn(rows.count() - old, labels + old, weights == nullptr ? weights : weights + old, out + old,
-                     unknown && old == 0);
+    residuals_.learn(rows.count() - old, labels + old, weights == nullptr ? weights : weights + old,
+                     out + old, unknown && old == 0);
     calibration_.learn(rows.count(), labels, weights, out);
   }
 

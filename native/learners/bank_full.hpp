@@ -2,8 +2,8 @@
 //
 // Each of them has the moments A = Σ γ^age h xxᵀ and b = Σ γ^age h y x of the rows, with 1/(1 − γ) rows of
 // memory, and weights w = (A + ridge)⁻¹ b. Where the loss asks for something else than the mean, y and h are
-// working responses and weights (working_response.hpp). The ridge is as much as one row that has the feature, by its mean
-// size, and the mean row (mean_ridge.hpp).
+// working responses and weights (working_response.hpp). The ridge is as much as one row that has the feature,
+// by its mean size, and the mean row (mean_ridge.hpp).
 //
 // Rows wait in a block, of one row at first and up to a quarter of the features later. At its end all
 // memories take in the sums of the block, A ← γ^rows A + Σ h xxᵀ, so that the products of features are formed

@@ -183,7 +183,7 @@ class BankLabels {
     s_.bank_counts[State::kLabels] = kRange;
     s_.scalars[State::kLow] = std::max(low() - room, least);
     s_.scalars[State::kHigh] = std::min(high() + room, most);
-    const double now = 0.5 * high() - 0.5 * low();  // 0 if `clip` makes all labels the same
+    const double now = 0.5 * high() - 0.5 * low();       // 0 if `clip` makes all labels the same
     if (now > 0 || first_.none_met()) meet_first(held);  // a run of equal ones is one label
     return old > 0 && now > 0 ? old / now : 1.0;
   }
@@ -200,9 +200,7 @@ class BankLabels {
   }
 
   // Is the range to grow at will? As long as there are few labels.
-  bool free() const {
-    return loss_.poisson() ? s_.counts[State::kRounds] <= kFree : !first_.all_met();
-  }
+  bool free() const { return loss_.poisson() ? s_.counts[State::kRounds] <= kFree : !first_.all_met(); }
 
   double low() const { return s_.scalars[State::kLow]; }
   double high() const { return s_.scalars[State::kHigh]; }

@@ -83,7 +83,8 @@ class BankSketch {
       std::fill_n(row, table_.stride - State::kTail, T(0));
       row[table_.stride - State::kTail + State::kEpoch] = T(-1);
     }
-    for (int count : {State::kRank, State::kFilled, State::kEntries, State::kTouched}) s_.bank_counts[count] = 0;
+    for (int count : {State::kRank, State::kFilled, State::kEntries, State::kTouched})
+      s_.bank_counts[count] = 0;
     s_.scalars[State::kRidge] = 0;
     std::fill_n(s_.lambda, ldm_, 0.0);
     std::fill_n(s_.b, K_ * ldm_, 0.0);

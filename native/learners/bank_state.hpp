@@ -98,7 +98,7 @@ struct BankState {
   BankFullState full;
   double* stack;         // BankStack::kRows × kInputs
   double* first_labels;  // FirstLabels::kNumbers
-  bool has_full;  // are there experts with whole matrices for this loss?
+  bool has_full;         // are there experts with whole matrices for this loss?
   bool intercept;
   double clip;        // bound on predictions
   std::int64_t room;  // entries that the buffer has room for

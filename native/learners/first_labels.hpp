@@ -37,7 +37,8 @@ class FirstLabels {
     std::array<double, kMost> sorted;
     std::copy_n(labels_, n, sorted.begin());
     std::sort(sorted.begin(), sorted.begin() + n);
-    const double median = sorted[(n - 1) / 2], largest = std::max(std::abs(sorted[0]), std::abs(sorted[n - 1]));
+    const double median = sorted[(n - 1) / 2],
+                 largest = std::max(std::abs(sorted[0]), std::abs(sorted[n - 1]));
     std::array<double, kMost> away;
     for (std::int64_t i = 0; i < n; ++i) away[i] = std::abs(labels_[i] - median);
     std::nth_element(away.begin(), away.begin() + n / 2, away.begin() + n);

@@ -162,7 +162,11 @@ class Labels:
         width = self.high - self.low
         if self.loss != "poisson":
             label = float(np.clip(label, -self.clip, self.clip))
-        return not (self.signs or self.low - width <= label <= self.high + width) and not self.free(t) and width > 0
+        return (
+            not (self.signs or self.low - width <= label <= self.high + width)
+            and not self.free(t)
+            and width > 0
+        )
 
     def grow(self, label: float, h: float, t: int) -> float:
         """The range grows to the labels seen; past the first rows at most twofold. Old width over new width."""
@@ -187,7 +191,7 @@ class Labels:
         self.signs = False
         if self.high > self.low or not self.begun.labels:  # a run of equal labels is one
             self.meet()
-        return old / (self.high - self.low) if old > 0 else 1.0
+        return old / (self.high - self.low) if old > 0 and self.loss == "squared" else 1.0
 
     def meet(self) -> None:
         if not self.begun.all_met:
@@ -379,22 +383,20 @@ def bank(
                 stopped = loss != "squared" and (clip < np.inf or poisson)
                 way = min(max(way, low - p[k]), high - p[k]) if stopped else way
                 W[k] += unit * way / q * steepest
-            target, weight = Y, 1.0
-            if not labels.signs and len(full):
-                scores = middle + half * own, middle + half * Y
-                target, weight = (
-                    working.of_count(*scores, miss, np.exp(p[K]))
-                    if poisson
-                    else working.of(*scores, h, miss, expected, full.places)
-                )
-                target -= labels.offset
-            full.learn(x, target, weight, h, labels, T, N, M1, shares.v[K + 1 :])
+            at = middle + half * own, middle + half * Y
+            z, weight = (
+                (Y, 1.0)
+                if labels.signs
+                else working.of_count(*at, miss, np.exp(p[K]))
+                if poisson
+                else working.of(*at, h, miss, expected, full.places)
+            )
+            full.learn(x, z - labels.offset, weight, h, labels, T, N, M1, shares.v[K + 1 :])
             shares.v = shares.v[: K + 1 + len(full)] / shares.v[: K + 1 + len(full)].sum()
 
         shrink = labels.grow(label, h, t)
-        if loss == "squared" and shrink != 1:
-            lam, rho, buffer = lam * shrink**2, rho * shrink**2, [row * shrink for row in buffer]
-            shares.v = shares.v ** (shrink**2) / (shares.v ** (shrink**2)).sum()
+        lam, rho, buffer = lam * shrink**2, rho * shrink**2, [row * shrink for row in buffer]
+        shares.v = shares.v ** (shrink**2) / (shares.v ** (shrink**2)).sum()
         if labels.start_again():
             W, U, lam, buffer, rho = np.zeros((K, d)), np.zeros((0, d)), np.zeros(0), [], 0.0
             shares = Shares(np.full(len(shares.v), 1 / len(shares.v)), mixable)

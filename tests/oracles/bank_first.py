@@ -20,7 +20,7 @@ class First:
         return len(self.labels) == MOST
 
     def usual(self) -> list[float]:
-        """Those that are not wild: 100 times as far from the median as the one that half of them are nearer than."""
+        """Those that are not wild: 100 times as far from the median as most are."""
         labels = np.array(self.labels)
         if len(labels) < 4:
             return self.labels
