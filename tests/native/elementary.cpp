@@ -98,7 +98,7 @@ double worst_path(std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     std::vector<T> p(kLanes * kClasses);
     double odds[kLanes];
-    typename skn::ClassSteps<T>::Lanes length;
+    skn::Four length;
     for (std::int64_t e = 0; e < kLanes; ++e) {
       odds[e] = between(-19, 19);
       p[e] = static_cast<T>(1.0 / (1.0 + std::exp(-odds[e])));
@@ -107,7 +107,7 @@ double worst_path(std::int64_t count) {
     }
     std::int64_t asked = 0;
     const T* const way = steps.take(p.data(), 0, length, [&](std::int64_t) { ++asked; });
-    if (asked < kClasses) return INFINITY;
+    if (asked < steps.vectors()) return INFINITY;
     for (std::int64_t at = 0; at < kClasses * kLanes; ++at) {
       if (at >= kLanes && p[at] < 1e-4 / kClasses) continue;  // left alone
       const std::int64_t e = at % kLanes;
@@ -142,12 +142,37 @@ double worst_way(std::int64_t count) {
   return worst;
 }
 
+// Four at a time in the precision T of the table, of probabilities of being right and wrong.
+template <class T>
+double worst_table_way(std::int64_t count) {
+  double worst = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    double odds[4];
+    const double y = i % 2 ? 1 : -1;
+    skn::Four right, wrong, length, way;
+    for (int j = 0; j < 4; ++j) {
+      odds[j] = between(-20, 20);
+      const skn::Sigmoids margin(y * odds[j]);
+      right[j] = margin.up;
+      wrong[j] = margin.down;
+      length[j] = std::exp(between(-9, 14));
+    }
+    skn::BankLoss::travel_odds<T>(right, wrong, y, length, way);
+    for (int j = 0; j < 4; ++j) {
+      const double exact = travelled(odds[j], y, length[j]);
+      worst = std::max(worst, std::abs(way[j] - exact) / std::max(1.0, std::abs(exact)));
+    }
+  }
+  return worst;
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
   const std::int64_t count = std::atoll(arguments[1]);
   const double elementary = std::max(worst_elementary(count), worst_float_power(count));
-  const double path = worst_path<double>(count), rough = worst_path<float>(count);
+  const double path = std::max(worst_path<double>(count), worst_table_way<double>(count));
+  const double rough = std::max(worst_path<float>(count), worst_table_way<float>(count));
   const double way = worst_way(count);
   std::printf("%.2f units, paths within %.1e, in float %.1e, ways %.1e\n", elementary, path, rough, way);
   return alike(count) && elementary <= 2 && path < 1e-11 && rough < 1e-5 && way < 1e-11 ? 0 : 1;

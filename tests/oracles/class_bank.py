@@ -104,7 +104,7 @@ class FullClasses:
             for k, (one, score) in enumerate(zip(each, scores, strict=True)):
                 y = 1.0 if k == label else -1.0
                 one.odds.learn(score, y, h, T)
-                one.learn(x[None], np.array([y]), np.array([h]))
+                one.learn(x[None], np.array([y]), np.array([h]), h)
                 if due:
                     one.solve(M1 / np.maximum(N, 1), N > 0)
 

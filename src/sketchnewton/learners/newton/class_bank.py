@@ -68,7 +68,7 @@ class ClassBank(ClassLearner, ExpertShares):
     >>> learner = ClassBank(3)
     >>> error = np.mean(learner.learn(X, y)[500:].argmax(axis=1) != y[500:])
     >>> print(f"{error:.2f}")
-    0.07
+    0.08
     >>> print(learner.probabilities(learner.predict(X)).sum(axis=1).max().round(6))
     1.0
 
