@@ -21,8 +21,9 @@ struct DoublePowers {
   static constexpr std::uint64_t kOne = 0x3ff0000000000000;
 
   // e^r − 1 for |r| ≤ ½ ln 2: Taylor's series, in parts that need not wait for one another.
-  template <class Vector>
-  [[gnu::always_inline]] static void power(const Vector& r, Vector& out) {
+  template <class Of>  // not the vector: Clang forgets how a template's argument is aligned
+  [[gnu::always_inline]] static void power(const typename Of::Vector& r, typename Of::Vector& out) {
+    using Vector = typename Of::Vector;
     const Vector rr = r * r, r4 = rr * rr;
     const Vector low = 0.5 + r * (1.0 / 6) + rr * (1.0 / 24 + r * (1.0 / 120)),
                  mid = (1.0 / 720 + r * (1.0 / 5040)) + rr * (1.0 / 40320 + r * (1.0 / 362880)),
@@ -38,8 +39,9 @@ struct FloatPowers {
   static constexpr int kExponent = 23;
   static constexpr std::uint32_t kOne = 0x3f800000;
 
-  template <class Vector>
-  [[gnu::always_inline]] static void power(const Vector& r, Vector& out) {
+  template <class Of>  // not the vector: Clang forgets how a template's argument is aligned
+  [[gnu::always_inline]] static void power(const typename Of::Vector& r, typename Of::Vector& out) {
+    using Vector = typename Of::Vector;
     const Vector rr = r * r;
     const Vector low = 0.5F + r * (1.0F / 6), mid = 1.0F / 24 + r * (1.0F / 120),
                  high = 1.0F / 720 + r * (1.0F / 5040);
@@ -83,7 +85,7 @@ template <class Of>
   using Bits = typename Of::Bits;
   const Vector shifted = x * Of::kPerTwo + Of::kRound, n = shifted - Of::kRound;
   const Vector r = (x - n * Of::kHigh) - n * Of::kLow;
-  Of::power(r, rest);
+  Of::template power<Of>(r, rest);
   scale = __builtin_bit_cast(Vector, (__builtin_bit_cast(Bits, shifted) << Of::kExponent) + Of::kOne);
 }
 

@@ -77,7 +77,7 @@ class ClassSteps {
       Vector came{};
       for (std::int64_t e = 0; e < kLanes; ++e) came[label * kLanes - at + e] = T(1);
       const auto up = came > T(0);
-      Path::go((!up) & (its < least) ? Vector{} : whole, up ? other : its, up ? its : other, way);
+      Path::go(((!up) & (its < least)) ? Vector{} : whole, up ? other : its, up ? its : other, way);
       vector(&way_[at]) = up ? way : -way;
     }
     return way_.data();

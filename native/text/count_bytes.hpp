@@ -9,8 +9,15 @@
 
 namespace skn::text {
 
+// Counts where a comparison of vectors is true. Vectors go in and out by reference: how they are handed over
+// by value depends on the processor.
+template <class Comparison, class Count>
+[[gnu::always_inline]] inline void count_true(const Comparison& its, Count& count) {
+  count -= reinterpret_cast<const Count&>(its);  // true is −1
+}
+
 // For each of `tests`, of how many bytes it is true. A test is given 32 bytes at a time, as a vector, and
-// gives a vector of comparisons; vectors are counted in bytes for as long as these cannot overflow.
+// counts its comparisons in another; that is in bytes, for as long as these cannot overflow.
 template <class... Tests>
 std::array<std::size_t, sizeof...(Tests)> count_bytes(const char* begin, const char* end, Tests... tests) {
   using Bytes [[gnu::vector_size(32)]] = std::uint8_t;
@@ -20,7 +27,7 @@ std::array<std::size_t, sizeof...(Tests)> count_bytes(const char* begin, const c
     Bytes run[sizeof...(Tests)] = {};
     const auto add = [&](const Bytes& bytes) {
       std::size_t test = 0;
-      ((run[test++] -= reinterpret_cast<Bytes>(tests(bytes))), ...);  // true is −1
+      (tests(bytes, run[test++]), ...);
     };
     Bytes bytes;
     const char* const stop = begin + std::min((end - begin) / kBytes, kRun) * kBytes;

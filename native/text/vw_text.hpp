@@ -44,8 +44,10 @@ struct Bounds {
 
 // Enough room for whatever [begin, end) holds: a row needs a line, a feature a blank before it.
 inline Bounds bounds(const char* begin, const char* end) {
-  const auto line_ends = [](auto bytes) { return bytes == '\n'; };
-  const auto blanks = [](auto bytes) { return (bytes == ' ') | (bytes == '\t'); };
+  const auto line_ends = [](const auto& bytes, auto& count) { text::count_true(bytes == '\n', count); };
+  const auto blanks = [](const auto& bytes, auto& count) {
+    text::count_true((bytes == ' ') | (bytes == '\t'), count);
+  };
   const auto [rows, nonzeros] = text::count_bytes(begin, end, line_ends, blanks);
   return {rows + 1, nonzeros};
 }
