@@ -1,4 +1,4 @@
-// A bank of online Newton learners that needs no tuning, in sparse time (docs/untuned.md).
+// A bank of online Newton learners that needs no tuning, in sparse time (docs/untuned-theory.md).
 //
 // The experts share features' scales and one sketch U, λ of the rows (bank_sketch.hpp); each takes its own
 // steps. One more knows nothing but labels. While there are few features, experts with whole matrices join

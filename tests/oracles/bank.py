@@ -1,6 +1,6 @@
 """The bank of Newton learners, dense: experts over one Robust Frequent Directions sketch.
 
-Every line is the algorithm of docs/untuned.md; W and U are kept whole, nothing is put off.
+Every line is the algorithm of docs/untuned-theory.md; W and U are kept whole, nothing is put off.
 """
 
 from __future__ import annotations

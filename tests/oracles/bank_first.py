@@ -1,4 +1,4 @@
-"""The bank's first labels: which of them are wild (docs/untuned.md)."""
+"""The bank's first labels: which of them are wild (docs/untuned-theory.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paths that the bank's steps follow (docs/untuned.md)."""
+"""The paths that the bank's steps follow (docs/untuned-theory.md)."""
 
 from __future__ import annotations
 

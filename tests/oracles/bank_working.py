@@ -1,4 +1,4 @@
-"""What the bank's experts with whole matrices regress on: labels, or working responses (docs/untuned.md)."""
+"""What the bank's experts with whole matrices regress on: labels or working responses (docs/untuned-theory.md)."""
 
 from __future__ import annotations
 

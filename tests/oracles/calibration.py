@@ -1,4 +1,4 @@
-"""Calibrated probabilities, from their definition in docs/untuned.md: what a score says, tempered, mixed."""
+"""Calibrated probabilities, by their definition in docs/untuned-theory.md: what a score says, tempered, mixed."""
 
 from __future__ import annotations
 

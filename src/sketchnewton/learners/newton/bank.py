@@ -61,7 +61,7 @@ class NewtonBank(ExpertShares):
     its best expert: at most 2 ln K + 2 ln(T + 1) for the squared loss of labels -1 and +1, half of that for the
     logistic loss. If labels are classes, a logistic regression of the experts' predictions is heard beside that
     rule, as several may be better together than the best alone; it costs at most 16 ln 2, for the logistic loss
-    2 ln 2. Losses that are not mixable are weighed by AdaHedge, which is second-order (docs/untuned.md).
+    2 ln 2. Losses that are not mixable are weighed by AdaHedge, which is second-order (docs/untuned-theory.md).
 
     * `sketch_size` (m): how many directions of curvature are kept; not a thing to tune.
     * `loss`: `"squared"` for labels -1 and +1 or any numbers, `"logistic"` for probabilities, `"hinge"` and
@@ -281,8 +281,8 @@ class NewtonBank(ExpertShares):
     def probabilities(self, scores: Floats) -> Floats:
         """The probability of each class, by the scores that `predict` gave: of −1 and +1 for one number per row.
 
-        They are calibrated while the bank learns (docs/untuned.md). `scores` may also have a column for each of
-        several banks of one class against the rest; those are not.
+        They are calibrated while the bank learns (docs/untuned-theory.md). `scores` may also have a column for
+        each of several banks of one class against the rest; those are not.
         """
         if scores.ndim == 2 and scores.shape[1] > 1:
             return super().probabilities(scores)
