@@ -147,9 +147,9 @@ bool are_counted(const Integers& values) {
   return true;
 }
 
-void large_pages(const nb::ndarray<nb::c_contig, nb::device::cpu>& array, bool fresh) {
+void large_pages(const nb::ndarray<nb::c_contig, nb::device::cpu>& array) {
   const nb::gil_scoped_release release;
-  use_large_pages(array.data(), array.nbytes(), fresh);
+  use_large_pages(array.data(), array.nbytes());
 }
 
 // The place of each of the first `count` features that are listed is its number in the list.
@@ -363,8 +363,8 @@ void bind_arrays(nb::module_& m) {
   m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("places_of", &places_of, "features"_a, "count"_a, "places"_a);
   m.def("are_counted", &are_counted, "values"_a, "Are these 1, 2, 3, …?");
-  m.def("use_large_pages", &large_pages, "array"_a.noconvert(), "fresh"_a,
-        "Have the system use pages of 2 MB where it is in use, or, if it is fresh, will be.");
+  m.def("use_large_pages", &large_pages, "array"_a.noconvert(),
+        "Have the system use pages of 2 MB where it is in use.");
   m.def("number_features", &number_features, "features"_a, "count"_a, "places"_a.noconvert());
   m.def("scatter_rows", &scatter_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a);
   m.def("column", &column<float>, "rows"_a.noconvert(), "column"_a, "features"_a, "count"_a);

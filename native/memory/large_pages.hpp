@@ -16,10 +16,9 @@
 
 namespace skn {
 
-// Memory that is `fresh` will have them when it is touched. Else, where a quarter of the small pages of a
-// large one are in use, they become one. What cannot be done is left as it is.
-inline void use_large_pages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes,
-                            [[maybe_unused]] bool fresh) {
+// Where a quarter of the small pages of a large one are in use, they become one. What cannot be done is left
+// as it is.
+inline void use_large_pages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) {
 #ifdef __linux__
   constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1, which not all headers know
   constexpr std::uintptr_t kLarge = std::uintptr_t{1} << 21, kSmall = 1 << 12;
@@ -27,8 +26,7 @@ inline void use_large_pages([[maybe_unused]] void* data, [[maybe_unused]] std::s
   const std::uintptr_t first = (start + kLarge - 1) / kLarge * kLarge,
                        last = (start + bytes) / kLarge * kLarge;
   if (sysconf(_SC_PAGESIZE) != static_cast<long>(kSmall) || first >= last) return;
-  if (fresh) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
-  for (std::uintptr_t at = first; at < last && !fresh; at += kLarge) {
+  for (std::uintptr_t at = first; at < last; at += kLarge) {
     unsigned char used[kLarge / kSmall];
     void* const page = reinterpret_cast<void*>(at);
     if (mincore(page, kLarge, used) != 0) return;

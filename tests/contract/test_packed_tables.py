@@ -42,12 +42,13 @@ def stream(rounds: int, seed: int) -> tuple[csr_array, Floats]:
 
 @pytest.fixture
 def packs(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, int], None]:
-    """Say from how many bytes on tables are packed, and from how many features on they are settled."""
+    """Say from how many bytes on tables are packed, and which share of features, one in so many, unpacks them."""
 
-    def decide(least: float, many: int) -> None:
+    def decide(least: float, share: int) -> None:
         monkeypatch.setattr(table_newton, "LARGE", least)
         monkeypatch.setattr(SharedNewton, "_pack_from", least)
-        monkeypatch.setattr(table, "FIRST_LARGE", many)
+        monkeypatch.setattr(table, "DENSE", share)
+        monkeypatch.setattr(table, "FIRST_LARGE", 1)
         monkeypatch.setattr(table, "USES", 1)
 
     return decide
@@ -87,12 +88,8 @@ def history(kind: str, folder: Path, room: int) -> tuple[list[Any], list[bool]]:
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_packing_changes_no_bit(kind: str, packs: Callable[[float, int], None], tmp_path: Path) -> None:
     runs = {}
-    for name, least, many in (
-        ("never", math.inf, 1),
-        ("always", 1 << 14, RANGE),
-        ("while sparse", 1 << 14, 1),
-    ):
-        packs(least, many)
+    for name, least, share in (("never", math.inf, 4), ("always", 1 << 14, 1), ("while sparse", 1 << 14, 4)):
+        packs(least, share)
         runs[name], packed = history(kind, tmp_path, RANGE)
         expected = {"never": [False] * 4, "always": [False, True, True, True]}
         assert packed == expected.get(name, [False, True, False, False])
@@ -102,7 +99,7 @@ def test_packing_changes_no_bit(kind: str, packs: Callable[[float, int], None], 
 
 
 def test_a_list_that_was_sorted_is_not_in_the_order_of_rows(packs: Callable[[float, int], None]) -> None:
-    packs(1 << 14, RANGE)
+    packs(1 << 14, 1)
     learner = LEARNERS["oja, rebased often"]()
     for seed in range(3):
         X, y = stream(300, seed)

@@ -19,7 +19,9 @@ from sketchnewton.learners.base import Learner
 FIRST_CAPACITY = 16
 ITEM_SIZE = {"float32": 4, "float64": 8}
 LARGE = 1 << 26  # bytes of a table: from here on pages touched here and there cost more than looking for rows
-DENSE = 4  # a packed table of more than a share 1/4 of the features that it has room for saves little memory
+DENSE = (
+    4  # a packed table with 1/4 of the features that it has room for saves little, and looking for rows costs
+)
 USES = 32  # of each feature, on average, that make large pages worth the time that they take
 FIRST_LARGE = 1 << 17  # features from which on they are
 
@@ -33,10 +35,10 @@ class FeatureTable:
     first use. So a large index range costs what its features cost: a cache line and four bytes each if the table
     is packed, up to a page if not.
 
-    `pack_from` is how many bytes a table has to have room for to be packed; 0 for always. A table of many features
-    is to be `settled` when these have been used for a while, and again when there are twice as many: it then has
-    large pages where it is in use, and is packed no longer if that saves little, since looking for a row takes
-    time, too.
+    `pack_from` is how many bytes a table has to have room for to be packed; 0 for always. One that is not always
+    packed is to be `unpacked` when a quarter of its features are there: looking for a row takes time, too. A table
+    of many features is to be `settled` when these have been used for a while, and again when there are twice as
+    many: it then has large pages where it is in use.
     """
 
     def __init__(self, columns: int, dtype: str, pack_from: float = math.inf) -> None:
@@ -47,6 +49,8 @@ class FeatureTable:
         """How many features the table has room for."""
         self.settle_at = FIRST_LARGE
         """How many features it has when it should be settled."""
+        self.unpack_at = math.inf
+        """How many features it has when it should be unpacked."""
         self._plain = False  # packed no longer
         self._memory = State(self._fresh(0))
 
@@ -82,15 +86,18 @@ class FeatureTable:
         """A table with the same `count` active features."""
         return self._moved(self.capacity, count, self.capacity - 1)
 
+    def unpacked(self, count: int) -> FeatureTable:
+        """A table with the same `count` active features, row i for feature i."""
+        made = copy.copy(self)
+        made._plain = True
+        return made.copy(count)
+
     def settled(self, count: int) -> FeatureTable:
         """A table with the same `count` active features, made for long use."""
         made = copy.copy(self)
         made.settle_at = 2 * count
-        if self.packed and self._pack_from and count * DENSE >= self.capacity:
-            made._plain = True
-            return made.copy(count)
         for array in self._memory.views().values():
-            _native.use_large_pages(array, fresh=False)
+            _native.use_large_pages(array)
         return made
 
     def _moved(self, capacity: int, count: int, largest: int) -> FeatureTable:
@@ -104,8 +111,9 @@ class FeatureTable:
         listed, rows = self._memory.view("active"), self._memory.view("table")
         memory["active"][:count] = listed[:count]
         made = copy.copy(self)
-        made._memory, made.capacity = State(memory), capacity
+        made._memory, made.capacity, made.unpack_at = State(memory), capacity, math.inf
         if made.packed:
+            made.unpack_at = capacity / DENSE if self._pack_from else math.inf
             _native.number_features(listed, count, memory["places"])
         _native.copy_rows(rows, self._places(count), memory["table"], made._places(count), count)
         return made
@@ -134,7 +142,7 @@ class FeatureTable:
         if least < 0 or not _native.are_distinct(listed):
             raise ValueError("the feature table lists impossible features")
         grown = self.grown(largest, 0)
-        self._memory, self.capacity = grown._memory, grown.capacity
+        self._memory, self.capacity, self.unpack_at = grown._memory, grown.capacity, grown.unpack_at
         self._memory.view("active").cast("B")[: listed.nbytes] = listed.cast("B")
         if self.packed:
             _native.number_features(listed, len(listed), self._memory.view("places"))
@@ -164,8 +172,6 @@ class FeatureTable:
         }
         if packed:
             memory["places"] = zeros(capacity, "int32")
-        for array in memory.values() if self._plain else ():
-            _native.use_large_pages(array, fresh=True)
         return memory
 
 
@@ -252,6 +258,8 @@ class TableLearner(Learner):
         before = self._table
         if largest >= before.capacity:
             self._table = before.grown(largest, self.features_seen)
+        elif before.unpack_at <= self.features_seen:
+            self._table = before.unpacked(self.features_seen)
         elif before.settle_at <= self.features_seen and self.features_seen * USES < self.rows_seen * widest:
             self._table = before.settled(self.features_seen)
         else:
