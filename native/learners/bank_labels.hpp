@@ -159,6 +159,7 @@ class BankLabels {
     s_.scalars[State::kOffset] = first;
     s_.scalars[State::kLow] = std::max(least, low());
     s_.scalars[State::kHigh] = std::min(most, high());
+    first_.start_again();
     return true;
   }
 

@@ -59,6 +59,7 @@ class BankRow {
     moved_ = false;
     if (known) {
       std::swap(rows_, next_.rows);
+      next_.index = nullptr;  // dense rows share their indices: the next one may look the same
     } else {
       find(row.index(), size_, rows_);
     }

@@ -47,13 +47,13 @@ class ClassRow : public BankRow<T> {
   void scatter(const T* step) {
     for (std::int64_t i = 0; i < size_; ++i) this->note(i);
     const std::int64_t whole = classes_ / Steps::kTogether * kWidth, end = classes_ * Steps::kLanes;
-    moved_.clear();
+    stepped_.clear();
     for (std::int64_t at = 0; at < whole; at += kWidth)
-      if (!std::all_of(step + at, step + at + kWidth, [](T s) { return s == T(0); })) moved_.push_back(at);
-    for (std::size_t v = 0; v < moved_.size();) {
+      if (!std::all_of(step + at, step + at + kWidth, [](T s) { return s == T(0); })) stepped_.push_back(at);
+    for (std::size_t v = 0; v < stepped_.size();) {
       std::size_t end = v + 1;  // of a few that follow one another
-      while (end < moved_.size() && end < v + kMost && moved_[end] == moved_[end - 1] + kWidth) ++end;
-      scatter_run(moved_[v], end - v, step);
+      while (end < stepped_.size() && end < v + kMost && stepped_[end] == stepped_[end - 1] + kWidth) ++end;
+      scatter_run(stepped_[v], end - v, step);
       v = end;
     }
     for (std::int64_t at = whole; at < end; ++at)  // half a vector
@@ -129,8 +129,8 @@ class ClassRow : public BankRow<T> {
   }
 
   std::int64_t classes_;
-  Vector rare_;                      // 1 for experts of that kind, else 0
-  std::vector<std::int64_t> moved_;  // vectors whose steps are not all 0
+  Vector rare_;                        // 1 for experts of that kind, else 0
+  std::vector<std::int64_t> stepped_;  // vectors whose steps are not all 0
 };
 
 }  // namespace skn

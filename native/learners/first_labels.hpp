@@ -15,17 +15,19 @@ namespace skn {
 class FirstLabels {
  public:
   static constexpr std::int64_t kMost = 8;
-  static constexpr std::int64_t kNumbers = 1 + kMost;  // how many labels there are, then these
+  static constexpr std::int64_t kNumbers = 2 + kMost;  // labels met, how often all started again, the labels
 
   // The first of those that are not wild, and their range.
   struct Usual {
     double first, low, high;
   };
 
-  explicit FirstLabels(double* numbers) : met_(numbers), labels_(numbers + 1) {}
+  explicit FirstLabels(double* numbers) : met_(numbers), starts_(numbers + 1), labels_(numbers + 2) {}
 
   bool none_met() const { return *met_ == 0; }
   bool all_met() const { return *met_ >= kMost; }
+
+  void start_again() { ++*starts_; }  // merging has to know of it
 
   void meet(double label) { labels_[count(kMost - 1)] = label, ++*met_; }
 
@@ -67,7 +69,7 @@ class FirstLabels {
     return its;
   }
 
-  double *met_, *labels_;
+  double *met_, *starts_, *labels_;
 };
 
 }  // namespace skn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +86,21 @@ def test_intervals_forget_them_too() -> None:
     bank.learn(X, y)
     low, high = bank.interval(bank.predict(X), 0.9).T
     assert np.median(high - low) < 1.2  # 3.3 times the noise, .99
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("begun", "wild"), [(1, 0), (2, 1), (3, 0), (3, 10), (7, 10)])
+@pytest.mark.parametrize("other", [0, 1, 2, 500])
+def test_shards_that_forgot_their_base_merge(loss: str, begun: int, wild: int, other: int) -> None:
+    """What the base learned is no part of them: it must not be taken away."""
+    X, y = rows()
+    y[wild] += 1e6
+    base = NewtonBank(loss=loss)
+    base.learn(X[:begun], y[:begun])
+    shards = [deepcopy(base), deepcopy(base)]
+    for shard, (first, last) in zip(shards, [(10, 510), (510, 510 + other)], strict=True):
+        shard.learn(X[first:last], y[first:last])
+    alone, together = deepcopy(shards[0]), shards[0].merge(shards[1], base=base)
+    assert together.rows_seen == begun + 500 + other
+    own, both = (bank.loss.value(bank.predict(X[1010:]), y[1010:]).mean() for bank in (alone, together))
+    assert both <= 1.05 * own

@@ -108,3 +108,25 @@ def test_a_list_that_was_sorted_is_not_in_the_order_of_rows(packs: Callable[[flo
     of_list = np.asarray(places)[features]
     assert sorted(of_list) == list(range(1, 1 + learner.features_seen))
     assert not np.array_equal(of_list, np.sort(of_list))
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_a_table_that_gets_room_for_many_more_features_is_packed_again(
+    kind: str, packs: Callable[[float, int], None]
+) -> None:
+    """Features here and there would take a page each."""
+    played = []
+    for least in (math.inf, 1 << 14):
+        packs(least, 4)
+        learner, packed = LEARNERS[kind](), []
+        for turn in range(3):
+            X, y = stream(400, turn)
+            learner.learn(X, labelled(kind, y))
+            packed.append(learner._table.packed)
+        far = csr_array(([1.0, 2.0], [5, 64 * RANGE], [0, 2]), (1, 64 * RANGE + 1))
+        learner.learn(far, labelled(kind, np.ones(1)))
+        packed.append(learner._table.packed)
+        X, y = stream(400, 8)
+        played.append(learner.learn(X, labelled(kind, y)))
+        assert packed == ([False] * 4 if least == math.inf else [True, False, False, True])
+    np.testing.assert_array_equal(*played)

@@ -36,9 +36,10 @@ class FeatureTable:
     is packed, up to a page if not.
 
     `pack_from` is how many bytes a table has to have room for to be packed; 0 for always. One that is not always
-    packed is to be `unpacked` when a quarter of its features are there: looking for a row takes time, too. A table
-    of many features is to be `settled` when these have been used for a while, and again when there are twice as
-    many: it then has large pages where it is in use.
+    packed is to be `unpacked` when a quarter of its features are there: looking for a row takes time, too. If it
+    then has to have room for many more features, it is packed again. A table of many features is to be `settled`
+    when these have been used for a while, and again when there are twice as many: it then has large pages where it
+    is in use.
     """
 
     def __init__(self, columns: int, dtype: str, pack_from: float = math.inf) -> None:
@@ -80,7 +81,10 @@ class FeatureTable:
 
     def grown(self, largest: int, count: int) -> FeatureTable:
         """A table with the same `count` active features, and room for feature `largest`."""
-        return self._moved(max(FIRST_CAPACITY, 1 << int(largest).bit_length()), count, largest)
+        capacity = max(FIRST_CAPACITY, 1 << int(largest).bit_length())
+        wider = copy.copy(self)
+        wider._plain = self._plain and count * DENSE >= capacity  # else each new one takes a page
+        return wider._moved(capacity, count, largest)
 
     def copy(self, count: int) -> FeatureTable:
         """A table with the same `count` active features."""

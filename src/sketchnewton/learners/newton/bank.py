@@ -44,7 +44,8 @@ BUFFER = 4  # times m rows wait for an update of the sketch
 _CLOCK, _SQUARES, _RIDGE, _OFFSET, _LOW, _HIGH, _SEEN_LOW, _SEEN_HIGH = range(8)
 _RATE, _GAPS, _MISSED, _EXPECTED, _TOTAL, _USUAL, _USUAL_ROWS, _NEAR, _WINDOWS = range(8, 17)
 _LEARNED, _RANK, _FILLED, _ENTRIES, _LABELS, _NEXT, _TOUCHED, _PLACES, _NON_ZEROS, _WAITING = range(10)
-_FIRST_LABELS = 8  # by which wild ones are told from the others: how many there are, then these
+_FIRST_LABELS = 8  # by which wild ones are told from the others
+_MET, _STARTS = range(2)  # how many of them there are, and how often the bank started again; then these
 _HUGE_LOGIT = 40.0  # beyond all bounds
 _SIGNS = 1  # _LABELS while all labels are -1 or +1
 
@@ -144,7 +145,7 @@ class NewtonBank(ExpertShares):
                 "shares": filled([1 / all_experts] * all_experts),
                 **bank_full.fresh(),
                 "stack": bank_stack.fresh(),
-                "first_labels": zeros(1 + _FIRST_LABELS),
+                "first_labels": zeros(2 + _FIRST_LABELS),
                 **residuals.fresh(self.loss),
                 **calibration.fresh_bank(),
                 "lambda": zeros(padded4(q)),
@@ -508,7 +509,8 @@ class NewtonBank(ExpertShares):
             and 0 <= waiting < max(BUFFER * m, 1)
             and entries == len(buffer) == len(its.view("buffer_value"))
             and 0 <= labels <= 2
-            and its.view("first_labels")[0] in range(1 + _FIRST_LABELS)
+            and its.view("first_labels")[_MET] in range(1 + _FIRST_LABELS)
+            and its.view("first_labels")[_STARTS] in range(1 + _FIRST_LABELS)
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
             and bank_stack.fits(its, 1 + self._K if places < 0 else bank_stack.INPUTS)

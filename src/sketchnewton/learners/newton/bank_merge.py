@@ -15,6 +15,7 @@ from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners import calibration
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import bank_stack, residuals
+from sketchnewton.learners.newton.bank_restart import as_started_again
 from sketchnewton.learners.newton.expert_merge import parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
@@ -74,7 +75,8 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
         new = [i for i, bank in enumerate(banks) if bank.rows_seen > base.rows_seen]
         if len(new) < 2:  # the others have learned nothing: not even rounding is to tell of them
             return dict(State(banks[new[0] if new else 0]._all_arrays()).arrays())
-        banks, sides = [banks[i] for i in new], [sides[i] for i in new]
+        banks, base = as_started_again([banks[i] for i in new], base)
+        start, sides = _side(base), [_side(bank) for bank in banks]
     whole = _counted(sides, start, banks[0]._rule == "squared")
     like = max(banks, key=lambda bank: bank._m)
     sketch, directions = _sketch(sides, start, whole, like._m)
@@ -89,8 +91,8 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     inputs = min(bank._kernel.experts for bank in banks)  # one is no expert, and the constant one is none
     clock = float(whole.scalars[layout._CLOCK])
     tracked["stack"] = bank_stack.merged(states, began, inputs, _new(sides, start), clock)
-    # Those of the bank that has met most of them.
-    tracked["first_labels"] = max((state["first_labels"] for state in states), key=lambda its: its[0]).copy()
+    first = [state["first_labels"] for state in states]
+    tracked["first_labels"] = max(first, key=lambda its: its[layout._MET]).copy()  # of whoever has met most
     return {**_arrays(like, whole, sketch, directions, weights, shares, full), **tracked}
 
 
