@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -88,6 +89,9 @@ class KernelOf : public Base {
  public:
   KernelOf(std::int64_t features, std::int64_t outputs, nb::object owner, Kernel kernel)
       : Base(features, outputs, std::move(owner)), kernel_(std::move(kernel)) {}
+
+  // Python's instances are deleted by way of their base, as memory of no special alignment.
+  static_assert(alignof(Kernel) <= alignof(std::max_align_t));
 
  protected:
   Kernel kernel_;

@@ -231,7 +231,7 @@ class BankExperts {
 
  private:
   static constexpr double kHeavy = 0.25;  // a restless expert's constant, as a share of the typical row
-  using Lane [[gnu::vector_size(32)]] = std::int64_t;
+  using Lane [[gnu::vector_size(32), gnu::may_alias, gnu::aligned(8)]] = std::int64_t;
   static constexpr Lane kLanes = {0, 1, 2, 3};
 
   // A row as experts of a view see it: its features and the constant are multiplied by these.
