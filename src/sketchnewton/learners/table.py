@@ -19,9 +19,7 @@ from sketchnewton.learners.base import Learner
 FIRST_CAPACITY = 16
 ITEM_SIZE = {"float32": 4, "float64": 8}
 LARGE = 1 << 26  # bytes of a table: from here on pages touched here and there cost more than looking for rows
-DENSE = (
-    4  # a packed table with 1/4 of the features that it has room for saves little, and looking for rows costs
-)
+DENSE = 4  # from a quarter of its features on a packed table saves less than looking for rows costs
 USES = 32  # of each feature, on average, that make large pages worth the time that they take
 FIRST_LARGE = 1 << 17  # features from which on they are
 
