@@ -1,13 +1,14 @@
 // A bank of online Newton learners that needs no tuning, in sparse time (docs/untuned-theory.md).
 //
 // The experts share features' scales and one sketch U, λ of the rows (bank_sketch.hpp); each takes its own
-// steps. One more knows nothing but labels. While there are few features, experts with whole matrices join
-// them (bank_full.hpp). Predictions are aggregated (aggregate.hpp) in the range of the labels
-// (bank_labels.hpp), and if labels are classes stacked (bank_stack.hpp).
+// steps, but for one that has the mean of another's weights (bank_experts.hpp). One more knows nothing but
+// labels. While there are few features, experts with whole matrices join them (bank_full.hpp). Predictions are
+// aggregated (aggregate.hpp) in the range of the labels (bank_labels.hpp), and if labels are classes stacked
+// (bank_stack.hpp).
 //
-// A table row: K weights w̄, m sketch coordinates, padding, then the number of rows that had the feature, the
-// mean of |x| over them and the epoch up to which the row has been brought (−1: no coordinates yet, nothing
-// to bring).
+// A table row: K weights w̄ (of the averaged expert what BankState::averaging says), m sketch coordinates,
+// padding, then the number of rows that had the feature, the mean of |x| over them and the epoch up to which
+// the row has been brought (−1: no coordinates yet, nothing to bring).
 #pragma once
 
 #include <algorithm>
@@ -164,7 +165,7 @@ class Bank {
     }
     if (stacks) {
       waiting_ = {out, middle, half};
-      stack_.wait(played_.all, p_.data(), K_, p_.data() + first_, all - first_);
+      stack_.wait(played_.all, p_.data(), K_ - 1, p_.data() + first_, all - first_);
       if (std::abs(y) == 1.0) stack_.teach(y, h, clock);
     } else {
       *out = blank ? 0.0 : middle + half * played_.all;
@@ -194,7 +195,7 @@ class Bank {
     mix();
     double played = played_.all;
     if (stacked()) {
-      stack_.wait(played, p_.data(), K_, p_.data() + first_, experts() - first_);
+      stack_.wait(played, p_.data(), K_ - 1, p_.data() + first_, experts() - first_);
       played = stack_.play();
     }
     return blank_score() ? 0.0 : labels_.middle() + labels_.half() * played;

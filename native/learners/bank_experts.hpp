@@ -34,8 +34,10 @@ class BankExperts {
         direction_(static_cast<std::size_t>(kMost * ldm_)) {
     for (int half : {0, 1}) up_[half] = down_[half] = Four{} + 0.5;  // before the first row
     for (std::int64_t k = 0; k < K_; ++k) {
-      const Expert& its = s_.expert[k];
+      const bool averaged = s_.expert[k].sees(kAveraged);
+      const Expert& its = s_.expert[averaged ? k + 1 : k];
       const std::int64_t half = k / 4, lane = k % 4;
+      averaged_[half][lane] = -averaged;
       view_[k] = static_cast<std::uint8_t>(its.view);
       multiplier_[half][lane] = its.multiplier;
       here_[half][lane] = -1;
@@ -116,12 +118,14 @@ class BankExperts {
   void look(const BankLabels<T>& labels, const double* sums, double unit, double usual, double* p) {
     const double offset = s_.scalars[State::kOffset];
     const bool rare_odds = labels.rare_odds();
+    const double part = State::averaging(static_cast<double>(s_.counts[State::kRounds]));
     for (int half : {0, 1}) {
       Four products, constant, its;
       multiply(half, products);
       load_constant(half, constant);
       assemble(sums + 4 * half, its);
-      const Four score = offset + constant_[half] * constant + features_[half] * unit * its + products;
+      Four score = constant_[half] * constant + features_[half] * unit * its + products;
+      score = offset + (averaged_[half] ? next(score) + part * score : score);
       Four predicted = score;
       labels.within(predicted);
       if (rare_odds && any_rare_[half]) {
@@ -201,6 +205,8 @@ class BankExperts {
             double typical, double miss, double per, typename BankRow<T>::Steps& steps) {
     const bool rare_odds = labels.rare_odds();
     if (!rare_odds) aim_rarely(row, h, typical, s_.bank_counts[State::kLearned]);
+    const auto t = static_cast<double>(s_.counts[State::kRounds]);
+    const double late = -0.5 * t * (t - 1.0);  // in BankState::averaging
     Four out[2];
     for (int half : {0, 1}) {
       Four flat, per_q, q;
@@ -215,7 +221,9 @@ class BankExperts {
       labels.stop(four(p + 4 * half), way);
       way *= labels.half();
       if (rare_odds && any_rare_[half]) way = rare_[half] ? odds_way_[half] : way;
-      const Four step = here_[half] ? way * per_q : Four{}, along = step * flat;
+      Four step = here_[half] ? way * per_q : Four{};
+      step = averaged_[half] ? late * next(step) : step;
+      const Four along = step * flat;
       four(&step_[static_cast<std::size_t>(4 * half)]) = step;
       if (s_.intercept) move_constant(half, along * constant_[half]);
       out[half] = per * (along * features_[half]);
@@ -244,6 +252,9 @@ class BankExperts {
   double typical() const {  // ‖x‖²
     return s_.scalars[State::kSquares] / static_cast<double>(s_.bank_counts[State::kLearned]);
   }
+
+  // What the next lanes have.
+  static Four next(const Four& its) { return __builtin_shufflevector(its, its, 1, 2, 3, 3); }
 
   static void sigmoids(const Four& z, Four& up, Four& down) {
     Four e = z > 0.0 ? -z : z;
@@ -324,7 +335,7 @@ class BankExperts {
   // By expert: its view and kind, of which rare ones have none; their lanes.
   std::array<std::uint8_t, kMost> view_{}, kind_{};
   std::array<T, kMost> rarely_{};
-  Lane here_[2]{}, even_[2]{}, restless_[2]{}, rare_[2]{};  // −1 for those that are of that view, else 0
+  Lane here_[2]{}, even_[2]{}, restless_[2]{}, rare_[2]{}, averaged_[2]{};  // −1 for those that are of that view, else 0
   bool any_rare_[2]{};
   Four multiplier_[2]{}, features_[2]{}, constant_[2]{};
   std::array<double, kMost> step_{};

@@ -17,8 +17,9 @@ namespace skn {
 //   restless: like that, with a larger constant, which follows classes whose frequencies drift;
 //   rare: as it is, but features are divided by mean|x| n^¼ whatever the number of all rows: what was learned
 //   of a rare one does not grow while it stays away. Steps are AdaGrad's, 1/√n for each feature, without the
-//   sketch. For the squared loss of classes the scores are log odds.
-enum View { kPlain, kEven, kRestless, kRare, kViews };
+//   sketch. For the squared loss of classes the scores are log odds;
+//   averaged: as the next expert, whose weights it has the mean of (`averaging`).
+enum View { kPlain, kEven, kRestless, kRare, kViews, kAveraged = kViews };
 
 // Step sizes and how rows are seen: an expert's metric is a + f(U λ Uᵀ), its step `multiplier` long.
 struct Expert {
@@ -78,6 +79,13 @@ struct BankState {
   static constexpr double kHeaviest = sizeof(T) == 4 ? 0x1p100 : 0x1p1000;
   static T held(double weight) { return static_cast<T>(std::clamp(weight, -kHeaviest, kHeaviest)); }
   static constexpr double kNoLength = 1e-200;  // ‖x‖² of rows that are as good as empty
+
+  // What an averaged expert has added to the next one's weights w_t after t rounds, as a share of its own
+  // numbers s_t. The mean has weights proportional to t, μ_t = μ_{t−1} + 2/(t + 1) (w_t − μ_{t−1}), so that
+  // μ_t − w_t = (t − 1)/(t + 1) (μ_{t−1} − w_{t−1} − Δ_t) for a step Δ_t: it shrinks in every round, whether a
+  // row has the feature or not. With s_t = (μ_t − w_t)/averaging(t), which only steps change,
+  // s_t = s_{t−1} − ½t(t − 1) Δ_t.
+  static double averaging(double t) { return 2.0 / (std::max(t, 1.0) * (t + 1.0)); }
 
   std::int64_t m, n, experts;  // size of the sketch, of its buffer
   const Expert* expert;

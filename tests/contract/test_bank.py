@@ -359,6 +359,25 @@ def test_words_that_are_rare() -> None:
     assert wrong <= 0.8 * others[np.logical_not(rare)].min()
 
 
+def test_noise_averages_out() -> None:
+    """Too many features for whole matrices, some directions 30 times as long as others: the mean is the best expert."""
+    rng = np.random.default_rng(5)
+    turn = np.linalg.qr(rng.standard_normal((450, 450)))[0]
+    X = (rng.standard_normal((4000, 450)) * np.geomspace(1.0, 0.03, 450)) @ turn
+    y = 3 * X @ (turn.T @ rng.standard_normal(450)) / 450**0.5 + 0.2 * rng.standard_normal(4000)
+    learner = NewtonBank()
+    played, experts = 0.0, np.zeros(len(EXPERTS))
+    for part in np.array_split(np.arange(4000), 40):
+        late = part[0] >= 2000
+        experts += late * ((learner.predict_experts(X[part])[:, :K] - y[part, None]) ** 2).sum(axis=0)
+        played += late * ((learner.learn(X[part], y[part]) - y[part]) ** 2).sum()
+    averaged = [name == "averaged" for name in EXPERTS]
+    others = experts[np.logical_not(averaged)].min()
+    assert learner.leading_expert == "averaged"
+    assert experts[averaged][0] < 0.85 * others
+    assert played < 0.85 * others
+
+
 def test_rules_that_drift() -> None:
     """Weights that turn: experts that forget follow them."""
     rng = np.random.default_rng(3)

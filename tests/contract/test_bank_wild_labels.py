@@ -16,8 +16,8 @@ from tests.contract.test_bank import compare
 LOSSES = ["squared", "absolute", "quantile:0.9", "huber:1"]
 
 
-def rows(n: int = 1500, d: int = 8) -> tuple[Floats, Floats]:
-    rng = np.random.default_rng(5)
+def rows(n: int = 1500, d: int = 8, seed: int = 5) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     return X, X @ rng.standard_normal(d) + 0.3 * rng.standard_normal(n)
 
@@ -39,13 +39,17 @@ def test_equal_dense(loss: str, parameter: float, places: list[int]) -> None:
 @pytest.mark.parametrize("places", [[0], [1], [0, 1, 2], [2, 4]])
 @pytest.mark.parametrize("by", [-1e4, 1e3, 1e8])
 def test_they_do_next_to_no_damage(loss: str, places: list[int], by: float) -> None:
-    X, y = rows()
-    wild = y.copy()
-    wild[places] += by * y.std()
-    banks = [NewtonBank(loss=loss), NewtonBank(loss=loss)]
-    for bank, labels in zip(banks, (y, wild), strict=True):
-        bank.learn(X[:1000], labels[:1000])
-    own, other = (bank.loss.value(bank.predict(X[1000:]), y[1000:]).mean() for bank in banks)
+    """On average over streams: on one of them, chance makes up to 6% more or 4% less of a quantile's loss."""
+    own = other = 0.0
+    for seed in range(5, 9):
+        X, y = rows(seed=seed)
+        wild = y.copy()
+        wild[places] += by * y.std()
+        banks = [NewtonBank(loss=loss), NewtonBank(loss=loss)]
+        for bank, labels in zip(banks, (y, wild), strict=True):
+            bank.learn(X[:1000], labels[:1000])
+        losses = [bank.loss.value(bank.predict(X[1000:]), y[1000:]).mean() for bank in banks]
+        own, other = own + losses[0], other + losses[1]
     assert other <= 1.05 * own
 
 

@@ -12,6 +12,7 @@ from sketchnewton import NewtonBank
 from sketchnewton.learners.newton import bank_full
 from sketchnewton.learners.newton.bank import CONSTANT, EXPERTS
 from sketchnewton.learners.newton.bank_merge import merged
+from sketchnewton.learners.newton.expert_merge import Part, faded, further
 from sketchnewton.learners.newton.full_merge import moments_of
 from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.newton.odds_merge import merged as merged_odds
@@ -70,6 +71,31 @@ def test_what_labels_are_on_average_does_not_add_up(positive: float, negative: b
     whole = measured(first.merge(*others), X[800:], y[800:])
     assert whole[0] == pytest.approx(mean, abs=0.1)
     assert whole[1] < 0.95 * loss
+
+
+@pytest.mark.parametrize("before", [0, 1, 50, 10**6])
+def test_means_move_as_far_as_in_one_bank(before: int) -> None:
+    """The weights that they follow have been 1 in all rows since the base, in which means were 0."""
+
+    def mean(t: int) -> float:
+        its = 0.0
+        for row in range(before + 1, t + 1):
+            its += 2.0 / (row + 1.0) * (1.0 - its)
+        return its
+
+    rounds, whole = [before + 30, before + 10, before], before + 40
+    found = [Part(np.array([share]), np.array([share])) for share in (0.75, 0.25, 0.0)]
+    factors = further(found, before, rounds, whole)
+    moved = sum(float(part.own[0]) * mean(t) for part, t in zip(factors, rounds, strict=True))
+    assert moved == pytest.approx(mean(whole), rel=1e-6)
+    weights = np.linspace(-1.0, 1.0, len(EXPERTS))[None]
+    later = faded(weights, 10, 20)
+    at = list(EXPERTS).index("averaged")
+    expected = weights[0, at]
+    for row in range(11, 21):
+        expected += 2.0 / (row + 1.0) * (weights[0, at + 1] - expected)
+    assert later[0, at] == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_array_equal(np.delete(later, at, 1), np.delete(weights, at, 1))
 
 
 def test_a_tree_is_a_flat_merge_to_rounding_for_the_rare_expert() -> None:

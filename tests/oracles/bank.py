@@ -24,11 +24,11 @@ Matrix = NDArray[np.float64]
 EXPERTS = (
     ("constant", 0.5),
     ("constant", 2.0),
-    ("constant", 8.0),
     ("root", 0.5),
     ("root", 8.0),
-    ("restless", 1e6),
     ("rare", 1.0),
+    ("averaged", 0.0),  # takes no steps: the mean of the next one's weights
+    ("restless", 1e6),
 )
 LARGEST_LOGIT = 20.0
 
@@ -268,7 +268,8 @@ def seen(
     restless = even.copy()
     if intercept and typical is not None:
         restless[-1] = max(1.0, 0.25 * np.sqrt(max(typical - 1, 0.0)))
-    return {"constant": xs, "root": even, "restless": restless, "rare": xs / (T + 1) ** 0.25}
+    rare = xs / (T + 1) ** 0.25
+    return {"constant": xs, "root": even, "restless": restless, "averaged": restless, "rare": rare}
 
 
 def newton(row: Vector, a: float, U: Matrix, curvature: Vector) -> Vector:
@@ -306,7 +307,10 @@ def bank(
     full, usual = FullExperts(loss, d, intercept), Usual(loss, parameter)
     working = Working(loss, parameter)
     shares.v = np.full(K + 1 + len(full), 1 / (K + 1 + len(full)))
-    stack = Stack(loss, clip, 1 + K + len(full))
+    schedules = [schedule for schedule, _ in experts]
+    averaged = schedules.index("averaged") if "averaged" in schedules else None
+    stacked = np.array([s != "restless" for s in schedules] + [False] + [True] * len(full))
+    stack = Stack(loss, clip, 1 + int(stacked.sum()))
     for t, (x, label, h) in enumerate(zip(X, y, h_all, strict=True), 1):
         if t == 1:
             labels.first(label)
@@ -334,7 +338,7 @@ def bank(
         p = np.concatenate([p, [constant], full.predictions(x, labels, middle, half)])
         P, rest = mix(loss, p, shares.v), np.arange(len(p)) != K
         own = mix(loss, p[rest], shares.v[rest] / shares.v[rest].sum())  # without the constant expert
-        P = stack.play(P, p[rest], classes=labels.signs)
+        P = stack.play(P, p[stacked[: len(p)]], classes=labels.signs)
         trace.played.append(0.0 if t == 1 and not labels.signs else middle + half * P)
         trace.experts.append(middle + half * p)
 
@@ -367,6 +371,8 @@ def bank(
                 rho, buffer = rho + delta, []
             for k, (schedule, multiplier) in enumerate(experts):
                 row = seen_by[k]
+                if schedule == "averaged":
+                    continue
                 if schedule == "rare":  # AdaGrad, with numbers of rows for sums of squares
                     steepest, length = (
                         row / np.sqrt(np.maximum(N, 1)),
@@ -394,6 +400,8 @@ def bank(
             full.learn(x, z - labels.offset, weight, h, labels, T, N, M1, shares.v[K + 1 :])
             shares.v = shares.v[: K + 1 + len(full)] / shares.v[: K + 1 + len(full)].sum()
 
+        if averaged is not None:  # later rows count for more, in proportion to their number
+            W[averaged] += 2 / (t + 1) * (W[averaged + 1] - W[averaged])
         shrink = labels.grow(label, h, t)
         lam, rho, buffer = lam * shrink**2, rho * shrink**2, [row * shrink for row in buffer]
         shares.v = shares.v ** (shrink**2) / (shares.v ** (shrink**2)).sum()

@@ -24,19 +24,25 @@ from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.rows import checked_scan
 from sketchnewton.losses import Loss
 
-_PLAIN, _EVEN, _RESTLESS, _RARE = range(4)  # how rows are seen: `View` in native/learners/bank_state.hpp
+# How rows are seen: `View` in native/learners/bank_state.hpp.
+_PLAIN, _EVEN, _RESTLESS, _RARE, _AVERAGED = range(5)
 
 # Name, then the numbers of `Expert` there: f = steady + root/√t, the step's multiplier, the view. Experts of one
-# kind stand together.
+# kind stand together; what is averaged stands behind its average.
 EXPERTS: dict[str, tuple[float, float, float, int]] = {
     "steady 0.5": (0.125, 0.0, 0.5, _PLAIN),
     "steady 2": (0.125, 0.0, 2.0, _PLAIN),
-    "steady 8": (0.125, 0.0, 8.0, _PLAIN),
     "falling 0.5": (0.0, 2.0, 0.5, _EVEN),
     "falling 8": (0.0, 2.0, 8.0, _EVEN),
-    "restless": (0.0, 2.0, 1e6, _RESTLESS),
     "rare": (0.0, 0.0, 1.0, _RARE),
+    "averaged": (0.0, 2.0, 1e6, _AVERAGED),
+    "restless": (0.0, 2.0, 1e6, _RESTLESS),
 }
+HEAVY_VIEWS = (_RESTLESS, _AVERAGED)
+"""Those that see a larger constant."""
+AVERAGED = list(EXPERTS).index("averaged")
+STACKED = len(EXPERTS) - 1
+"""The second opinion hears so many of them: all but the restless one, which its average stands for."""
 CONSTANT = "constant"
 """The name of the expert that knows nothing but labels; it comes after those that take steps."""
 BUFFER = 4  # times m rows wait for an update of the sketch
@@ -55,9 +61,10 @@ class NewtonBank(ExpertShares):
 
     Experts that differ in the size of their steps share one Robust Frequent Directions sketch of the rows and
     the features' scales. Each row moves every expert by a step that never passes the label, however large. One
-    more expert knows only labels, so that the bank is hardly worse than their frequencies. While
-    there are few features (at most 384, and rows that are not too sparse), three experts solve least squares with
-    the whole matrix, two of them forgetting old rows, for streams that drift.
+    expert has the mean of another's weights over the rows so far, in which noise averages out; one more knows
+    only labels, so that the bank is hardly worse than their frequencies. While there are few features (at most
+    384, and rows that are not too sparse), three experts solve least squares with the whole matrix, two of them
+    forgetting old rows, for streams that drift.
     Vovk's aggregating rule weighs their predictions, so that the bank's total loss is hardly more than that of
     its best expert: at most 2 ln K + 2 ln(T + 1) for the squared loss of labels -1 and +1, half of that for the
     logistic loss. If labels are classes, a logistic regression of the experts' predictions is heard beside that
@@ -195,6 +202,7 @@ class NewtonBank(ExpertShares):
         with self._lock:
             its, constant = self._state, self._state["constant"]
             own = constant[: self._K] + its["b"][:, : self._m] @ constant[self._K :]
+            own = averaged(own, self.rows_seen)
             own = np.append(its["scalars"][_OFFSET] + self._factors() * own, self._usual())
             return np.concatenate([own, self._full_intercepts()]) if self._whole else own
 
@@ -388,7 +396,8 @@ class NewtonBank(ExpertShares):
         self._kernel.settled(rows)
         rows = rows.astype(np.float64)
         w, z = self._weight_unit * rows[:, : self._K], rows[:, self._K : self._K + self._m]
-        return np.asarray(self._factors() * (w + z @ self._state["b"][:, : self._m].T))
+        own = averaged(w + z @ self._state["b"][:, : self._m].T, self.rows_seen)
+        return np.asarray(self._factors() * own)
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
         with self._lock:
@@ -513,7 +522,7 @@ class NewtonBank(ExpertShares):
             and its.view("first_labels")[_STARTS] in range(1 + _FIRST_LABELS)
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
-            and bank_stack.fits(its, 1 + self._K if places < 0 else bank_stack.INPUTS)
+            and bank_stack.fits(its, 1 + STACKED if places < 0 else bank_stack.INPUTS)
             and residuals.fits(its)
             and calibration.fits_bank(its)
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))
@@ -529,6 +538,27 @@ class NewtonBank(ExpertShares):
             and any(shares)
             and min(its.view("lambda").tolist(), default=0.0) >= 0
         )
+
+
+def averaging(rounds: int) -> float:
+    """As `averaging` of native/learners/bank_state.hpp."""
+    return 2.0 / (max(rounds, 1) * (rounds + 1.0))
+
+
+def averaged(numbers: Floats, rounds: int) -> Floats:
+    """The experts' weights, along the last axis, of numbers as a table keeps them."""
+    weights = numbers.copy()
+    weights[..., AVERAGED] *= averaging(rounds)
+    weights[..., AVERAGED] += numbers[..., AVERAGED + 1]
+    return weights
+
+
+def kept(weights: Floats, rounds: int) -> Floats:
+    """The numbers that a table keeps of these weights."""
+    numbers = weights.copy()
+    numbers[..., AVERAGED] -= weights[..., AVERAGED + 1]
+    numbers[..., AVERAGED] /= averaging(rounds)
+    return numbers
 
 
 def unscaled(weights: Floats, scales: Floats) -> Floats:

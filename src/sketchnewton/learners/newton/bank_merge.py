@@ -16,7 +16,7 @@ from sketchnewton.learners import calibration
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import bank_stack, residuals
 from sketchnewton.learners.newton.bank_restart import as_started_again
-from sketchnewton.learners.newton.expert_merge import parts
+from sketchnewton.learners.newton.expert_merge import faded, further, parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
 from sketchnewton.learners.newton.mean_merge import mean_rows, scores, with_scores
@@ -88,7 +88,8 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     began = None if start is None or base is None else base._state
     states = [bank._state for bank in banks]
     tracked = residuals.merged(states, began) | calibration.merged_banks(states, began)
-    inputs = min(bank._kernel.experts for bank in banks)  # one is no expert, and the constant one is none
+    # One is no expert, and the restless and the constant one are none.
+    inputs = min(bank._kernel.experts for bank in banks) - 1
     clock = float(whole.scalars[layout._CLOCK])
     tracked["stack"] = bank_stack.merged(states, began, inputs, _new(sides, start), clock)
     first = [state["first_labels"] for state in states]
@@ -118,8 +119,8 @@ def _side(bank: NewtonBank) -> _Side:
         features=features,
         counts=counts,
         means=means,
-        weights=bank._weight_unit * table[:, :K] + z @ b.T,
-        constants=its["constant"][:K] + b @ its["constant"][K:],
+        weights=layout.averaged(bank._weight_unit * table[:, :K] + z @ b.T, bank.rows_seen),
+        constants=layout.averaged(its["constant"][:K] + b @ its["constant"][K:], bank.rows_seen),
         rows=rows,
         waiting=waiting,
         until=int(its["bank_counts"][layout._NEXT]) - 1,
@@ -302,15 +303,19 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole, leading:
     new = [np.maximum(_rows_with(side, whole) - seen, 0.0) for side in sides]
     known = _known(sides, base, new)
     by_view = {view: parts(view, new, seen, known) for view in set(views.tolist())}
-    weights = before.copy()
+    begun = 0 if base is None else base.rounds
+    by_view[layout._AVERAGED] = further(
+        by_view[layout._AVERAGED], begun, [side.rounds for side in sides], whole.rounds
+    )
+    weights = faded(before, begun, whole.rounds)
     fresh = base is None and len(leading) > 0
     mean = mean_rows(_usual_shares(sides, whole), leading[0], views, constants) if fresh else before
     usual = np.zeros(len(views))
     for i, (side, rows) in enumerate(zip(sides, new, strict=True)):
-        its = _comparable(side, whole, constants)
+        its, start = _comparable(side, whole, constants), faded(before, begun, side.rounds)
         for expert, view in enumerate(views.tolist()):
             part = by_view[view][i]
-            moved = part.own * its[:, expert] - part.less * before[:, expert]
+            moved = part.own * its[:, expert] - part.less * start[:, expert]
             weights[:, expert] += np.where(rows > 0, moved, 0.0)
         if fresh:  # rare experts saw the same rows larger
             larger = ((whole.learned + 1.0) / (side.learned + 1.0)) ** 0.25
@@ -410,6 +415,7 @@ def _arrays(
     arrays: Arrays = {name: np.array(array) for name, array in fresh._all_arrays().items()}
     table = np.zeros((len(whole.features), like._table.width))
     low, high = whole.scalars[[layout._LOW, layout._HIGH]].tolist()
+    weights = layout.kept(weights, whole.rounds)
     heaviest = _HEAVIEST[like._table.dtype]
     table[:, :K] = np.clip(weights[:-1] / layout.weight_unit(like.loss, low, high), -heaviest, heaviest)
     table[:, K : K + rank] = directions[:, :-1].T
@@ -472,4 +478,5 @@ def _constants(whole: _Whole, views: Floats) -> Floats:
     """What experts see as the constant."""
     restless = max(1.0, _HEAVY * float(np.sqrt(max(whole.length - 1.0, 0.0))))
     rare = (whole.learned + 1.0) ** -0.25
-    return np.where(views == layout._RESTLESS, restless, np.where(views == layout._RARE, rare, 1.0))
+    heavy = np.isin(views, layout.HEAVY_VIEWS)
+    return np.where(heavy, restless, np.where(views == layout._RARE, rare, 1.0))

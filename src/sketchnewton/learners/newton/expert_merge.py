@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton import bank as layout
 
-__all__ = ["Part", "parts"]
+__all__ = ["Part", "faded", "further", "parts"]
 
 _RESTLESS_KNOWN = 8.0  # how much sooner weights are known if steps are restless; chosen in experiments
 
@@ -63,4 +63,27 @@ def _rare(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[
     return found
 
 
-_RULES = {layout._RESTLESS: _restless, layout._RARE: _rare}  # by view; `_newton` for the others
+def faded(weights: Floats, before: int, t: int) -> Floats:
+    """What weights after `before` rounds are after t, if no row moves them: means come nearer to what they follow."""
+    if not before:
+        return weights.copy()
+    numbers = layout.kept(weights, before)
+    return layout.averaged(numbers, t)
+
+
+def further(found: Sequence[Part], before: int, rounds: Sequence[int], whole: int) -> list[Part]:
+    """Parts of means over all rows: how much further they have moved after the rows of all sides.
+
+    After t rounds, the share of a mean that is from the first `before` is averaging(t)/averaging(before): a side
+    has moved by the rest of it towards the mean of its own rows, and one bank would have moved more.
+    """
+
+    def moved(t: int) -> float:
+        return 1.0 - layout.averaging(t) / layout.averaging(before) if before else 1.0
+
+    factors = [moved(whole) / moved(t) if t > before else 0.0 for t in rounds]
+    return [Part(its.own * by, its.less * by) for its, by in zip(found, factors, strict=True)]
+
+
+# By view; `_newton` for the others.
+_RULES = {layout._RESTLESS: _restless, layout._AVERAGED: _restless, layout._RARE: _rare}

@@ -95,9 +95,9 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
             seen=(counts > 0).astype(np.float64),
             weights=weights,
             constants=(bank.expert_intercepts[: len(views)] - offset)
-            * np.where(views == banks._RESTLESS, heavy, 1.0),
+            * np.where(np.isin(views, banks.HEAVY_VIEWS), heavy, 1.0),
             offset=offset,
-            evened=(np.isin(views, (banks._EVEN, banks._RESTLESS)) & bool(signs and learned)).astype(
+            evened=(np.isin(views, (banks._EVEN, *banks.HEAVY_VIEWS)) & bool(signs and learned)).astype(
                 np.float64
             ),
             odds=np.concatenate([odds, of_full]).astype(np.float64),
@@ -120,8 +120,8 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
 
 
 def _stacked(bank: NewtonBank) -> Floats:
-    weights = bank_stack.weights(bank._state)[: bank._kernel.experts]
-    return np.insert(weights, 1 + bank._K, 0.0)  # the constant expert has none
+    weights = bank_stack.weights(bank._state)[: bank._kernel.experts - 1]
+    return np.insert(weights, [1 + banks.STACKED] * 2, 0.0)  # the restless and the constant expert have none
 
 
 def _whole(bank: NewtonBank, dimension: int) -> tuple[Floats, Floats, Floats]:

@@ -22,7 +22,7 @@ def mean_rows(seen: Floats, leading: Floats, views: Floats, constants: Floats) -
     """
     sizes = np.append(seen**0.75, 1.0)  # as features are scaled
     rows = np.outer(np.sign(leading) * sizes, np.ones(len(views)))
-    rows[-1] *= np.where(views == layout._RESTLESS, constants, 1.0)
+    rows[-1] *= np.where(np.isin(views, layout.HEAVY_VIEWS), constants, 1.0)
     lengths = np.linalg.norm(rows, axis=0)
     return np.asarray(rows / np.where(lengths > 0.0, lengths, 1.0))
 
