@@ -82,28 +82,28 @@ def merged(states: Sequence[State], base: State | None, inputs: int, rows: Float
 
     What sides have learned since the base adds up, as what is known of normal distributions does, and so does by
     how much either opinion was better. Without a base their experts have little in common, nor with those of all
-    rows together, for which θ has to be learned anew: θ and what is known of it are means, and k leads count as √k
-    of their mean, half way between evidence that adds up and evidence that does not.
+    rows together: k sides then count as √k of their mean, half way between evidence that adds up and evidence
+    that does not.
     """
-    each = np.array([_used(state["stack"], inputs) for state in states])
+    each = [_used(state["stack"], inputs) for state in states]
+    begun = np.array(fresh()) if base is None else _used(base["stack"], inputs)
     parts = rows / rows.sum() if rows.any() else np.full(len(rows), 1.0 / len(rows))
-    whole, known = np.tensordot(parts, each, 1), np.array([_precision(its) for its in each])
-    leads = np.array([_lead(its) for its in each])
-    if base is None:
-        whole[:INPUTS] = _covariance(np.tensordot(parts, known, 1))
-        lead = np.sqrt(len(each)) * (parts @ leads)
-    else:
-        begun = _used(base["stack"], inputs)
-        before = _precision(begun)
-        pull = before @ begun[_THETA]
-        pull = pull + sum(own @ its[_THETA] - pull for own, its in zip(known, each, strict=True))
-        whole[:INPUTS] = _covariance(before + (known - before).sum(axis=0))
-        whole[_THETA] = np.clip(whole[:INPUTS] @ pull, -_LARGEST, _LARGEST)
-        lead = _lead(begun) + (leads - _lead(begun)).sum()
+    counts = np.sqrt(len(each)) * parts if base is None else np.ones(len(each))
+    known = before = _precision(begun)
+    pull = pulled = before @ begun[_THETA]
+    lead = led = _lead(begun)
+    for count, its in zip(counts, each, strict=True):
+        own = _precision(its)
+        known = known + count * (own - before)
+        pull = pull + count * (own @ its[_THETA] - pulled)
+        lead += count * (_lead(its) - led)
+    whole = begun.copy()
+    whole[:INPUTS] = _covariance(known)
+    whole[_THETA] = np.clip(whole[:INPUTS] @ pull, -_LARGEST, _LARGEST)
     second = 1.0 / (1.0 + np.exp(-np.clip(lead, -_FARTHEST, _FARTHEST)))
     dealt = (clock + 1.0) ** -2.0
     whole[_SHARES, :2] = (1.0 - dealt) * np.array([1.0 - second, second]) + 0.5 * dealt
-    return np.asarray(whole)
+    return whole
 
 
 def _used(stack: Floats, inputs: int) -> Floats:
