@@ -124,9 +124,9 @@ template <class Of>
   x = x < std::numeric_limits<double>::infinity() ? log : x;
 }
 
-inline void exp_four(Four& x) { exp_of<Wide<double>>(x); }
-inline void expm1_four(Four& x) { expm1_of<Wide<double>>(x); }
-inline void log_four(Four& x) { log_of<Wide<double>>(x); }
+[[gnu::always_inline]] inline void exp_four(Four& x) { exp_of<Wide<double>>(x); }
+[[gnu::always_inline]] inline void expm1_four(Four& x) { expm1_of<Wide<double>>(x); }
+[[gnu::always_inline]] inline void log_four(Four& x) { log_of<Wide<double>>(x); }
 
 // Beyond ±700 what it is there.
 inline double exp_one(double x) {

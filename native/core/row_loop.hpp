@@ -24,6 +24,8 @@ void learn_rows(const Rows& rows, const Table& table, const double* labels, cons
     next = row;
   };
   stream(rows, 0, rows.count(), ahead, [&](const Row& row, std::int64_t i) {
+    __builtin_prefetch(labels + i + kSoon);
+    __builtin_prefetch(out + (i + kSoon) * outputs, 1);
     learn(row, labels[i], weights == nullptr ? 1.0 : weights[i], out + i * outputs);
   });
 }

@@ -36,9 +36,9 @@ struct Aggregate {
   // For experts p with shares v; `one` of them is left out in the second. up and down become v_k
   // e^{−rate·ℓ_k} for the labels 1 and −1, if the loss is mixable. Arrays of p, up and down have room for
   // kMost.
-  Played mix(const double* p, const double* v, std::int64_t n, std::int64_t one, double* up,
-             double* down) const {
-    if (!of.mixable()) return mix_mean(p, v, n, one, up);
+  void mix(const double* p, const double* v, std::int64_t n, std::int64_t one, double* up, double* down,
+           Played& to) const {
+    if (!of.mixable()) return mix_mean(p, v, n, one, up, to);
     Four above{}, below{}, least = Four{} + p[0], most = least;
     for (std::int64_t k = 0; k < n; k += 4) {
       Four its, share, ups, downs;
@@ -76,7 +76,10 @@ struct Aggregate {
     const double low = std::min(std::min(least[0], least[1]), std::min(least[2], least[3])),
                  high = std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
     const double all = std::clamp(logs[0], low, high);
-    return {all, others_up > 0 ? std::clamp(logs[1], low, high) : all, all_up, all_down};
+    to.all = all;
+    to.others = others_up > 0 ? std::clamp(logs[1], low, high) : all;
+    to.up = all_up;
+    to.down = all_down;
   }
 
   // Shares after a row of weight h, of which a fraction `share` is redistributed. up, down and what was
@@ -129,7 +132,8 @@ struct Aggregate {
     for (std::int64_t k = 0; k < count; ++k) to[k] = from[k];
   }
 
-  Played mix_mean(const double* p, const double* v, std::int64_t n, std::int64_t one, double* up) const {
+  void mix_mean(const double* p, const double* v, std::int64_t n, std::int64_t one, double* up,
+                Played& to) const {
     double above = 0, weight = 0, least = p[0], most = p[0];
     for (std::int64_t k = 0; k < n; ++k) {
       least = std::min(least, p[k]);
@@ -143,7 +147,7 @@ struct Aggregate {
       return of.poisson() ? std::log(sum / of_all) : sum / of_all;
     };
     const double all = std::clamp(mean(above + up[one], weight + v[one]), least, most);
-    return {all, weight > 0 ? std::clamp(mean(above, weight), least, most) : all, 0.0, 0.0};
+    to = {all, weight > 0 ? std::clamp(mean(above, weight), least, most) : all, 0.0, 0.0};
   }
 
   // v ← v e^{−rate·cost}: returns the sum.

@@ -136,7 +136,7 @@ class Bank {
       return;
     }
     if (whole()) full_.look(row);
-    row_.fetch(row, sketch_);
+    row_.fetch(row);
     look(row.value());
     const bool rushed = labels_.rare_odds();
     const double typical = steps_.typical_with(row_),
@@ -209,7 +209,8 @@ class Bank {
   void look(const double* value) {
     labels_.look();
     unit_ = labels_.weight_unit();
-    row_.scale(value, labels_.classes() ? kWild : std::numeric_limits<T>::max());
+    row_.scale(value, labels_.classes() ? kWild : std::numeric_limits<T>::max(), sketch_.now());
+    row_.settle(sketch_);
     gather();
     const auto rank = static_cast<double>(sketch_.rank());
     for (std::int64_t j = 0; j < ldm_; j += 4) {
@@ -224,7 +225,7 @@ class Bank {
     if (whole()) look_whole();
   }
 
-  void mix() { played_ = aggregate_.mix(p_.data(), s_.shares, experts(), K_, up_.data(), down_.data()); }
+  void mix() { aggregate_.mix(p_.data(), s_.shares, experts(), K_, up_.data(), down_.data(), played_); }
 
   // Is what the experts say together heard beside what their weights make of it?
   bool stacked() const { return loss_.mixable() && labels_.classes(); }

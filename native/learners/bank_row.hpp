@@ -51,9 +51,7 @@ class BankRow {
   }
   void expect_nothing() { next_.index = later_.index = nullptr; }
 
-  // Brings features up to date. Which need it is found out without a branch, so that many rows of the table
-  // can be on their way from memory at once.
-  void fetch(const Row& row, BankSketch<T>& sketch) {
+  void fetch(const Row& row) {
     start(row.size());
     const bool known = next_.index != nullptr && next_.index == row.index() && next_.size == size_ && !moved_;
     moved_ = false;
@@ -63,20 +61,9 @@ class BankRow {
     } else {
       find(row.index(), size_, rows_);
     }
-    const std::int64_t stride = table_.stride;
-    T **const rows = rows_.data(), **const late = behind_.data();
-    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-    const Bits now = std::bit_cast<Bits>(static_cast<T>(sketch.now()));
-    std::int64_t behind = 0;
-    for (std::int64_t i = 0; i < padded_; i += kWidth)
-      for (std::int64_t j = i; j < i + kWidth; ++j) {
-        late[behind] = rows[j];
-        behind += std::bit_cast<Bits>(rows[j][stride - 1]) < now;  // negative numbers are large as bits
-      }
-    for (std::int64_t k = 0; k < behind; ++k) sketch.settle(late[k]);
   }
 
-  // The same on copies: nothing is changed.
+  // The same for a row that is only looked at: those features that `settle` would change are copies.
   void peek(const std::int64_t* index, std::int64_t size, BankSketch<T>& sketch) {
     start(size);
     std::size_t late = 0;
@@ -105,14 +92,19 @@ class BankRow {
   // present row is included. A few wild values hardly move a mean, while they would set a maximum or a root
   // mean square. A value counts as `most` mean sizes at most. Only relative quantities are formed, which stay
   // in range whatever the unit of x_i.
-  void scale(const double* value, T most) {
+  //
+  // Quotients and roots take longest, so features that are not up to date are listed meanwhile. There is no
+  // branch for each: many rows of the table can be on their way from memory at once.
+  void scale(const double* value, T most, std::int64_t epoch) {
+    const Bits now = std::bit_cast<Bits>(static_cast<T>(epoch));
     const T rows = static_cast<T>(s_.bank_counts[State::kLearned] + 1);
-    met_ = 0;
+    met_ = behind_ = 0;
     Four all[2]{}, rare[2]{}, seen[2]{};
     for (std::int64_t i = 0; i < padded_; i += kWidth) {
       Vector x, count, mean;
       read(value, i, x);
       tails(rows_.data() + i, count, mean);
+      list_late(rows_.data() + i, now);
       const Whole known = count > T(0);
       const std::uint32_t met = bits(known);
       met_ += std::popcount(met);
@@ -147,6 +139,11 @@ class BankRow {
     xx_ = one + total(all[0] + all[1]);
     rare_xx_ = one + total(rare[0] + rare[1]);
     seen_xx_ = one + total(seen[0] + seen[1]);
+  }
+
+  // Brings the features that are listed up to date.
+  void settle(BankSketch<T>& sketch) {
+    for (std::int64_t k = 0; k < behind_; ++k) sketch.settle(late_[k]);
   }
 
   // Features met for the first time get a place.
@@ -227,7 +224,8 @@ class BankRow {
   BankState<T> s_;
   Table<T> table_;
   std::int64_t size_ = 0, padded_ = 0;
-  std::vector<T*> rows_, behind_;  // of the table
+  std::vector<T*> rows_, late_;  // of the table
+  std::int64_t behind_ = 0;      // how many are late
   Expected next_, later_;
   bool moved_ = false;               // since the next row was found, features have got places
   std::vector<std::uint8_t> unmet_;  // a bit for each feature that was not seen before
@@ -265,7 +263,7 @@ class BankRow {
     const auto room = static_cast<std::size_t>(padded_);
     if (rows_.size() < room + kWidth) rows_.resize(room + kWidth);
     if (x_.size() < room) {
-      behind_.resize(room + 1);
+      late_.resize(room + 1);
       unmet_.resize(room / kWidth + 8);
       for (auto* array : {&x_, &rare_x_, &count_, &mean_}) array->resize(room);
     }
@@ -309,6 +307,18 @@ class BankRow {
     static constexpr T kOnes[2 * kWidth] = {1, 1, 1, 1, 1, 1, 1, 1};  // then zeros: no branch for each number
     for (std::int64_t j = 0; j < kWidth; ++j) x[j] = static_cast<T>(value[std::min(i + j, size_ - 1)]);
     x *= *reinterpret_cast<const Vector*>(kOnes + kWidth - (size_ - i));
+  }
+
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+  [[gnu::always_inline]] void list_late(T* const* rows, Bits now) {
+    T** const late = late_.data();
+    std::int64_t behind = behind_;
+    for (std::int64_t j = 0; j < kWidth; ++j) {
+      late[behind] = rows[j];
+      behind += std::bit_cast<Bits>(rows[j][table_.stride - 1]) < now;  // negative numbers are large as bits
+    }
+    behind_ = behind;
   }
 
   // Without a way through memory, where halves of what was just stored would be waited for.

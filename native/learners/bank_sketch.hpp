@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -103,8 +104,16 @@ class BankSketch {
     std::copy_n(x, row.size(), s_.buffer_value + start);
     s_.buffer_length[place] = length;
     std::copy_n(c, ldm_, s_.buffer_c + place * ldm_);
-    for (std::int64_t i = 0; i < place; ++i)
-      s_.buffer_gram[place * ldn_ + i] = (s_.intercept ? 1.0 : 0.0) + product(i, place);
+    const double one = s_.intercept ? 1.0 : 0.0;
+    double* const gram = s_.buffer_gram + place * ldn_;
+    std::int64_t i = 0;
+    for (; i + 2 <= place; i += 2) {  // two at a time: a step of one product has to wait for the last
+      Product a(s_, i, place), b(s_, i + 1, place);
+      while (a.open() && b.open()) a.step(), b.step();
+      gram[i] = one + a.rest();
+      gram[i + 1] = one + b.rest();
+    }
+    if (i < place) gram[i] = one + Product(s_, i, place).rest();
     s_.buffer_gram[place * ldn_ + place] = xx;
   }
 
@@ -157,20 +166,36 @@ class BankSketch {
 
   std::int64_t filled() const { return s_.bank_counts[State::kFilled]; }
 
-  double product(std::int64_t a, std::int64_t b) const {  // of two rows in the buffer
-    const std::int64_t *ia = s_.buffer_index + s_.buffer_start[a], *ib = s_.buffer_index + s_.buffer_start[b];
-    const T *va = s_.buffer_value + s_.buffer_start[a], *vb = s_.buffer_value + s_.buffer_start[b];
-    const std::int64_t na = s_.buffer_start[a + 1] - s_.buffer_start[a],
-                       nb = s_.buffer_start[b + 1] - s_.buffer_start[b];
-    double sum = 0;
-    for (std::int64_t i = 0, j = 0; i < na && j < nb;) {  // without branches that depend on the data
-      const std::int64_t f = ia[i], g = ib[j];
-      sum += f == g ? static_cast<double>(va[i]) * static_cast<double>(vb[j]) : 0.0;
-      i += f <= g;
-      j += g <= f;
+  // Of two rows in the buffer, feature by feature, without branches that depend on them.
+  class Product {
+   public:
+    Product(const BankState<T>& s, std::int64_t a, std::int64_t b)
+        : index_(s.buffer_index),
+          value_(s.buffer_value),
+          i_(s.buffer_start[a]),
+          j_(s.buffer_start[b]),
+          end_i_(s.buffer_start[a + 1]),
+          end_j_(s.buffer_start[b + 1]) {}
+
+    bool open() const { return i_ < end_i_ && j_ < end_j_; }
+    void step() {
+      const std::int64_t f = index_[i_], g = index_[j_];
+      const double both = static_cast<double>(value_[i_]) * static_cast<double>(value_[j_]);
+      sum_ += std::bit_cast<double>(std::bit_cast<std::uint64_t>(both) & -std::uint64_t{f == g});
+      i_ += f <= g;
+      j_ += g <= f;
     }
-    return sum;
-  }
+    double rest() {
+      while (open()) step();
+      return sum_;
+    }
+
+   private:
+    const std::int64_t* index_;
+    const T* value_;
+    std::int64_t i_, j_, end_i_, end_j_;
+    double sum_ = 0;
+  };
 
   void rotate(const std::vector<double>& Y, const std::vector<double>& C, const std::vector<double>& Tm,
               std::int64_t opened, std::int64_t ld, double* now, double unit) {

@@ -149,7 +149,7 @@ class ClassBank {
       return answer(out);
     }
     full_.look(row);
-    row_.fetch(row, sketch_);
+    row_.fetch(row);
     look(row.value());
     answer(out);
     const auto t = ++s_.counts[State::kRounds];
@@ -192,7 +192,8 @@ class ClassBank {
 
   // Reads features: x scaled, c = Ux, the probabilities of all experts, those mixed and those played.
   void look(const double* value) {
-    row_.scale(value, std::numeric_limits<T>::max());
+    row_.scale(value, std::numeric_limits<T>::max(), sketch_.now());
+    row_.settle(sketch_);
     row_.gather(sums_.data(), K_ * kLanes + s_.m);
     const std::int64_t first = K_ * kLanes;
     for (std::int64_t j = 0; j < sketch_.rank(); ++j) c_[j] = sums_[first + j] + s_.constant[first + j];
