@@ -165,7 +165,7 @@ class Bank {
     }
     if (stacks) {
       waiting_ = {out, middle, half};
-      stack_.wait(played_.all, p_.data(), K_ - 1, p_.data() + first_, all - first_);
+      stack_.wait(played_.all, p_.data(), K_, p_.data() + first_, all - first_);
       if (std::abs(y) == 1.0) stack_.teach(y, h, clock);
     } else {
       *out = blank ? 0.0 : middle + half * played_.all;
@@ -195,7 +195,7 @@ class Bank {
     mix();
     double played = played_.all;
     if (stacked()) {
-      stack_.wait(played, p_.data(), K_ - 1, p_.data() + first_, experts() - first_);
+      stack_.wait(played, p_.data(), K_, p_.data() + first_, experts() - first_);
       played = stack_.play();
     }
     return blank_score() ? 0.0 : labels_.middle() + labels_.half() * played;

@@ -309,8 +309,7 @@ def bank(
     shares.v = np.full(K + 1 + len(full), 1 / (K + 1 + len(full)))
     schedules = [schedule for schedule, _ in experts]
     averaged = schedules.index("averaged") if "averaged" in schedules else None
-    stacked = np.array([s != "restless" for s in schedules] + [False] + [True] * len(full))
-    stack = Stack(loss, clip, 1 + int(stacked.sum()))
+    stack = Stack(loss, clip, 1 + K + len(full))
     for t, (x, label, h) in enumerate(zip(X, y, h_all, strict=True), 1):
         if t == 1:
             labels.first(label)
@@ -338,7 +337,7 @@ def bank(
         p = np.concatenate([p, [constant], full.predictions(x, labels, middle, half)])
         P, rest = mix(loss, p, shares.v), np.arange(len(p)) != K
         own = mix(loss, p[rest], shares.v[rest] / shares.v[rest].sum())  # without the constant expert
-        P = stack.play(P, p[stacked[: len(p)]], classes=labels.signs)
+        P = stack.play(P, p[rest], classes=labels.signs)
         trace.played.append(0.0 if t == 1 and not labels.signs else middle + half * P)
         trace.experts.append(middle + half * p)
 

@@ -41,8 +41,6 @@ EXPERTS: dict[str, tuple[float, float, float, int]] = {
 HEAVY_VIEWS = (_RESTLESS, _AVERAGED)
 """Those that see a larger constant."""
 AVERAGED = list(EXPERTS).index("averaged")
-STACKED = len(EXPERTS) - 1
-"""The second opinion hears so many of them: all but the restless one, which its average stands for."""
 CONSTANT = "constant"
 """The name of the expert that knows nothing but labels; it comes after those that take steps."""
 BUFFER = 4  # times m rows wait for an update of the sketch
@@ -522,7 +520,7 @@ class NewtonBank(ExpertShares):
             and its.view("first_labels")[_STARTS] in range(1 + _FIRST_LABELS)
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
-            and bank_stack.fits(its, 1 + STACKED if places < 0 else bank_stack.INPUTS)
+            and bank_stack.fits(its, 1 + self._K if places < 0 else bank_stack.INPUTS)
             and residuals.fits(its)
             and calibration.fits_bank(its)
             and (waiting == 0 or (start[0] == 0 and start[waiting] == entries))

@@ -88,8 +88,7 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     began = None if start is None or base is None else base._state
     states = [bank._state for bank in banks]
     tracked = residuals.merged(states, began) | calibration.merged_banks(states, began)
-    # One is no expert, and the restless and the constant one are none.
-    inputs = min(bank._kernel.experts for bank in banks) - 1
+    inputs = min(bank._kernel.experts for bank in banks)  # one is no expert, and the constant one is none
     clock = float(whole.scalars[layout._CLOCK])
     tracked["stack"] = bank_stack.merged(states, began, inputs, _new(sides, start), clock)
     first = [state["first_labels"] for state in states]

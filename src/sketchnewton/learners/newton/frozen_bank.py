@@ -120,8 +120,8 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
 
 
 def _stacked(bank: NewtonBank) -> Floats:
-    weights = bank_stack.weights(bank._state)[: bank._kernel.experts - 1]
-    return np.insert(weights, [1 + banks.STACKED] * 2, 0.0)  # the restless and the constant expert have none
+    weights = bank_stack.weights(bank._state)[: bank._kernel.experts]
+    return np.insert(weights, 1 + bank._K, 0.0)  # the constant expert has none
 
 
 def _whole(bank: NewtonBank, dimension: int) -> tuple[Floats, Floats, Floats]:
