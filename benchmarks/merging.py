@@ -33,6 +33,7 @@ from scipy.sparse import csr_array
 from untuned_data import DATA, SETS
 
 from sketchnewton import NewtonBank
+from sketchnewton.model.shards import warm_up_rows
 
 Floats = NDArray[np.float64]
 Rows = tuple[csr_array, Floats]
@@ -95,9 +96,17 @@ def merged(shards: Sequence[NewtonBank], base: NewtonBank) -> NewtonBank:
 
 
 def in_rounds(rows: Rows, k: int, rounds: int) -> NewtonBank:
+    """As `skn train --shards`, Dask and Spark do: the first rows of each shard are learned before the first round."""
     base = NewtonBank()
-    for part in shards_of(rows, rounds):
-        base = merged([learned(base, shard) for shard in shards_of(part, k)], base)
+    first = warm_up_rows(base, k, rounds)
+    for turn, part in enumerate(shards_of(rows, rounds)):
+        parts = shards_of(part, k)
+        if turn == 0:
+            for X, y in parts:
+                base = learned(base, (X[:first], y[:first]))
+            parts = [(X[first:], y[first:]) for X, y in parts]
+        apart = [learned(base, shard) for shard in parts if len(shard[1])]
+        base = merged(apart, base) if apart else base
     return base
 
 

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -21,8 +22,10 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from sketchnewton import FrequentDirections, Model, NewtonBank, load
+from sketchnewton.cli.main import main
 from sketchnewton.dask import SketchedNewtonClassifier, SketchedNewtonRegressor, SketchedPCA
 from sketchnewton.model import Signs
+from sketchnewton.model.shards import merged_models
 from sketchnewton.sketches.blocks import row_blocks
 
 pytestmark = [
@@ -40,19 +43,25 @@ def rows(count: int = 3000, d: int = 10, seed: int = 0) -> tuple[np.ndarray, np.
 
 
 def by_hand(X: np.ndarray, y: np.ndarray, chunk: int, shards: int, rounds: int) -> Model:
-    """The same training, written out."""
+    """The same training, written out: before several rounds all blocks give an equal part of 500 rows."""
     base = Model(NewtonBank(loss="logistic"), target=Signs(names=[0, 1]))
     blocks = [(X[at : at + chunk], y[at : at + chunk]) for at in range(0, len(y), chunk)]
+    first = -(-500 // len(blocks)) if rounds > 1 else 0
+    for block, labels in blocks if first else []:
+        head = slice(min(first, len(labels) // rounds))
+        base.learn(block[head], labels[head])
     for turn in range(rounds):
         models = []
         for shard in range(shards):
             model = Model.from_bytes(base.to_bytes())
             for block, labels in blocks[shard::shards]:
                 part = slice(len(labels) * turn // rounds, len(labels) * (turn + 1) // rounds)
-                model.learn(block[part], labels[part])
+                if turn == 0:
+                    part = slice(min(first, part.stop), part.stop)
+                if part.start < part.stop:
+                    model.learn(block[part], labels[part])
             models.append(model)
-        first, *others = models
-        base = first.merge(*others, base=base)
+        base = merged_models(models, base)
     return base
 
 
@@ -65,7 +74,7 @@ def _cluster() -> Iterator[Client]:
         yield client
 
 
-@pytest.mark.parametrize("rounds", [1, 4])
+@pytest.mark.parametrize("rounds", [1, 2, 4])  # in four the first rows are the whole first round
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_the_graph_is_the_rule(rounds: int, scheduler: str) -> None:
     X, y = rows(2000)
@@ -75,6 +84,46 @@ def test_the_graph_is_the_rule(rounds: int, scheduler: str) -> None:
             da.from_array(X, (250, 10)), da.from_array(y, 250)
         )
     assert found.model_.to_bytes() == expected.to_bytes()
+
+
+@pytest.mark.parametrize("chunk", [700, 40, 2])
+def test_every_row_is_learned_once(chunk: int) -> None:
+    """Each has a feature of its own; so also in as many blocks as give a row each, and in more."""
+    blocks = da.from_array(np.eye(1400), (chunk, 1400)).map_blocks(csr_array, meta=csr_array((0, 0)))
+    labels = da.from_array(np.arange(1400) % 2, chunk)
+    model = SketchedNewtonClassifier(rounds=2, shards=2, fit_intercept=False)
+    with dask.config.set(scheduler="synchronous"):
+        learner = model.fit(blocks, labels).model_.learner
+        assert learner.rows_seen == learner.features_seen == 1400
+        np.testing.assert_array_equal(learner._table.rows_of_active(1400)[:, -3], 1.0)
+        # What is continued knows rows: shards begin with all of it.
+        before = model.model_.to_bytes()
+        model.partial_fit(blocks[:, :], labels)
+        parts = [np.r_[0:chunk].reshape(2, -1) + at for at in range(0, 1400, chunk)]
+        base = Model.from_bytes(before)
+        for turn in range(2):
+            models = [Model.from_bytes(base.to_bytes()) for _ in range(2)]
+            for number, part in enumerate(parts):
+                models[number % 2].learn(csr_array(np.eye(1400)[part[turn]]), part[turn] % 2)
+            base = merged_models(models, base)
+    assert model.model_.to_bytes() == base.to_bytes()
+
+
+def test_shards_of_files_are_those_of_blocks(tmp_path: Path) -> None:
+    """`skn train --shards` gives the same model, if rounds have the same rows."""
+    X, y = np.round(rows(4000)[0], 3), 2.0 * rows(4000)[1] - 1
+    order = np.arange(4000).reshape(2, 4, 500).swapaxes(0, 1).ravel()  # of shard and round: of round and shard
+    for i, at in enumerate(order):
+        entries = " ".join(f"{j}:{value:+014.3f}" for j, value in enumerate(X[at]))
+        with (tmp_path / "rows.svm").open("a" if i else "w") as file:  # lines are of equal length
+            file.write(f"{y[at]:+g} {entries}\n")
+    path, model = str(tmp_path / "rows.svm"), tmp_path / "model.skn"
+    options = ["--shards", "2", "--rounds", "4", "--model", str(model), "--quiet", "--format", "svmlight"]
+    assert main(["train", path, *options]) == 0
+    sparse = da.from_array(X, (2000, 10)).map_blocks(csr_array, meta=csr_array((0, 0)))
+    with dask.config.set(scheduler="synchronous"):
+        found = SketchedNewtonRegressor(shards=2, rounds=4).fit(sparse, da.from_array(y, 2000))
+    assert load(model).learner.to_bytes() == found.model_.learner.to_bytes()
 
 
 def test_sparse_blocks_columns_and_cuts() -> None:
