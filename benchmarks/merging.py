@@ -96,7 +96,7 @@ def merged(shards: Sequence[NewtonBank], base: NewtonBank) -> NewtonBank:
 
 
 def in_rounds(rows: Rows, k: int, rounds: int) -> NewtonBank:
-    """As `skn train --shards`, Dask and Spark do: the first rows of each shard are learned before the first round."""
+    """As `skn train --shards`, Dask and Spark do: first rows of all shards are learned before the first round."""
     base = NewtonBank()
     first = warm_up_rows(base, k, rounds)
     for turn, part in enumerate(shards_of(rows, rounds)):

@@ -89,7 +89,7 @@ def shard_count(wanted: int | None, blocks: int) -> int:
 def trained(base: Model, blocks: Blocks, wanted: int | None, rounds: int) -> Model:
     """The model after all blocks: `rounds` times every shard learns its part of its blocks, and all are merged.
 
-    Before several rounds one task learns the first rows of blocks, as `shards.warm_up_rows` says.
+    Before many rounds one task learns the first rows of blocks, as `shards.warm_up_rows` says.
     """
     if rounds < 1:
         raise ValueError(f"rounds={rounds} is invalid: must be >= 1")
@@ -99,7 +99,9 @@ def trained(base: Model, blocks: Blocks, wanted: int | None, rounds: int) -> Mod
     state = dask.delayed(base.to_bytes(), pure=True, name=f"model-{run}")
     blocks_in_order = list(zip(*blocks, strict=True))
     first = shards.warm_up_rows(base.learner, max(1, len(blocks_in_order)), rounds)
-    asked = blocks_in_order[: -(-shards.WARM_UP // first)] if first else []  # the first blocks, if there are many
+    asked = (
+        blocks_in_order[: -(-shards.WARM_UP // first)] if first else []
+    )  # the first blocks, if there are many
     if asked:
         take = dask.delayed(_first_rows, pure=True)
         heads = [
@@ -162,7 +164,11 @@ def _rows(
     if part.start >= part.stop:
         return None
     rest, known = with_labels(rows_of(records, part), labels, part)
-    return rest, known, None if weights is None else np.ascontiguousarray(np.asarray(weights, np.float64)[part])
+    return (
+        rest,
+        known,
+        None if weights is None else np.ascontiguousarray(np.asarray(weights, np.float64)[part]),
+    )
 
 
 def _with_rows(model: bytes, parts: list[Rows | None]) -> bytes:

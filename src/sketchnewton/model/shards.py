@@ -23,7 +23,8 @@ __all__ = [
 ]
 
 AT_ONCE = 8  # shards in a merge: more take more memory, and a tree of merges gives nearly the same
-WARM_UP = 500  # rows before the first of several rounds; chosen among 250, 500 and 1,000: docs/merging.md
+WARM_UP = 500  # rows before the first of many rounds; chosen among 250, 500 and 1,000: docs/merging.md
+_MANY = 8  # rounds; of fewer the first is so long that texts lose by it
 
 
 class BankParameters(TypedDict, total=False):
@@ -84,14 +85,14 @@ def merged_models(models: Sequence[Model], base: Model) -> Model:
 def warm_up_rows(learner: Learner, pieces: int, rounds: int) -> int:
     """How many rows each piece of the data gives to the warm-up, of those that it has for the first round.
 
-    Before the first of several rounds one learner learns `WARM_UP` rows, and all shards begin with what it knows:
-    what shards of few rows lose that begin with nothing, later rounds do not make good. 0: no warm-up, because
-    there is one round, or `learner` knows rows already.
+    Before the first of eight or more rounds one learner learns `WARM_UP` rows, and all shards begin with what it
+    knows: what shards of few rows lose that begin with nothing, later rounds do not make good. 0: no warm-up,
+    because rounds are few, or `learner` knows rows already.
 
     >>> warm_up_rows(NewtonBank(), 8, 16), warm_up_rows(NewtonBank(), 8, 1)
     (63, 0)
     """
-    if rounds == 1 or learner.rows_seen:
+    if rounds < _MANY or learner.rows_seen:
         return 0
     return -(-WARM_UP // pieces)
 

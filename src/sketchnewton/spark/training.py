@@ -42,7 +42,7 @@ class Columns(NamedTuple):
 def trained(
     frame: DataFrame, base: Model, columns: Columns, *, rounds: int, partitions: int | None, seed: int | None
 ) -> Model:
-    """The model after all rows of a DataFrame; before several rounds the driver learns the first rows of partitions.
+    """The model after all rows of a DataFrame; before many rounds the driver learns the first rows of partitions.
 
     With a `seed` rows are put into a random order first: rows that come ordered by their label, as they do from
     `randomSplit` and many tables, leave every partition with one class.
@@ -72,7 +72,7 @@ def trained(
                 part = frame.filter((F.col(_ORDER) >= turn / rounds) & (F.col(_ORDER) < (turn + 1) / rounds))
                 part = part.drop(_ORDER)
             first = 0
-            if turn == 0 and rounds > 1:
+            if turn == 0 and cached is not None:
                 first = shards.warm_up_rows(base.learner, part.rdd.getNumPartitions(), rounds)
                 state = _warmed_up(part, state, columns, vector, first) if first else state
             state = _round(spark, part, state, columns, vector, first)

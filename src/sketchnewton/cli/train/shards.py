@@ -119,7 +119,11 @@ def _plan(parts: list[Part], count: int, rounds: int) -> list[list[list[Part]]] 
 
 
 def _warm_up(
-    training: Training, cells: Sequence[Sequence[Part]], first: int, score: ProgressiveScore, watch: LabelWatch
+    training: Training,
+    cells: Sequence[Sequence[Part]],
+    first: int,
+    score: ProgressiveScore,
+    watch: LabelWatch,
 ) -> None:
     """Learn the first rows of each part of the first round; shards, which leave them out, begin with that.
 
@@ -159,7 +163,9 @@ class _Workers:
         for number, rounds in enumerate(zip(*plan, strict=True)):
             mine, theirs = context.Pipe()
             ours = [mine, *(pipe for _, pipe in self._pairs)] if forks else []
-            process = context.Process(target=work, args=(plain, number, rounds, warmed_up, theirs, ours), daemon=True)
+            process = context.Process(
+                target=work, args=(plain, number, rounds, warmed_up, theirs, ours), daemon=True
+            )
             process.start()
             theirs.close()
             self._pairs.append((process, mine))
