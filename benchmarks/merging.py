@@ -8,7 +8,7 @@ sixteen times with the merged learner as the next base (eight of them also in 2,
 0/1 error on the held-out rows, means of two orders (elevation: squared loss in units of its variance). Beside it:
 one pass over all rows, the mean of the shards alone, four shards of which one has random labels, and Vowpal Wabbit
 with its own merge of the same shards. One pass and sixteen rounds of eight shards are compared in eight orders, as
-their ratio on one set varies by up to .04 from order to order. Sets are in two halves (`untuned_data.py`); the first
+their ratio on a set varies by up to .04 from order to order. Sets are in two halves (`untuned_data.py`); the first
 chose the rule.
 
 Needs the extra `bench`. The exit code is 1 if a promise is broken: sixteen rounds of eight shards within 3% of one
