@@ -97,25 +97,21 @@ def trained(base: Model, blocks: Blocks, wanted: int | None, rounds: int) -> Mod
     learn, merge = dask.delayed(_learned, pure=True), dask.delayed(_merged, pure=True)
     count = shard_count(wanted, len(blocks.records))
     state = dask.delayed(base.to_bytes(), pure=True, name=f"model-{run}")
-    blocks_in_order = list(zip(*blocks, strict=True))
-    first = shards.warm_up_rows(base.learner, max(1, len(blocks_in_order)), rounds)
-    asked = (
-        blocks_in_order[: -(-shards.WARM_UP // first)] if first else []
-    )  # the first blocks, if there are many
+    each = list(zip(*blocks, strict=True))
+    first = shards.warm_up_rows(base.learner, max(1, len(each)), rounds)
+    asked = min(-(-shards.WARM_UP // first), len(each)) if first else 0  # of many blocks not all
     if asked:
-        take = dask.delayed(_first_rows, pure=True)
-        heads = [
-            take(*block, rounds, first, dask_key_name=f"first-{run}-{at}") for at, block in enumerate(asked)
-        ]
-        state = dask.delayed(_with_rows, pure=True)(state, heads, dask_key_name=f"warm_up-{run}")
+        take, learn_first = dask.delayed(_first_rows, pure=True), dask.delayed(_with_rows, pure=True)
+        heads = [take(*each[at], rounds, first, dask_key_name=f"first-{run}-{at}") for at in range(asked)]
+        state = learn_first(state, heads, dask_key_name=f"warm_up-{run}")
     for turn in range(rounds):
         states = []
         for shard in range(count):
             own = state
             for block in range(shard, len(blocks.records), count):
                 key = f"learn-{run}-{turn}-{block}"  # the same for every run of the task: shown by its first word
-                known = first if turn == 0 and block < len(asked) else 0
-                own = learn(own, *blocks_in_order[block], turn, rounds, known, dask_key_name=key)
+                known = first if turn == 0 and block < asked else 0
+                own = learn(own, *each[block], turn, rounds, known, dask_key_name=key)
             states.append(own)
         level = 0
         while len(states) > 1:
@@ -164,11 +160,8 @@ def _rows(
     if part.start >= part.stop:
         return None
     rest, known = with_labels(rows_of(records, part), labels, part)
-    return (
-        rest,
-        known,
-        None if weights is None else np.ascontiguousarray(np.asarray(weights, np.float64)[part]),
-    )
+    own = None if weights is None else np.ascontiguousarray(np.asarray(weights, np.float64)[part])
+    return rest, known, own
 
 
 def _with_rows(model: bytes, parts: list[Rows | None]) -> bytes:
