@@ -18,6 +18,7 @@ from sketchnewton.cli.main import main
 from sketchnewton.cli.options.command_line import parse
 from sketchnewton.cli.train.shard import Rows
 from sketchnewton.core.batch import ParseError
+from sketchnewton.model.shards import merged_models
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.parts import cut, read_parts
 from tests.cli.support import svmlight_lines, write_rows
@@ -49,28 +50,61 @@ def test_parts_are_the_file(count: int, tmp_path: Path) -> None:
     assert sum(map(len, labels)) == 97
 
 
-def test_shards_learn_by_the_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, model = tmp_path / "rows.svm", tmp_path / "model.skn"
-    path.write_text(lines(1000))
-    command = ["train", str(path), "--shards", "2", "--rounds", "3", "--model", str(model), "--threads", "1"]
-    assert main([*command, "--json"]) == 0
+def by_hand(path: Path, base: Model, count: int, rounds: int, first: int) -> Model:
+    """The same training, written out; `first` rows of each part of the first round are learned before it."""
+    parts = cut([str(path)], count * rounds)
+    cells = [next(read_parts([part], ErrorPolicy(), None, **OPTIONS)) for part in parts]
+    for number in range(count):
+        base.learner.learn_batch(cells[number][:first])
+        cells[number] = cells[number][first:]
+    for turn in range(rounds):
+        shards = [Model.from_bytes(base.to_bytes()) for _ in range(count)]
+        for shard, cell in zip(shards, cells[count * turn : count * (turn + 1)], strict=True):
+            shard.learner.learn_batch(cell)
+        base = merged_models(shards, base)
+    return base
+
+
+@pytest.mark.parametrize(("rows", "rounds"), [(1000, 3), (1000, 8), (8000, 8)])
+def test_shards_learn_by_the_rule(
+    rows: int, rounds: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 1,000 rows in eight rounds the whole first round is learned before it."""
+    path, model, more = tmp_path / "rows.svm", tmp_path / "model.skn", tmp_path / "more.skn"
+    path.write_text(lines(rows))
+    command = ["train", str(path), "--shards", "2", "--rounds", str(rounds), "--threads", "1"]
+    assert main([*command, "--model", str(model), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["rows"] == facts["rows_seen"] == 1000
+    assert facts["rows"] == facts["rows_seen"] == rows
     assert facts["error_rate"] < 0.2
     first = model.read_bytes()
-    assert main([*command, "--quiet"]) == 0
+    assert main([*command, "--model", str(model), "--quiet"]) == 0
     assert model.read_bytes() == first
-    parts = cut([str(path)], 6)
-    base = Model()
-    for turn in range(3):
-        shards = []
-        for part in parts[2 * turn : 2 * turn + 2]:
-            shard = Model.from_bytes(base.to_bytes())
-            for batch in read_parts([part], ErrorPolicy(), None, **OPTIONS):
-                shard.learner.learn_batch(batch)
-            shards.append(shard)
-        base = shards[0].merge(shards[1], base=base)
-    assert load(model).learner.to_bytes() == base.learner.to_bytes()
+    expected = by_hand(path, Model(), 2, rounds, 250 if rounds == 8 else 0)
+    assert load(model).learner.to_bytes() == expected.learner.to_bytes()
+    # A model that knows rows needs no warm-up.
+    assert main([*command, "--resume", str(model), "--model", str(more), "--quiet"]) == 0
+    expected = by_hand(path, expected, 2, rounds, 0)
+    assert load(more).learner.to_bytes() == expected.learner.to_bytes()
+
+
+@pytest.mark.parametrize("rounds", ["1", "8"])
+@pytest.mark.parametrize("count", ["1", "3"])
+def test_every_row_is_learned_once(count: str, rounds: str, tmp_path: Path) -> None:
+    """Each has a feature of its own: in text that is cut, and in tables, of which each part has several."""
+    model = tmp_path / "model.skn"
+    (tmp_path / "rows.svm").write_text("".join(f"{1 - 2 * (i % 2)} {i + 1}:1\n" for i in range(3000)))
+    for number in range(30):
+        names = [f"{number}-{i},{1 - 2 * (i % 2)}" for i in range(100)]
+        (tmp_path / f"{number}.csv").write_text("\n".join(["city,label", *names]) + "\n")
+    tables = [str(tmp_path / f"{number}.csv") for number in range(30)]
+    for data in ([str(tmp_path / "rows.svm")], [*tables, "--exact-names"]):
+        options = ["--shards", count, "--rounds", rounds, "--model", str(model), "--no-intercept", "--quiet"]
+        assert main(["train", *data, *options]) == 0
+        learner = load(model).learner
+        assert learner.rows_seen == learner.features_seen == 3000
+        counts = learner._table.rows_of_active(3000)[:, -3]
+        np.testing.assert_array_equal(counts, 1.0)
 
 
 def test_files_of_any_format_are_parts(tmp_path: Path) -> None:
@@ -112,6 +146,33 @@ def test_errors_are_located_and_leave_no_model(tmp_path: Path, capsys: pytest.Ca
     assert f"{path}:223:5" in out.err
 
 
+def test_rows_that_are_learned_first_are_counted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bad ones, too, and those of later rows have their numbers."""
+    path = tmp_path / "rows.svm"
+    rows = lines(12_000).splitlines(keepends=True)
+    rows[10] = "1 2:x\n"  # cannot be read
+    rows[20] = "1 2:1e300\n"  # cannot be learned
+    rows[700] = "1 2:1e300\n"
+    path.write_text("".join(rows))
+    command = ["train", str(path), "--shards", "2", "--rounds", "8"]
+    assert main([*command, "--on-error", "skip", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["rows"], facts["skipped"]) == (11_997, 3)
+    for bad, message in (
+        (10, f"{path}:11:5: expected a number"),
+        (20, "row 21 of what shard 1 reads in this round has the value 1e+300"),
+        (700, "row 701 of what shard 1 reads in this round has the value 1e+300"),
+    ):
+        path.write_text("".join([*lines(12_000).splitlines(keepends=True)[:bad], *rows[bad:]]))
+        assert main([*command, "--model", str(tmp_path / "model.skn")]) == 1
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert message in said
+        assert said.endswith("(nothing was saved)")
+    assert not (tmp_path / "model.skn").exists()
+
+
 def test_rows_that_are_read_ahead_come_first(tmp_path: Path) -> None:
     """Whether or not there was time to read them; an error comes behind the rows before it."""
     path = tmp_path / "rows.svm"
@@ -128,6 +189,21 @@ def test_rows_that_are_read_ahead_come_first(tmp_path: Path) -> None:
         found.append(labels)
     assert found[0] == found[1]
     assert len(found[0]) == 300
+
+
+def test_rows_of_a_round_from_one_to_another(tmp_path: Path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text(lines(97))
+    args, parts = parse(["train", str(path), "--shards", "1"]), cut([str(path)], 5)
+
+    def labels(**some: int) -> list[float]:
+        return [label for batch in Rows(args, Model(), parts, **some) for label in batch.labels.tolist()]
+
+    whole = labels()
+    assert len(whole) == 97
+    for place in (0, 1, 19, 20, 60, 97, 200):
+        assert labels(end=place) == whole[:place]
+        assert labels(begin=place) == whole[place:]
 
 
 @pytest.mark.parametrize(

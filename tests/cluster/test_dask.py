@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -21,8 +22,10 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from sketchnewton import FrequentDirections, Model, NewtonBank, load
+from sketchnewton.cli.main import main
 from sketchnewton.dask import SketchedNewtonClassifier, SketchedNewtonRegressor, SketchedPCA
-from sketchnewton.model import Signs
+from sketchnewton.model import Signs, shards
+from sketchnewton.model.shards import merged_models
 from sketchnewton.sketches.blocks import row_blocks
 
 pytestmark = [
@@ -39,20 +42,28 @@ def rows(count: int = 3000, d: int = 10, seed: int = 0) -> tuple[np.ndarray, np.
     return X, (X @ (np.random.default_rng(9).standard_normal(d) / np.geomspace(0.01, 100, d)) > 0).astype(int)
 
 
-def by_hand(X: np.ndarray, y: np.ndarray, chunk: int, shards: int, rounds: int) -> Model:
-    """The same training, written out."""
-    base = Model(NewtonBank(loss="logistic"), target=Signs(names=[0, 1]))
+def by_hand(
+    X: np.ndarray, y: np.ndarray, chunk: int, count: int, rounds: int, base: Model | None = None
+) -> Model:
+    """The same training, written out: before eight rounds all blocks give an equal part of 500 rows."""
     blocks = [(X[at : at + chunk], y[at : at + chunk]) for at in range(0, len(y), chunk)]
+    first = -(-500 // len(blocks)) if rounds >= 8 and base is None else 0
+    base = base or Model(NewtonBank(loss="logistic"), target=Signs(names=[0, 1]))
+    for block, labels in blocks if first else []:
+        head = slice(min(first, len(labels) // rounds))
+        base.learn(block[head], labels[head])
     for turn in range(rounds):
         models = []
-        for shard in range(shards):
+        for shard in range(count):
             model = Model.from_bytes(base.to_bytes())
-            for block, labels in blocks[shard::shards]:
+            for block, labels in blocks[shard::count]:
                 part = slice(len(labels) * turn // rounds, len(labels) * (turn + 1) // rounds)
-                model.learn(block[part], labels[part])
+                if turn == 0:
+                    part = slice(min(first, part.stop), part.stop)
+                if part.start < part.stop:
+                    model.learn(block[part], labels[part])
             models.append(model)
-        first, *others = models
-        base = first.merge(*others, base=base)
+        base = merged_models(models, base)
     return base
 
 
@@ -65,16 +76,52 @@ def _cluster() -> Iterator[Client]:
         yield client
 
 
-@pytest.mark.parametrize("rounds", [1, 4])
+@pytest.mark.parametrize(("rounds", "count"), [(1, 2000), (4, 2000), (8, 8000), (8, 2000)])
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_the_graph_is_the_rule(rounds: int, scheduler: str) -> None:
-    X, y = rows(2000)
-    expected = by_hand(X, y, 250, 3, rounds)
+def test_the_graph_is_the_rule(rounds: int, count: int, scheduler: str) -> None:
+    """Of 2,000 rows in eight rounds the first rows are the whole first round."""
+    X, y = rows(count)
+    chunk = count // 8
+    blocks, labels = da.from_array(X, (chunk, 10)), da.from_array(y, chunk)
+    expected = by_hand(X, y, chunk, 3, rounds)
     with dask.config.set(scheduler=scheduler):
-        found = SketchedNewtonClassifier(rounds=rounds, shards=3).fit(
-            da.from_array(X, (250, 10)), da.from_array(y, 250)
-        )
-    assert found.model_.to_bytes() == expected.to_bytes()
+        found = SketchedNewtonClassifier(rounds=rounds, shards=3).fit(blocks, labels)
+        assert found.model_.to_bytes() == expected.to_bytes()
+        # What is continued knows rows: shards begin with all of it.
+        found.partial_fit(blocks, labels)
+    assert found.model_.to_bytes() == by_hand(X, y, chunk, 3, rounds, expected).to_bytes()
+
+
+@pytest.mark.parametrize("chunk", [150, 20, 10, 2])
+def test_every_row_is_learned_once(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a feature of its own; also in more blocks than rows are asked for, and in very short blocks."""
+    monkeypatch.setattr(shards, "WARM_UP", 20)
+    blocks = da.from_array(np.eye(300), (chunk, 300)).map_blocks(csr_array, meta=csr_array((0, 0)))
+    labels = da.from_array(np.arange(300) % 2, chunk)
+    with dask.config.set(scheduler="synchronous"):
+        model = SketchedNewtonClassifier(rounds=8, shards=2, fit_intercept=False).fit(blocks, labels)
+    learner = model.model_.learner
+    assert learner.rows_seen == learner.features_seen == 300
+    np.testing.assert_array_equal(learner._table.rows_of_active(300)[:, -3], 1.0)
+
+
+def test_shards_of_files_are_those_of_blocks(tmp_path: Path) -> None:
+    """`skn train --shards` gives the same model, if rounds have the same rows."""
+    X, y = np.round(rows(8000)[0], 3), 2.0 * rows(8000)[1] - 1
+    order = (
+        np.arange(8000).reshape(2, 8, 500).swapaxes(0, 1).ravel()
+    )  # of shard and round: of round and shard
+    for i, at in enumerate(order):
+        entries = " ".join(f"{j}:{value:+014.3f}" for j, value in enumerate(X[at]))
+        with (tmp_path / "rows.svm").open("a" if i else "w") as file:  # lines are of equal length
+            file.write(f"{y[at]:+g} {entries}\n")
+    path, model = str(tmp_path / "rows.svm"), tmp_path / "model.skn"
+    options = ["--shards", "2", "--rounds", "8", "--model", str(model), "--quiet"]
+    assert main(["train", path, *options]) == 0
+    sparse = da.from_array(X, (4000, 10)).map_blocks(csr_array, meta=csr_array((0, 0)))
+    with dask.config.set(scheduler="synchronous"):
+        found = SketchedNewtonRegressor(shards=2, rounds=8).fit(sparse, da.from_array(y, 4000))
+    assert load(model).learner.to_bytes() == found.model_.learner.to_bytes()
 
 
 def test_sparse_blocks_columns_and_cuts() -> None:
@@ -122,7 +169,7 @@ def holders(dask_scheduler: Any) -> list[str]:
 def test_a_lost_worker_costs_a_retry() -> None:
     """The worker that is killed has the only copy of what its shard has learned so far."""
     X, y = rows(2000)
-    expected = by_hand(X, y, 125, 2, 2)
+    expected = by_hand(X, y, 125, 2, 8)
     blocks, labels = da.from_array(X, (125, 10)).map_blocks(slowed, dtype=float), da.from_array(y, 125)
     with (
         LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
@@ -140,7 +187,7 @@ def test_a_lost_worker_costs_a_retry() -> None:
 
         killer = threading.Thread(target=kill, daemon=True)
         killer.start()
-        found = SketchedNewtonClassifier(rounds=2, shards=2).partial_fit(blocks, labels, classes=[0, 1])
+        found = SketchedNewtonClassifier(rounds=8, shards=2).partial_fit(blocks, labels, classes=[0, 1])
         assert killed
         assert set(client.run(os.getpid).values()) != set(processes.values())
         killer.join()

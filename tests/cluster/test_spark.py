@@ -29,6 +29,7 @@ from pyspark.ml.tuning import CrossValidator, ParamGridBuilder  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
 from sketchnewton import FrequentDirections, Model, load  # noqa: E402
+from sketchnewton.model import shards  # noqa: E402
 from sketchnewton.spark import (  # noqa: E402
     SketchedNewtonClassificationModel,
     SketchedNewtonClassifier,
@@ -37,6 +38,7 @@ from sketchnewton.spark import (  # noqa: E402
     SketchedPCAModel,
     StreamingLearner,
     sketch,
+    training,
 )
 
 
@@ -245,6 +247,50 @@ def test_every_row_is_learned_once_in_all_rounds(frame: Any) -> None:
     for seed in (0, -1):
         learner = SketchedNewtonClassifier(featuresCol="", partitions=2, rounds=5, shuffleSeed=seed)
         assert learner.fit(frame).model.learner.rows_seen == 1200
+
+
+@pytest.mark.parametrize("seed", [0, -1])
+def test_rows_that_are_learned_first_are_not_learned_again(spark: Any, seed: int) -> None:
+    """Each row has a feature of its own. Batches are short: the driver asks for the first ones of a round."""
+    count = 12_000
+    rows = [(Vectors.sparse(count, {i: 1.0}), i % 2) for i in range(count)]
+    data = spark.createDataFrame(rows, ["features", "label"]).repartition(2).cache()
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
+    try:
+        learner = SketchedNewtonClassifier(partitions=2, rounds=8, shuffleSeed=seed)
+        found = learner.fit(data).model
+        assert found.to_bytes() == learner.fit(data).model.to_bytes()
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    bank = found.learner
+    assert bank.rows_seen == bank.features_seen == count
+    np.testing.assert_array_equal(bank._table.rows_of_active(count)[:, -3], 1.0)
+
+
+def test_rounds_begin_with_rows_that_one_learner_has_learned(
+    frame: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not if the model knows rows, nor before few rounds."""
+    firsts: list[tuple[int, int]] = []
+
+    def noted(frame: Any, state: bytes, columns: Any, vector: bool, count: int) -> bytes:
+        warm = warmed_up(frame, state, columns, vector, count)
+        firsts.append((count, Model.from_bytes(warm).learner.rows_seen))
+        return warm
+
+    warmed_up = training._warmed_up
+    monkeypatch.setattr(training, "_warmed_up", noted)
+    monkeypatch.setattr(shards, "WARM_UP", 50)
+    learner = SketchedNewtonClassifier(featuresCol="", partitions=2, rounds=8)
+    fitted = learner.fit(frame)
+    assert firsts == [(25, 50)]
+    assert fitted.model.learner.rows_seen == 1200
+    assert learner.setInitialModel(fitted.model).fit(frame).model.learner.rows_seen == 2400
+    assert (
+        SketchedNewtonClassifier(featuresCol="", partitions=2, rounds=4).fit(frame).model.learner.rows_seen
+        == 1200
+    )
+    assert len(firsts) == 1
 
 
 def test_what_is_wrong_is_said(frame: Any) -> None:

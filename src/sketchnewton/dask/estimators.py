@@ -134,7 +134,8 @@ class SketchedNewtonClassifier(ClassifierMixin, _Estimator):  # type: ignore[mis
     ----------
     rounds : int, default=1
         How often shards are merged, and continue from what all have learned. One, or sixteen and more, are good
-        choices (docs/merging.md). X is read once per round: `persist` it.
+        choices (docs/merging.md). X is read once per round: `persist` it. Before eight or more rounds of a new
+        model one task learns 500 rows, and shards begin with that.
     shards : int, default=None
         How many learn at a time; None: as many as the cluster has cores. The same number gives the same model.
     loss, sketch_size, clip, fit_intercept, dtype :

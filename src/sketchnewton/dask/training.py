@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Collection: TypeAlias = da.Array | dd.DataFrame | db.Bag
     Column: TypeAlias = da.Array | dd.Series | db.Bag
     Block: TypeAlias = Array | sparray | spmatrix | pd.DataFrame | Sequence[Mapping[str, object]]
+    Rows: TypeAlias = tuple[Block, list[object] | Array | None, ArrayLike | None]  # with labels and weights
 
 __all__ = ["Blocks", "blocks_of", "loaded", "shard_count", "trained"]
 
@@ -86,21 +87,31 @@ def shard_count(wanted: int | None, blocks: int) -> int:
 
 
 def trained(base: Model, blocks: Blocks, wanted: int | None, rounds: int) -> Model:
-    """The model after all blocks: `rounds` times every shard learns its part of its blocks, and all are merged."""
+    """The model after all blocks: `rounds` times every shard learns its part of its blocks, and all are merged.
+
+    Before many rounds one task learns the first rows of blocks, as `shards.warm_up_rows` says.
+    """
     if rounds < 1:
         raise ValueError(f"rounds={rounds} is invalid: must be >= 1")
     run = uuid.uuid4().hex[:8]
     learn, merge = dask.delayed(_learned, pure=True), dask.delayed(_merged, pure=True)
     count = shard_count(wanted, len(blocks.records))
     state = dask.delayed(base.to_bytes(), pure=True, name=f"model-{run}")
+    each = list(zip(*blocks, strict=True))
+    first = shards.warm_up_rows(base.learner, max(1, len(each)), rounds)
+    asked = min(-(-shards.WARM_UP // first), len(each)) if first else 0  # of many blocks not all
+    if asked:
+        take, learn_first = dask.delayed(_first_rows, pure=True), dask.delayed(_with_rows, pure=True)
+        heads = [take(*each[at], rounds, first, dask_key_name=f"first-{run}-{at}") for at in range(asked)]
+        state = learn_first(state, heads, dask_key_name=f"warm_up-{run}")
     for turn in range(rounds):
         states = []
         for shard in range(count):
             own = state
             for block in range(shard, len(blocks.records), count):
                 key = f"learn-{run}-{turn}-{block}"  # the same for every run of the task: shown by its first word
-                parts = (blocks.records[block], blocks.labels[block], blocks.weights[block])
-                own = learn(own, *parts, turn, rounds, dask_key_name=key)
+                known = first if turn == 0 and block < asked else 0
+                own = learn(own, *each[block], turn, rounds, known, dask_key_name=key)
             states.append(own)
         level = 0
         while len(states) > 1:
@@ -127,13 +138,35 @@ def _learned(
     weights: ArrayLike | None,
     turn: int,
     rounds: int,
+    known: int,
 ) -> bytes:
+    """The model after a block's part of a round, the first `known` rows of which it has learned before."""
     part = shards.part_of_round(len_of(records), turn, rounds)
-    if part.start == part.stop:
-        return model
+    return _with_rows(model, [_rows(records, labels, weights, slice(part.start + known, part.stop))])
+
+
+def _first_rows(
+    records: Block, labels: Iterable[object] | None, weights: ArrayLike | None, rounds: int, count: int
+) -> Rows | None:
+    """The first rows of a block's part of the first round."""
+    part = shards.part_of_round(len_of(records), 0, rounds)
+    return _rows(records, labels, weights, slice(0, min(count, part.stop)))
+
+
+def _rows(
+    records: Block, labels: Iterable[object] | None, weights: ArrayLike | None, part: slice
+) -> Rows | None:
+    """Some rows of a block with labels and weights; None if there are none."""
+    if part.start >= part.stop:
+        return None
     rest, known = with_labels(rows_of(records, part), labels, part)
     own = None if weights is None else np.ascontiguousarray(np.asarray(weights, np.float64)[part])
-    return shards.learned(model, [(rest, known, own)])
+    return rest, known, own
+
+
+def _with_rows(model: bytes, parts: list[Rows | None]) -> bytes:
+    rows = [part for part in parts if part is not None]
+    return shards.learned(model, rows) if rows else model
 
 
 def _merged(models: list[bytes], base: bytes) -> bytes:

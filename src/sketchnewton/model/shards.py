@@ -6,13 +6,25 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TypedDict, Unpack
 
 from sketchnewton.core.types import ArrayLike
-from sketchnewton.learners import NewtonBank, OneVsAll
+from sketchnewton.learners import Learner, NewtonBank, OneVsAll
 from sketchnewton.model.model import Model
 from sketchnewton.model.target import Classes, Signs
 
-__all__ = ["AT_ONCE", "BankParameters", "learned", "merged", "merged_models", "new_model", "part_of_round"]
+__all__ = [
+    "AT_ONCE",
+    "WARM_UP",
+    "BankParameters",
+    "learned",
+    "merged",
+    "merged_models",
+    "new_model",
+    "part_of_round",
+    "warm_up_rows",
+]
 
 AT_ONCE = 8  # shards in a merge: more take more memory, and a tree of merges gives nearly the same
+WARM_UP = 500  # rows before the first of many rounds; chosen among 250, 500 and 1,000: docs/merging.md
+_MANY = 8  # rounds; of fewer the first is so long that texts lose by it
 
 
 class BankParameters(TypedDict, total=False):
@@ -68,6 +80,21 @@ def merged_models(models: Sequence[Model], base: Model) -> Model:
         groups = [models[at : at + AT_ONCE] for at in range(0, len(models), AT_ONCE)]
         models = [first.merge(*others, base=base) for first, *others in groups]
     return models[0] if models else base
+
+
+def warm_up_rows(learner: Learner, pieces: int, rounds: int) -> int:
+    """How many rows each piece of the data gives to the warm-up, of those that it has for the first round.
+
+    Before the first of eight or more rounds one learner learns `WARM_UP` rows, and all shards begin with what it
+    knows: what shards of few rows lose that begin with nothing, later rounds do not make good. 0: no warm-up,
+    because rounds are few, or `learner` knows rows already.
+
+    >>> warm_up_rows(NewtonBank(), 8, 16), warm_up_rows(NewtonBank(), 8, 1)
+    (63, 0)
+    """
+    if rounds < _MANY or learner.rows_seen:
+        return 0
+    return -(-WARM_UP // pieces)
 
 
 def part_of_round(rows: int, turn: int, rounds: int) -> slice:

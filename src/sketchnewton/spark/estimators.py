@@ -233,7 +233,8 @@ class SketchedNewtonClassifier(_Estimator):
     """Linear classification with nothing to tune, as an Estimator of `pyspark.ml`.
 
     Partitions learn apart and are merged `rounds` times: one, or sixteen and more, are good choices
-    (docs/merging.md). Rows are put into a random order of `shuffleSeed` first, because those that come ordered by
+    (docs/merging.md). Before eight or more rounds of a new model the driver learns 500 rows, and partitions begin
+    with that. Rows are put into a random order of `shuffleSeed` first, because those that come ordered by
     their label leave every partition with one class; -1 leaves them as they come. `featuresCol` is a column of ML
     vectors; "" takes all other columns as features, each of its own type.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sketchnewton.model import Model, shards
@@ -41,7 +42,7 @@ class Columns(NamedTuple):
 def trained(
     frame: DataFrame, base: Model, columns: Columns, *, rounds: int, partitions: int | None, seed: int | None
 ) -> Model:
-    """The model after all rows of a DataFrame.
+    """The model after all rows of a DataFrame; before many rounds the driver learns the first rows of partitions.
 
     With a `seed` rows are put into a random order first: rows that come ordered by their label, as they do from
     `randomSplit` and many tables, leave every partition with one class.
@@ -70,31 +71,78 @@ def trained(
             if cached is not None:
                 part = frame.filter((F.col(_ORDER) >= turn / rounds) & (F.col(_ORDER) < (turn + 1) / rounds))
                 part = part.drop(_ORDER)
-            state = _round(spark, part, state, columns, vector)
+            first = 0
+            if turn == 0 and cached is not None:
+                first = shards.warm_up_rows(base.learner, part.rdd.getNumPartitions(), rounds)
+                state = _warmed_up(part, state, columns, vector, first) if first else state
+            state = _round(spark, part, state, columns, vector, first)
         return Model.from_bytes(state)
     finally:
         if cached is not None:
             cached.unpersist()
 
 
-def _round(spark: SparkSession, frame: DataFrame, state: bytes, columns: Columns, vector: bool) -> bytes:
-    """One job: every partition learns from the broadcast model; the models are merged in their order."""
+def _warmed_up(frame: DataFrame, state: bytes, columns: Columns, vector: bool, count: int) -> bytes:
+    """The model after so many rows of each partition, which the driver learns."""
+
+    def head(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        rows = [table.slice(0, count) for table in itertools.islice(tables(batches, count), 1)]
+        if rows:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, rows[0].schema) as stream:
+                stream.write_table(rows[0])
+            yield _placed(sink.getvalue().to_pybytes())
+
+    import pyarrow as pa
+
+    found = [pa.ipc.open_stream(rows).read_all() for rows in _collected(frame, head)]
+    return shards.learned(state, [columns.parts(table, vector) for table in found]) if found else state
+
+
+def _round(
+    spark: SparkSession, frame: DataFrame, state: bytes, columns: Columns, vector: bool, first: int
+) -> bytes:
+    """One job: every partition learns from the broadcast model; the models are merged in their order.
+
+    The first rows of each partition, which the model knows, are left out.
+    """
     sent = spark.sparkContext.broadcast(state)
 
     def learn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        from pyspark import TaskContext
-
-        parts = (columns.parts(table, vector) for table in tables(batches))
-        model = shards.learned(sent.value, parts)
-        context = TaskContext.get()
-        place = 0 if context is None else context.partitionId()
-        schema = pa.schema([("partition", pa.int32()), ("model", pa.binary())])
-        yield pa.RecordBatch.from_pylist([{"partition": place, "model": model}], schema)
+        parts = (columns.parts(table, vector) for table in tables(_behind(batches, first)))
+        yield _placed(shards.learned(sent.value, parts))
 
     try:
-        found = frame.mapInArrow(learn, "partition int, model binary").collect()
+        return shards.merged(_collected(frame, learn), state)
     finally:
         sent.unpersist()
-    ordered: Sequence[Row] = sorted(found, key=lambda row: row["partition"])
-    return shards.merged([bytes(row["model"]) for row in ordered], state)
+
+
+def _behind(batches: Iterator[pa.RecordBatch], first: int) -> Iterator[pa.RecordBatch]:
+    """All rows but so many first ones."""
+    for batch in batches:
+        rest = batch.slice(min(first, batch.num_rows))
+        first -= batch.num_rows - rest.num_rows
+        if rest.num_rows:
+            yield rest
+
+
+def _placed(data: bytes) -> pa.RecordBatch:
+    """What a partition gives, with its number."""
+    import pyarrow as pa
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    place = 0 if context is None else context.partitionId()
+    schema = pa.schema([("partition", pa.int32()), ("data", pa.binary())])
+    return pa.RecordBatch.from_pylist([{"partition": place, "data": data}], schema)
+
+
+def _collected(
+    frame: DataFrame, give: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> list[bytes]:
+    """What partitions give, in their order."""
+    found: Sequence[Row] = frame.mapInArrow(give, "partition int, data binary").collect()
+    return [bytes(row["data"]) for row in sorted(found, key=lambda row: row["partition"])]

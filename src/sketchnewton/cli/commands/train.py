@@ -91,7 +91,8 @@ def add_options(parser: Parser) -> None:
         "--rounds",
         type=at_least_one,
         metavar="N",
-        help="With --shards: merge N times, each shard continuing from the merged model (default 16).",
+        help="With --shards: merge N times, each shard continuing from the merged model (default 16). If N is 8 "
+        "or more and the model is new, one process learns 500 rows first, and all shards begin with that.",
     )
     rows.add_argument(
         "--positive",

@@ -15,13 +15,13 @@ from sketchnewton.cli.io.predictions import PredictionFormat
 from sketchnewton.cli.train.observed_learner import ObservedLearner
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.types import Header
-from sketchnewton.evaluation import progressive
+from sketchnewton.evaluation import ProgressiveScore, progressive
 from sketchnewton.model import LabelWatch, Model
 from sketchnewton.model.fitting import fit
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.parts import Part, read_parts
 
-__all__ = ["Rows", "work"]
+__all__ = ["Rows", "learn_rows", "work"]
 
 _AHEAD = 4  # batches of some megabytes: about what is read while models of a thousand features are merged
 
@@ -30,10 +30,13 @@ def work(
     args: argparse.Namespace,
     number: int,
     rounds: Sequence[Sequence[Part]],
+    warmed_up: int,
     pipe: Connection,
     parents: list[Connection],
 ) -> None:
     """The life of a shard's process, with a model for each of its `rounds`. The parent hears signals, and ends it.
+
+    The first `warmed_up` rows of the first round the parent has learned itself.
 
     The parent's ends of pipes, which a fork has too, are closed: else none would hear that the parent is gone.
     """
@@ -42,7 +45,7 @@ def work(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for end in parents:
         end.close()
-    shard = _Shard(args, number, rounds)
+    shard = _Shard(args, number, rounds, warmed_up)
     while True:
         while not pipe.poll() and shard.read_ahead():
             pass
@@ -59,8 +62,10 @@ def work(
 class _Shard:
     """Learns the rows of a round, and begins to read those of the next while models are merged."""
 
-    def __init__(self, args: argparse.Namespace, number: int, rounds: Sequence[Sequence[Part]]) -> None:
-        self._args, self._number = args, number
+    def __init__(
+        self, args: argparse.Namespace, number: int, rounds: Sequence[Sequence[Part]], warmed_up: int
+    ) -> None:
+        self._args, self._number, self._warmed_up = args, number, warmed_up
         self._rounds = deque(rounds)  # that are yet to be read
         self._ahead: Rows | None = None
         self._labels = LabelWatch()  # one for all rounds: it looks at the first labels most closely
@@ -72,22 +77,10 @@ class _Shard:
     def learn(self, model: Model) -> Header:
         """What comes of a round."""
         args, number = self._args, self._number
-        rows = self._ahead or Rows(args, model, self._rounds.popleft())
-        data, policy = rows.data, rows.policy
-        unlearnable: list[str] = []
-
-        def refuse(row: int, why: str) -> None:
-            message = f"{data.name}: row {row} of what shard {number + 1} reads in this round {why}"
-            if args.on_error == "stop":
-                raise CommandError(message)
-            unlearnable.append(message)
-
-        score = model.new_score()
-        observed = ObservedLearner(model, Console(quiet=True), PredictionFormat(model, args))
-        observed.labels = self._labels
-        progressive(observed, fit(rows, model.target.as_read, refuse), score=score)
-        data.kinds = rows.kinds
-        data.remember(model)
+        rows = self._ahead or Rows(args, model, self._rounds.popleft(), begin=self._warmed_up)
+        self._warmed_up = 0
+        policy, score = rows.policy, model.new_score()
+        unlearnable = learn_rows(args, model, rows, number, score, self._labels)
         # How lines are read does not depend on what is learned, unless names are numbered as they appear.
         lines = model.names is None and all(part.end is not None for part in next(iter(self._rounds), ()))
         self._ahead = Rows(args, model, self._rounds.popleft()) if self._rounds and lines else None
@@ -102,14 +95,48 @@ class _Shard:
         }
 
 
-class Rows:
-    """The rows of a round in batches, the first of which may be read before they are asked for."""
+def learn_rows(
+    args: argparse.Namespace,
+    model: Model,
+    rows: Rows,
+    number: int,
+    score: ProgressiveScore,
+    labels: LabelWatch,
+) -> list[str]:
+    """Learn what the shard of this `number` reads in a round; why rows were left out that no learner takes."""
+    unlearnable: list[str] = []
 
-    def __init__(self, args: argparse.Namespace, model: Model, parts: Sequence[Part]) -> None:
+    def refuse(row: int, why: str) -> None:
+        place = f"row {rows.begin + row} of what shard {number + 1} reads in this round"
+        message = f"{rows.data.name}: {place} {why}"
+        if args.on_error == "stop":
+            raise CommandError(message)
+        unlearnable.append(message)
+
+    observed = ObservedLearner(model, Console(quiet=True), PredictionFormat(model, args))
+    observed.labels = labels
+    progressive(observed, fit(rows, model.target.as_read, refuse), score=score)
+    rows.data.kinds = rows.kinds
+    rows.data.remember(model)
+    return unlearnable
+
+
+class Rows:
+    """Rows `begin` to `end` of a round in batches, the first of which may be read before they are asked for."""
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        model: Model,
+        parts: Sequence[Part],
+        begin: int = 0,
+        end: int | None = None,
+    ) -> None:
+        self.begin = begin
         self.data = data = DataSource([part.path for part in parts], args, model)
         self.policy = ErrorPolicy(args.on_error)
         self.kinds: dict[str, str] = {}
-        self._unread = read_parts(
+        read = read_parts(
             parts,
             self.policy,
             data.format,
@@ -121,6 +148,7 @@ class Rows:
             delimiter=data.delimiter,
             header=data.header,
         )
+        self._unread = _between(read, begin, end)
         self._read: deque[Batch] = deque()
         self._error: Exception | None = None
 
@@ -143,3 +171,17 @@ class Rows:
         if self._error is not None:
             raise self._error
         yield from self._unread
+
+
+def _between(batches: Iterator[Batch], begin: int, end: int | None) -> Iterator[Batch]:
+    """Some rows of these batches; what is behind them is not read."""
+    at = 0
+    for batch in batches:
+        first = max(0, begin - at)
+        last = len(batch) if end is None else min(end - at, len(batch))
+        at += len(batch)
+        if first < last:
+            yield batch if last - first == len(batch) else batch[first:last]
+        del batch  # before the next is asked for: memory for one batch less
+        if end is not None and at >= end:
+            return

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sketchnewton.cli.io.console import amount, counted
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.train.learner import describe
-from sketchnewton.cli.train.shard import work
+from sketchnewton.cli.train.shard import Rows, learn_rows, work
 from sketchnewton.core import archive
 from sketchnewton.core.types import Header
 from sketchnewton.model import LabelWatch, Model, shards
@@ -23,6 +23,7 @@ from sketchnewton.streams.parts import Part, cut
 
 if TYPE_CHECKING:
     from sketchnewton.cli.train.training import Training
+    from sketchnewton.evaluation import ProgressiveScore
 
 __all__ = ["check", "learn_in_shards"]
 
@@ -69,8 +70,12 @@ def learn_in_shards(training: Training) -> None:
     )
     start = time.perf_counter()
     score = model.new_score()
-    summed = score.state
-    with _Workers(args, plan) as workers:
+    watch = LabelWatch()
+    first = shards.warm_up_rows(model.learner, args.shards, len(plan))
+    with _Workers(args, plan, first) as workers:
+        if first:
+            _warm_up(training, plan[0], first, score, watch)
+        summed = score.state
         for turn in range(len(plan)):
             found = workers.learn(model, training)
             model = shards.merged_models([part["model"] for part in found], model)
@@ -90,7 +95,7 @@ def learn_in_shards(training: Training) -> None:
         raise CommandError(f"{data.name}: no row can be learned: all {amount(data.skipped)} were skipped")
     training.seconds = time.perf_counter() - start
     training.pass_seconds = [training.seconds]
-    training.observed.labels = LabelWatch.joined([part["labels"] for part in found])
+    training.observed.labels = LabelWatch.joined([watch, *(part["labels"] for part in found)])
     training.hint("shuf mixes the lines of a file")
     data.report_skipped(console)
 
@@ -113,6 +118,28 @@ def _plan(parts: list[Part], count: int, rounds: int) -> list[list[list[Part]]] 
     return [plan[at : at + count] for at in range(0, cells, count)]
 
 
+def _warm_up(
+    training: Training,
+    cells: Sequence[Sequence[Part]],
+    first: int,
+    score: ProgressiveScore,
+    watch: LabelWatch,
+) -> None:
+    """Learn the first rows of each part of the first round; shards, which leave them out, begin with that.
+
+    What cannot be read is counted by the shards, which read these rows again.
+    """
+    args, data = training.args, training.data
+    try:
+        for number, parts in enumerate(cells):
+            rows = Rows(args, training.model, parts, end=first)
+            unlearnable = learn_rows(args, training.model, rows, number, score, watch)
+            data.skipped += len(unlearnable)
+            data.first_error = data.first_error or next(iter(unlearnable), None)
+    except (ValueError, OSError, MemoryError, CommandError) as error:
+        raise CommandError(f"{error} (nothing was saved)", getattr(error, "code", 1)) from None
+
+
 def _added(mine: Header, theirs: Header) -> Header:
     """Two states of scores in one."""
     return {
@@ -124,7 +151,9 @@ def _added(mine: Header, theirs: Header) -> Header:
 class _Workers:
     """Processes that wait for a model, learn a round of the plan, and send back what they have learned."""
 
-    def __init__(self, args: argparse.Namespace, plan: Sequence[Sequence[Sequence[Part]]]) -> None:
+    def __init__(
+        self, args: argparse.Namespace, plan: Sequence[Sequence[Sequence[Part]]], warmed_up: int
+    ) -> None:
         # A fork has all modules at once, where a new process would import them; threads do not survive it.
         forks = sys.platform == "linux" and threading.active_count() == 1
         context: Any = multiprocessing.get_context("fork" if forks else "spawn")
@@ -134,7 +163,9 @@ class _Workers:
         for number, rounds in enumerate(zip(*plan, strict=True)):
             mine, theirs = context.Pipe()
             ours = [mine, *(pipe for _, pipe in self._pairs)] if forks else []
-            process = context.Process(target=work, args=(plain, number, rounds, theirs, ours), daemon=True)
+            process = context.Process(
+                target=work, args=(plain, number, rounds, warmed_up, theirs, ours), daemon=True
+            )
             process.start()
             theirs.close()
             self._pairs.append((process, mine))
