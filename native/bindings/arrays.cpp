@@ -374,8 +374,9 @@ void bind_arrays(nb::module_& m) {
   m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("places_of", &places_of, "features"_a, "count"_a, "places"_a);
   m.def("are_counted", &are_counted, "values"_a, "Are these 1, 2, 3, …?");
-  m.def("use_large_pages", &large_pages, "array"_a.noconvert(), "hurry"_a,
-        "Have the system use pages of 2 MB where it is in use. False: they take long; wait, or do not hurry.");
+  m.def(
+      "use_large_pages", &large_pages, "array"_a.noconvert(), "hurry"_a,
+      "Have the system use pages of 2 MB where it is in use. False: they take long; wait, or do not hurry.");
   m.def("prefer_large_pages", &large_pages_ahead, "array"_a.noconvert(), "first"_a, "last"_a,
         "The same for rows that nobody has used yet; not where they take long.");
   m.def("number_features", &number_features, "features"_a, "count"_a, "places"_a.noconvert());
