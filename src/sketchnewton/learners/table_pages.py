@@ -18,8 +18,8 @@ class TablePages:
 
     A non-zero loses about 2 ns by small pages. To make large ones of those in use takes 0.6 ns per byte, but where
     the machine gives back free memory up to 5: after 8 uses of rows of 64 bytes it is tried, after 32 it is done,
-    and again whenever there are twice as many features. Pages that a packed table is about to use cost nothing: they
-    are large from the first on, unless these take long, too.
+    and again whenever there are twice as many features. Pages that a packed table is about to use cost
+    nothing, and are large from the first on, unless these take long, too.
     """
 
     def __init__(self, memory: State) -> None:
