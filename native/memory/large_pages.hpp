@@ -51,19 +51,22 @@ class LargePages {
     return true;
   }
 
-  // Pages that nobody has touched yet will be large ones: a few of them at a time, as long as the first of
-  // these is quickly there.
-  void prefer() const {
+  // Pages that nobody has touched yet will be large ones. In a hurry, a few of them at a time, as long as the
+  // first of these is quickly there.
+  void prefer(bool hurry) const {
 #ifdef MADV_HUGEPAGE
-    for (std::uintptr_t at = first_; at < last_; at += kProbes * kLarge) {
+    const std::uintptr_t step = hurry ? kProbes * kLarge : last_ - first_;
+    for (std::uintptr_t at = first_; at < last_; at += step) {
       void* const page = reinterpret_cast<void*>(at);
       const double start = now();
       if (madvise(page, kLarge, MADV_HUGEPAGE) != 0) return;
       volatile char* const byte = static_cast<volatile char*>(page);
       *byte = *byte;  // whatever is there stays
-      if (slow(start)) return;
-      madvise(page, std::min(at + kProbes * kLarge, last_) - at, MADV_HUGEPAGE);
+      if (hurry && slow(start)) return;
+      madvise(page, std::min(at + step, last_) - at, MADV_HUGEPAGE);
     }
+#else
+    static_cast<void>(hurry);
 #endif
   }
 
@@ -93,10 +96,11 @@ inline bool use_large_pages([[maybe_unused]] void* data, [[maybe_unused]] std::s
 #endif
 }
 
-// Pages that are about to be used become large ones, unless that takes long.
-inline void prefer_large_pages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) {
+// Pages that are about to be used become large ones; in a hurry, unless that takes long.
+inline void prefer_large_pages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes,
+                               [[maybe_unused]] bool hurry) {
 #ifdef __linux__
-  LargePages(data, bytes).prefer();
+  LargePages(data, bytes).prefer(hurry);
 #endif
 }
 

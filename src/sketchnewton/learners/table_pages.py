@@ -34,15 +34,15 @@ class TablePages:
         """How many features the table has when there is something to do."""
 
     def expect(self, count: int) -> None:
-        """So many rows are about to be used, of a table whose rows are all used before long."""
+        """The first `count` rows are about to be used: of a table that is not packed, here and there, but all."""
         if count > FIRST_LARGE:
-            _native.prefer_large_pages(self._rows, FIRST_LARGE, count)
+            _native.prefer_large_pages(self._rows, FIRST_LARGE, count, self._places is not None)
             self._prefer_at = max(self._prefer_at, count)
 
     def tend(self, count: int, uses: int) -> None:
         """The table has `count` features, which were used so often together."""
         if count >= self._prefer_at:
-            _native.prefer_large_pages(self._rows, count + 1, 2 * count)
+            _native.prefer_large_pages(self._rows, count + 1, 2 * count, True)
             self._prefer_at = 2 * count
         if count >= self._settle_at and self._settle(self._rows, count, uses, self._places is None):
             self._settle_at = 2 * count
