@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 COLUMNS, BITS, CHUNK = 40, 24, 50_000
 TURN = 20_000_000  # rows in which the weights turn once
-RATES = (0.1, 0.5, 2.0)
+RATES = (0.25, 0.5, 1.0, 2.0)
 GROWTH, SPEEDUP = 1.1, 3.0
 SIZES = np.geomspace(10, 2_000_000, COLUMNS).astype(np.int64)
 SKN = str(Path(sysconfig.get_path("scripts")) / "skn")

@@ -147,9 +147,20 @@ bool are_counted(const Integers& values) {
   return true;
 }
 
-void large_pages(const nb::ndarray<nb::c_contig, nb::device::cpu>& array) {
+using AnyArray = nb::ndarray<nb::c_contig, nb::device::cpu>;
+
+bool large_pages(const AnyArray& array, bool hurry) {
   const nb::gil_scoped_release release;
-  use_large_pages(array.data(), array.nbytes());
+  return use_large_pages(array.data(), array.nbytes(), hurry);
+}
+
+// Of an array that others use meanwhile nothing changes.
+void large_pages_ahead(const AnyArray& array, std::size_t first, std::size_t last, bool hurry) {
+  last = std::min(last, array.shape(0));
+  if (first >= last) return;
+  const std::size_t bytes = array.nbytes() / array.shape(0);
+  const nb::gil_scoped_release release;
+  prefer_large_pages(static_cast<char*>(array.data()) + first * bytes, (last - first) * bytes, hurry);
 }
 
 // The place of each of the first `count` features that are listed is its number in the list.
@@ -363,8 +374,11 @@ void bind_arrays(nb::module_& m) {
   m.def("gather_rows", &gather_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a, "count"_a);
   m.def("places_of", &places_of, "features"_a, "count"_a, "places"_a);
   m.def("are_counted", &are_counted, "values"_a, "Are these 1, 2, 3, …?");
-  m.def("use_large_pages", &large_pages, "array"_a.noconvert(),
-        "Have the system use pages of 2 MB where it is in use.");
+  m.def(
+      "use_large_pages", &large_pages, "array"_a.noconvert(), "hurry"_a,
+      "Have the system use pages of 2 MB where it is in use. False: they take long; wait, or do not hurry.");
+  m.def("prefer_large_pages", &large_pages_ahead, "array"_a.noconvert(), "first"_a, "last"_a, "hurry"_a,
+        "The same for rows that nobody has used yet; in a hurry, not where they take long.");
   m.def("number_features", &number_features, "features"_a, "count"_a, "places"_a.noconvert());
   m.def("scatter_rows", &scatter_rows, "source"_a.noconvert(), "target"_a.noconvert(), "features"_a);
   m.def("column", &column<float>, "rows"_a.noconvert(), "column"_a, "features"_a, "count"_a);

@@ -66,9 +66,9 @@ std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, double> scan(
     {
       nb::gil_scoped_release release;
       found = x.rows->scan(kLargestValue);
+      if (found.bad_row < 0) x.rows->expect(found);
     }
     x.scan = found;
-    if (found.bad_row < 0) x.rows->expect(found);
   }
   const Scan& s = *x.scan;
   return {s.largest_index, s.widest_row, s.bad_row, s.bad_index, s.bad_value};

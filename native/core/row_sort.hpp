@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -19,22 +18,16 @@ namespace skn {
 class RowSort {
  public:
   void operator()(std::int64_t* index, double* value, std::int64_t n) {
-    const auto size = static_cast<std::size_t>(n);
-    if (entries_.size() < size) entries_.resize(size);
-    Entry* const entries = entries_.data();
     std::int64_t all = 0;
+    for (std::int64_t k = 0; k < n; ++k) all |= index[k];
+    if (all <= std::numeric_limits<std::int32_t>::max()) return sort(index, value, n);
+    make_room(n);
+    for (std::int64_t k = 0; k < n; ++k) entries_[k] = {index[k], value[k]};
+    std::stable_sort(entries_.begin(), entries_.begin() + n,
+                     [](const Entry& a, const Entry& b) { return a.index < b.index; });
     for (std::int64_t k = 0; k < n; ++k) {
-      entries[k] = {index[k], value[k]};
-      all |= index[k];
-    }
-    if (all > std::numeric_limits<std::int32_t>::max()) {
-      std::stable_sort(entries, entries + n, before);
-    } else {
-      sort(entries, n);
-    }
-    for (std::int64_t k = 0; k < n; ++k) {
-      index[k] = entries[k].index;
-      value[k] = entries[k].value;
+      index[k] = entries_[k].index;
+      value[k] = entries_[k].value;
     }
   }
 
@@ -43,41 +36,71 @@ class RowSort {
     std::int64_t index;
     double value;
   };
-  static constexpr std::int64_t kRun = 128, kVector = 16;  // a run is some vectors long
+  static constexpr std::int64_t kRun = 128;  // some vectors
+#ifdef __AVX2__
+  static constexpr std::int64_t kVector = 8;
+  using Keys [[gnu::vector_size(32), gnu::may_alias]] = std::int32_t;
+  static constexpr Keys kLanes = {0, 1, 2, 3, 4, 5, 6, 7};
+#else
+  static constexpr std::int64_t kVector = 4;
+  using Keys [[gnu::vector_size(16), gnu::may_alias]] = std::int32_t;
+  static constexpr Keys kLanes = {0, 1, 2, 3};
+#endif
 
-  static bool before(const Entry& a, const Entry& b) { return a.index < b.index; }
+  void make_room(std::int64_t n) {
+    if (entries_.size() < static_cast<std::size_t>(n)) entries_.resize(static_cast<std::size_t>(n));
+  }
 
-  static void sort(Entry* entries, std::int64_t n) {
-    if (n <= kRun) return sort_run(entries, n);
+  void sort(std::int64_t* index, double* value, std::int64_t n) {
+    if (n <= kRun) return sort_run(index, value, n);
     const std::int64_t half = n / 2;
-    sort(entries, half);
-    sort(entries + half, n - half);
-    std::inplace_merge(entries, entries + half, entries + n, before);
+    sort(index, value, half);
+    sort(index + half, value + half, n - half);
+    merge(index, value, half, n);
   }
 
-  static void sort_run(Entry* entries, std::int64_t n) {
-    std::array<std::int32_t, kRun> key, place;
-    std::array<Entry, kRun> was;
+  // The first `half` entries, which are sorted, with the others, which are, too.
+  void merge(std::int64_t* index, double* value, std::int64_t half, std::int64_t n) {
+    make_room(half);
+    for (std::int64_t k = 0; k < half; ++k) entries_[k] = {index[k], value[k]};
+    std::int64_t at = 0;
+    for (std::int64_t i = 0, j = half; i < half; ++at) {
+      const bool other = j < n && index[j] < entries_[i].index;
+      index[at] = other ? index[j] : entries_[i].index;
+      value[at] = other ? value[j] : entries_[i].value;
+      j += other;
+      i += !other;
+    }
+  }
+
+  static void sort_run(std::int64_t* index, double* value, std::int64_t n) {
+    alignas(Keys) std::int32_t key[kRun], place[kRun];
+    double was[kRun];
+    for (std::int64_t k = 0; k < n; ++k) {
+      key[k] = static_cast<std::int32_t>(index[k]);
+      was[k] = value[k];
+    }
     const std::int64_t padded = (n + kVector - 1) / kVector * kVector;
-    for (std::int64_t k = 0; k < n; ++k) {
-      was[k] = entries[k];
-      key[k] = static_cast<std::int32_t>(was[k].index);
-      entries[k].index = kFree;
-    }
     for (std::int64_t k = n; k < padded; ++k) key[k] = std::numeric_limits<std::int32_t>::max();
-    for (std::int64_t i = 0; i < n; ++i) {
-      std::int32_t smaller = 0;
-      for (std::int64_t k = 0; k < padded; ++k) smaller += key[k] < key[i];
-      place[i] = smaller;
+    for (std::int64_t at = 0; at < padded; at += kVector) {
+      const Keys mine = *reinterpret_cast<const Keys*>(key + at);
+      // True is −1. As if all before were smaller, but for those that are larger.
+      Keys smaller = Keys{} + static_cast<std::int32_t>(at);
+      for (std::int64_t from = 0; from < at; from += kVector)
+        for (int k = 0; k < kVector; ++k) smaller += mine < Keys{} + key[from + k];
+      for (int k = 0; k < kVector; ++k) {
+        const Keys other = Keys{} + key[at + k];
+        smaller -= (other < mine) | ((other == mine) & (kLanes > k));
+      }
+      for (std::int64_t from = at + kVector; from < padded; from += kVector)
+        for (int k = 0; k < kVector; ++k) smaller -= Keys{} + key[from + k] < mine;
+      *reinterpret_cast<Keys*>(place + at) = smaller;
     }
     for (std::int64_t k = 0; k < n; ++k) {
-      std::int64_t at = place[k];
-      while (entries[at].index != kFree) ++at;  // others of this index came before
-      entries[at] = was[k];
+      index[place[k]] = key[k];
+      value[place[k]] = was[k];
     }
   }
-
-  static constexpr std::int64_t kFree = -1;
 
   std::vector<Entry> entries_;
 };

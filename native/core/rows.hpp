@@ -11,39 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/row_sort.hpp"
+#include "core/csr.hpp"
+#include "core/row_tidy.hpp"
 
 namespace skn {
-
-// Beyond this a square, and the square of a square, could leave the range of float64.
-inline constexpr double kLargestValue = 1e30;
-
-template <class Value>
-bool within(Value value, double limit) {
-  return std::abs(static_cast<double>(value)) <= limit;  // NaN is not
-}
 
 // Arrays of one number per row pass so slowly that processors do not foresee what is read next: so many rows
 // early it is asked for.
 inline constexpr std::int64_t kSoon = 24;
-
-// One example: parallel arrays of feature indices (strictly increasing, not negative) and values (never
-// zero).
-class Row {
- public:
-  Row() = default;
-  Row(const std::int64_t* index, const double* value, std::int64_t size)
-      : index_(index), value_(value), size_(size) {}
-
-  std::int64_t size() const { return size_; }
-  const std::int64_t* index() const { return index_; }
-  const double* value() const { return value_; }
-
- private:
-  const std::int64_t* index_ = nullptr;
-  const double* value_ = nullptr;
-  std::int64_t size_ = 0;
-};
 
 // A few rows that follow one another. Another thread may change the input at any time, unless it is memory
 // that is sealed, so what kernels use as indices are copies, and it is the copies that are checked.
@@ -87,7 +62,7 @@ class Block {
       const std::int64_t at = row.index() - index_.data();
       if (values != value_.data()) copy(values + at, value_.data() + at, row.size());
       barrier();
-      row = tidied(index_.data() + at, value_.data() + at, row.size(), largest);
+      row = tidy_(index_.data() + at, value_.data() + at, row.size(), largest);
     }
   }
 
@@ -105,7 +80,7 @@ class Block {
       if (odd || r == 0)
         for (std::int64_t k = 0; k < width; ++k) index[k] = k;
       double* const values = value_.data() + r * width;
-      rows_.push_back(odd ? tidied(index, values, width, width - 1) : Row(index, values, width));
+      rows_.push_back(odd ? tidy_(index, values, width, width - 1) : Row(index, values, width));
     }
   }
 
@@ -158,102 +133,11 @@ class Block {
     return odd == 0;
   }
 
-  // The row without zeros, sorted, duplicates summed, so that one feature is one coordinate whatever the
-  // input looked like. What a scan would have refused is refused.
-  Row tidied(std::int64_t* index, double* value, std::int64_t n, std::int64_t largest) {
-    std::int64_t size = 0, last = -1;
-    bool sorted = true;
-    const auto add = [&](std::int64_t i, double v) {
-      index[size] = i;
-      value[size] = v;
-      size += v != 0.0;  // without a branch: the next one overwrites a zero
-    };
-    for (std::int64_t k = 0; k < n; ++k) {
-      if (index[k] < 0 || index[k] > largest || !within(value[k], kLargestValue))
-        throw std::runtime_error("rows have changed since they were checked: they must not while in use");
-      sorted &= index[k] > last;
-      last = index[k];
-      add(index[k], value[k]);
-    }
-    if (sorted) return {index, value, size};
-    sort_(index, value, size);
-    const std::int64_t all = size;
-    size = 0;
-    for (std::int64_t k = 0; k < all;) {
-      const std::int64_t i = index[k];
-      double sum = 0;
-      for (; k < all && index[k] == i; ++k) sum += value[k];
-      add(i, sum);
-    }
-    return {index, value, size};
-  }
-
   std::vector<std::int64_t> index_;
   std::vector<double> value_;
   std::vector<Row> rows_;
-  RowSort sort_;
+  RowTidy tidy_;
   std::int64_t begin_ = 0;
-};
-
-// What a learner must know about a batch before it touches its state.
-struct Scan {
-  std::int64_t largest_index = -1;
-  std::int64_t widest_row = 0;
-  std::int64_t bad_row = -1;  // first row with NaN, infinity, a value beyond the limit or a negative index
-  std::int64_t bad_index = -1;
-  double bad_value = 0.0;
-  bool clean = false;  // all rows are sorted, without duplicates and zeros
-};
-
-// Row r has the entries indptr[r] to indptr[r + 1], which the caller has checked, of two arrays.
-template <class Index, class Value>
-struct Csr {
-  const std::int64_t* indptr = nullptr;
-  const Index* indices = nullptr;
-  const Value* values = nullptr;
-  std::int64_t count = 0;
-
-  Scan scan(double limit) const {
-    Scan s;
-    const std::int64_t first = indptr[0];
-    Index largest = -1;
-    std::int64_t descents = 0, bad = 0, zeros = 0;  // counted, not noted: compilers make vectors of sums
-    const auto look = [&](std::int64_t k) {
-      largest = std::max(largest, indices[k]);
-      bad += !within(values[k], limit) || indices[k] < 0;
-      zeros += values[k] == Value(0);
-    };
-    if (first < indptr[count]) look(first);
-    for (std::int64_t part = 0; part < count; part += Block::kRows) {  // rows that a cache has room for
-      const std::int64_t stop = std::min(part + Block::kRows, count);
-      for (std::int64_t k = std::max(indptr[part], first + 1); k < indptr[stop]; ++k) {  // in whole vectors
-        descents += indices[k - 1] >= indices[k];
-        look(k);
-      }
-      for (std::int64_t r = part; r < stop; ++r) {
-        const std::int64_t begin = indptr[r], size = indptr[r + 1] - begin;
-        s.widest_row = std::max(s.widest_row, size);
-        if (size > 0 && begin > first)  // between rows there may be descents
-          descents -= indices[begin - 1] >= indices[begin];
-      }
-    }
-    s.clean = descents == 0 && zeros == 0;
-    s.largest_index = static_cast<std::int64_t>(largest);
-    if (bad > 0) locate(limit, s);
-    return s;
-  }
-
- private:
-  void locate(double limit, Scan& s) const {
-    for (std::int64_t r = 0; r < count; ++r) {
-      for (std::int64_t k = indptr[r]; k < indptr[r + 1]; ++k) {
-        if (within(values[k], limit) && indices[k] >= 0) continue;
-        s.bad_row = r, s.bad_index = static_cast<std::int64_t>(indices[k]);
-        s.bad_value = static_cast<double>(values[k]);
-        return;
-      }
-    }
-  }
 };
 
 class Rows {
@@ -268,7 +152,7 @@ class Rows {
   std::int64_t largest() const { return largest_; }  // index that rows may have
 
   // What a scan has found without fault: rows are loaded faster, and refused if they are others by then.
-  void expect(const Scan& scan) {
+  virtual void expect(const Scan& scan) {
     largest_ = scan.largest_index;
     clean_ = scan.clean;
   }
@@ -290,7 +174,9 @@ class CsrRows final : public Rows {
       : places_(std::move(indptr)),
         csr_{places_->data() + begin, indices, values, end - begin},
         begin_(begin),
-        sealed_(sealed) {}
+        sealed_(sealed) {
+    if (kOwnTypes && sealed) tidy_ = std::make_shared<TidyRows>();
+  }
 
   std::int64_t count() const override { return csr_.count; }
 
@@ -303,11 +189,17 @@ class CsrRows final : public Rows {
     block.assign(r, csr_.indices, csr_.values, ends, rows, largest_, clean_);
   }
 
-  // Clean rows of the kernels' own types that nobody can change.
+  // Rows of the kernels' own types that nobody can change: these if they are clean, else tidy copies.
   Csr<std::int64_t, double> settled() const override {
-    if constexpr (std::is_same_v<Index, std::int64_t> && std::is_same_v<Value, double>)
-      if (sealed_ && clean_) return csr_;
+    if constexpr (kOwnTypes)
+      if (sealed_) return clean_ ? csr_ : tidy_->rows(begin_, csr_.count);
     return {};
+  }
+
+  void expect(const Scan& scan) override {
+    Rows::expect(scan);
+    if constexpr (kOwnTypes)
+      if (sealed_ && !clean_) tidy_->make(csr_, begin_, largest_);
   }
 
   Scan scan(double limit) const override { return csr_.scan(limit); }
@@ -317,14 +209,18 @@ class CsrRows final : public Rows {
         std::make_unique<CsrRows>(places_, csr_.indices, csr_.values, begin_ + begin, begin_ + end, sealed_);
     part->largest_ = largest_;
     part->clean_ = clean_;
+    if (tidy_ != nullptr && tidy_->done()) part->tidy_ = tidy_;
     return part;
   }
 
  private:
+  static constexpr bool kOwnTypes = std::is_same_v<Index, std::int64_t> && std::is_same_v<Value, double>;
+
   Places places_;
   Csr<Index, Value> csr_;
   std::int64_t begin_;
   bool sealed_;
+  std::shared_ptr<TidyRows> tidy_;
 };
 
 template <class Value>

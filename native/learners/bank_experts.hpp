@@ -335,7 +335,8 @@ class BankExperts {
   // By expert: its view and kind, of which rare ones have none; their lanes.
   std::array<std::uint8_t, kMost> view_{}, kind_{};
   std::array<T, kMost> rarely_{};
-  Lane here_[2]{}, even_[2]{}, restless_[2]{}, rare_[2]{}, averaged_[2]{};  // −1 for those that are of that view, else 0
+  Lane here_[2]{}, even_[2]{}, restless_[2]{}, rare_[2]{},
+      averaged_[2]{};  // −1 for those that are of that view, else 0
   bool any_rare_[2]{};
   Four multiplier_[2]{}, features_[2]{}, constant_[2]{};
   std::array<double, kMost> step_{};

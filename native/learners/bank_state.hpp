@@ -82,9 +82,9 @@ struct BankState {
 
   // What an averaged expert has added to the next one's weights w_t after t rounds, as a share of its own
   // numbers s_t. The mean has weights proportional to t, μ_t = μ_{t−1} + 2/(t + 1) (w_t − μ_{t−1}), so that
-  // μ_t − w_t = (t − 1)/(t + 1) (μ_{t−1} − w_{t−1} − Δ_t) for a step Δ_t: it shrinks in every round, whether a
-  // row has the feature or not. With s_t = (μ_t − w_t)/averaging(t), which only steps change,
-  // s_t = s_{t−1} − ½t(t − 1) Δ_t.
+  // μ_t − w_t = (t − 1)/(t + 1) (μ_{t−1} − w_{t−1} − Δ_t) for a step Δ_t: it shrinks in every round, whether
+  // a row has the feature or not. With s_t = (μ_t − w_t)/averaging(t), which only steps change, s_t = s_{t−1}
+  // − ½t(t − 1) Δ_t.
   static double averaging(double t) { return 2.0 / (std::max(t, 1.0) * (t + 1.0)); }
 
   std::int64_t m, n, experts;  // size of the sketch, of its buffer

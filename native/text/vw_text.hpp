@@ -253,38 +253,56 @@ class Parser {
     return read_short_names(p, end, nonzeros, largest);
   }
 
-  // The same where names are not numbers.
+  // The same where names are not numbers. Those without values are read several from a window.
   const char* read_short_names(const char* p, const char* end, std::size_t& nonzeros,
                                std::int64_t& largest) const {
     std::int64_t* index = out_.indices + nonzeros;
     double* data = out_.data + nonzeros;
     const std::uint64_t mask = options_.mask;
     const auto seed = static_cast<std::uint32_t>(space_hash_);
-    while (end - p >= text::kReach) {
-      const text::Window window(p);
-      const std::uint64_t non_digits = window.non_digits();
-      const std::uint64_t ends = window.any_of<':', ' ', '\t', '|', '\r', '\n'>();
-      const text::FirstBlank blank(p, window);
-      auto size = static_cast<std::size_t>(std::countr_zero(ends));
-      const bool is_text = size < 32 && (non_digits & ((std::uint64_t{1} << size) - 1)) != 0;
-      if (!is_text || hashing::is_blank(p[0]) || hashing::is_blank(p[size - 1])) break;
-      const std::uint64_t hash = hashing::murmur3(p, size, seed);
-      double value = 1.0;
-      if (p[size] == ':') {
-        const text::ShortNumber number = text::read_short_number(p, non_digits, size + 1, 0, EndsWord{});
-        if (number.end == 0) break;
-        value = number.value;
-        size = number.end;
-      }
-      const auto masked = static_cast<std::int64_t>(hash & mask);
+    std::int64_t most = largest;
+    const auto take = [&](const char* name, std::size_t size, double value) __attribute__((always_inline)) {
+      const auto masked = static_cast<std::int64_t>(hashing::murmur3(name, size, seed) & mask);
       *index = masked;
       *data = value;
       const bool kept = value != 0.0;
       index += kept;
       data += kept;
-      largest = std::max(largest, kept ? masked : std::int64_t{-1});
-      if (!text::skip_blank(p, size, blank)) break;
+      most = std::max(most, kept ? masked : std::int64_t{-1});
+    };
+    for (bool more = true; more && end - p >= text::kReach;) {
+      const text::Window window(p);
+      const std::uint64_t non_digits = window.non_digits();
+      std::uint64_t ends = window.blanks() | window.any_of<':', '|'>();
+      std::size_t start = 0;  // of the next name
+      for (more = false; ends != 0; ends &= ends - 1) {
+        const auto stop = static_cast<std::size_t>(std::countr_zero(ends)), size = stop - start;
+        const bool is_text = (non_digits >> start & ((std::uint64_t{1} << size) - 1)) != 0;
+        more = false;
+        if (!is_text) break;  // or none
+        if (p[stop] == ' ') [[likely]] {
+          take(p + start, size, 1.0);
+        } else if (p[stop] == ':') {
+          more = start > 0;  // a window of its own
+          if (more) break;
+          const text::ShortNumber number = text::read_short_number(p, non_digits, stop + 1, 0, EndsWord{});
+          if (number.end == 0) break;
+          take(p, size, number.value);
+          more = p[number.end] == ' ';
+          start = number.end + more;
+          break;
+        } else {
+          if (!EndsWord{}(p[stop])) break;
+          take(p + start, size, 1.0);
+          start = stop;
+          break;
+        }
+        start = stop + 1;
+        more = true;
+      }
+      p += start;
     }
+    largest = most;
     nonzeros = static_cast<std::size_t>(data - out_.data);
     return p;
   }

@@ -25,6 +25,11 @@ class Window {
     return mask([](Part part) { return beyond_digits(part); }) | ~std::uint64_t{0} << kBytes;
   }
 
+  // The bytes that are blanks or control characters.
+  std::uint64_t blanks() const {
+    return mask([](Part part) { return at_most_blank(part); });
+  }
+
   // The bytes that are one of these.
   template <char... ones>
   std::uint64_t any_of() const {
@@ -42,6 +47,9 @@ class Window {
   static Part load(const char* p) { return _mm256_loadu_si256(reinterpret_cast<const Part*>(p)); }
   static std::uint32_t bits(Part flags) { return static_cast<std::uint32_t>(_mm256_movemask_epi8(flags)); }
   static Part equal(Part part, char c) { return _mm256_cmpeq_epi8(part, _mm256_set1_epi8(c)); }
+  static Part at_most_blank(Part part) {
+    return _mm256_cmpeq_epi8(_mm256_min_epu8(part, _mm256_set1_epi8(' ')), part);
+  }
   // What counts is the highest bit of each byte: '0' becomes 0, then 10 and more become 128 and more.
   static Part beyond_digits(Part part) {
     return _mm256_adds_epu8(_mm256_sub_epi8(part, _mm256_set1_epi8('0')), _mm256_set1_epi8(128 - 10));
@@ -52,6 +60,9 @@ class Window {
   static Part load(const char* p) { return _mm_loadu_si128(reinterpret_cast<const Part*>(p)); }
   static std::uint32_t bits(Part flags) { return static_cast<std::uint32_t>(_mm_movemask_epi8(flags)); }
   static Part equal(Part part, char c) { return _mm_cmpeq_epi8(part, _mm_set1_epi8(c)); }
+  static Part at_most_blank(Part part) {
+    return _mm_cmpeq_epi8(_mm_min_epu8(part, _mm_set1_epi8(' ')), part);
+  }
   static Part beyond_digits(Part part) {
     return _mm_adds_epu8(_mm_sub_epi8(part, _mm_set1_epi8('0')), _mm_set1_epi8(128 - 10));
   }

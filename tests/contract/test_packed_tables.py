@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from sketchnewton import SketchedNewton, load
-from sketchnewton.learners import SharedNewton, table
+from sketchnewton.learners import SharedNewton, table, table_pages
 from sketchnewton.learners.newton import table_newton
 from sketchnewton.learners.table import TableLearner
 from tests.contract.learners import Floats
@@ -48,8 +48,8 @@ def packs(monkeypatch: pytest.MonkeyPatch) -> Callable[[float, int], None]:
         monkeypatch.setattr(table_newton, "LARGE", least)
         monkeypatch.setattr(SharedNewton, "_pack_from", least)
         monkeypatch.setattr(table, "DENSE", share)
-        monkeypatch.setattr(table, "FIRST_LARGE", 1)
-        monkeypatch.setattr(table, "USES", 1)
+        monkeypatch.setattr(table_pages, "FIRST_LARGE", 1)
+        monkeypatch.setattr(table_pages, "SOON", 1 << 20)
 
     return decide
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,29 @@ def test_one_sealed_array_is_not_enough(tmp_path: Path) -> None:
     indices[100] = 2**40
     with pytest.raises(RuntimeError, match="rows have changed"):
         learner.learn(mixed, mixed.labels)
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+def test_unsorted_rows_are_those_of_arrays(tmp_path: Path, parts: int) -> None:
+    """What a scan sorts, sums up and rids of zeros is what is read from arrays, which others may write to."""
+    draw = np.random.default_rng(0)
+    path = tmp_path / "rows.vw"
+    with path.open("w") as file:
+        for _ in range(200):
+            names = draw.integers(0, 60, draw.choice([0, 1, 5, 40, 130, 300]))
+            words = (f"n{name}" + draw.choice(["", "", ":0", ":-1", ":0.5"]) for name in names)
+            file.write(f"{draw.choice([-1, 1])} | {' '.join(words)}\n")
+    batch = next(iter(read_vw(path)))
+    copied = Batch(*(np.array(getattr(batch, name)) for name in ("indptr", "indices", "data", "labels")))
+    learners = [SketchedNewton("oja", 4), SketchedNewton("oja", 4), SketchedNewton("oja", 4)]
+    edges = np.linspace(0, len(batch), parts + 1).astype(int).tolist()
+    predictions = []
+    unscanned = [batch[begin:end] for begin, end in itertools.pairwise(edges)]
+    predictions.append(np.concatenate([learners[0].learn(part, part.labels) for part in unscanned]))
+    assert batch.rows is batch.rows  # scanned as a whole
+    scanned = [batch[begin:end] for begin, end in itertools.pairwise(edges)]
+    predictions.append(np.concatenate([learners[1].learn(part, part.labels) for part in scanned]))
+    predictions.append(learners[2].learn(copied, copied.labels))
+    for k in (0, 1):
+        np.testing.assert_array_equal(predictions[k], predictions[2])
+        np.testing.assert_array_equal(learners[k].weights, learners[2].weights)

@@ -94,3 +94,28 @@ def test_pairs_that_look_alike(seed: int) -> None:
     expected = [(int(name), float(value).hex()) for pairs in rows for name, value in pairs]  # −0 stays −0
     assert list(indptr) == [0, *itertools.accumulate(map(len, rows))]
     assert [(index, value.hex()) for index, value in zip(indices, data, strict=True)] == expected
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_names_without_values(seed: int) -> None:
+    """Names of 1 to 36 bytes, some with a value, between blanks, tabs and bars; control characters are letters."""
+    draw = random.Random(seed)
+    lines, expected = [], []
+    for _ in range(300):
+        text, pairs = "", []
+        for _ in range(12):
+            name = "".join(
+                draw.choices("0123456789abcdefg.-\x01\x1f\x7f\x85", k=draw.choice((1, 3, 7, 8, 12, 34)))
+            )
+            name = draw.choice("hij") + name + draw.choice("klm")
+            value = draw.choice(("", "", "", "", ":2", ":0", ":0.25"))
+            text += draw.choice((" ", " ", " ", " ", " ", "  ", "\t", " | ")) + name + value
+            pairs.append((name, float(value[1:] or 1)))
+        lines.append(f"1 |{text}{draw.choice(('', ' '))}\n")
+        expected.append([pair for pair in pairs if pair[1] != 0.0])
+    text_of_all = "".join(lines).encode()
+    indptr, indices, data, *_ = _native.parse_vw(text_of_all, LIMIT, MASK, False, False, None)
+    for k, pairs in enumerate(expected):
+        part = slice(int(indptr[k]), int(indptr[k + 1]))
+        assert list(indices[part]) == [hash_feature(name) & MASK for name, _ in pairs]
+        assert list(data[part]) == [value for _, value in pairs]

@@ -15,13 +15,12 @@ from sketchnewton.core.persistence import expect
 from sketchnewton.core.state import Buffers, State, Vector, View, dtype_name, view_of, zeros
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners.base import Learner
+from sketchnewton.learners.table_pages import TablePages
 
 FIRST_CAPACITY = 16
 ITEM_SIZE = {"float32": 4, "float64": 8}
 LARGE = 1 << 26  # bytes of a table: from here on pages touched here and there cost more than looking for rows
 DENSE = 4  # from a quarter of its features on a packed table saves less than looking for rows costs
-USES = 32  # of each feature, on average, that make large pages worth the time that they take
-FIRST_LARGE = 1 << 17  # features from which on they are
 
 
 class FeatureTable:
@@ -35,9 +34,8 @@ class FeatureTable:
 
     `pack_from` is how many bytes a table has to have room for to be packed; 0 for always. One that is not always
     packed is to be `unpacked` when a quarter of its features are there: looking for a row takes time, too. If it
-    then has to have room for many more features, it is packed again. A table of many features is to be `settled`
-    when these have been used for a while, and again when there are twice as many: it then has large pages where it
-    is in use.
+    then has to have room for many more features, it is packed again. `pages` are to be told now and then how many
+    features there are, and how often they were used.
     """
 
     def __init__(self, columns: int, dtype: str, pack_from: float = math.inf) -> None:
@@ -46,12 +44,12 @@ class FeatureTable:
         self.width = _native.padded_columns(columns)
         self.capacity = 0
         """How many features the table has room for."""
-        self.settle_at = FIRST_LARGE
-        """How many features it has when it should be settled."""
         self.unpack_at = math.inf
         """How many features it has when it should be unpacked."""
         self._plain = False  # packed no longer
         self._memory = State(self._fresh(0))
+        self.pages = TablePages(self._memory)
+        """Whether they are large ones."""
 
     @property
     def packed(self) -> bool:
@@ -94,14 +92,6 @@ class FeatureTable:
         made._plain = True
         return made.copy(count)
 
-    def settled(self, count: int) -> FeatureTable:
-        """A table with the same `count` active features, made for long use."""
-        made = copy.copy(self)
-        made.settle_at = 2 * count
-        for array in self._memory.views().values():
-            _native.use_large_pages(array)
-        return made
-
     def _moved(self, capacity: int, count: int, largest: int) -> FeatureTable:
         try:
             memory = self._fresh(capacity)
@@ -114,9 +104,13 @@ class FeatureTable:
         memory["active"][:count] = listed[:count]
         made = copy.copy(self)
         made._memory, made.capacity, made.unpack_at = State(memory), capacity, math.inf
+        made.pages = TablePages(made._memory)
         if made.packed:
             made.unpack_at = capacity / DENSE if self._pack_from else math.inf
             _native.number_features(listed, count, memory["places"])
+            made.pages.expect(count)
+        elif count * DENSE >= capacity:
+            made.pages.expect(capacity)
         _native.copy_rows(rows, self._places(count), memory["table"], made._places(count), count)
         return made
 
@@ -145,10 +139,12 @@ class FeatureTable:
             raise ValueError("the feature table lists impossible features")
         grown = self.grown(largest, 0)
         self._memory, self.capacity, self.unpack_at = grown._memory, grown.capacity, grown.unpack_at
+        self.pages = grown.pages
         self._memory.view("active").cast("B")[: listed.nbytes] = listed.cast("B")
         if self.packed:
             _native.number_features(listed, len(listed), self._memory.view("places"))
             listed = self._places(len(listed))
+            self.pages.expect(len(listed))
         _native.scatter_rows(view_of("table", rows), self._memory.view("table"), listed)
 
     def column(self, number: int, count: int) -> View:
@@ -262,10 +258,10 @@ class TableLearner(Learner):
             self._table = before.grown(largest, self.features_seen)
         elif before.unpack_at <= self.features_seen:
             self._table = before.unpacked(self.features_seen)
-        elif before.settle_at <= self.features_seen and self.features_seen * USES < self.rows_seen * widest:
-            self._table = before.settled(self.features_seen)
+        elif before.pages.due <= self.features_seen:
+            return before.pages.tend(self.features_seen, self.rows_seen * widest)
         else:
-            return
+            return None
         try:
             self._kernel = self._bind()
         except BaseException:
