@@ -360,7 +360,7 @@ def test_words_that_are_rare() -> None:
 
 
 def test_noise_averages_out() -> None:
-    """Too many features for whole matrices, some directions 30 times as long as others: the mean is the best expert."""
+    """Too many features for whole matrices, and directions of which some are 30 times as long as others."""
     rng = np.random.default_rng(5)
     turn = np.linalg.qr(rng.standard_normal((450, 450)))[0]
     X = (rng.standard_normal((4000, 450)) * np.geomspace(1.0, 0.03, 450)) @ turn

@@ -279,6 +279,12 @@ def newton(row: Vector, a: float, U: Matrix, curvature: Vector) -> Vector:
     return (rest - (U @ rest) @ U) / a + (c / (a + curvature)) @ U
 
 
+def average(W: Matrix, averaged: set[int], t: int) -> None:
+    """Means of the next expert's weights, in which later rows count for more, in proportion to their number."""
+    for k in averaged:
+        W[k] += 2 / (t + 1) * (W[k + 1] - W[k])
+
+
 def bank(
     X: Matrix,
     y: Vector,
@@ -307,8 +313,7 @@ def bank(
     full, usual = FullExperts(loss, d, intercept), Usual(loss, parameter)
     working = Working(loss, parameter)
     shares.v = np.full(K + 1 + len(full), 1 / (K + 1 + len(full)))
-    schedules = [schedule for schedule, _ in experts]
-    averaged = schedules.index("averaged") if "averaged" in schedules else None
+    stepping = [(k, *its) for k, its in enumerate(experts) if its[0] != "averaged"]
     stack = Stack(loss, clip, 1 + K + len(full))
     for t, (x, label, h) in enumerate(zip(X, y, h_all, strict=True), 1):
         if t == 1:
@@ -368,10 +373,8 @@ def bank(
             if buffer and len(buffer) >= min(4 * m, 1 + t // 16):
                 U, lam, delta = robust_frequent_directions(U, lam, buffer, m)
                 rho, buffer = rho + delta, []
-            for k, (schedule, multiplier) in enumerate(experts):
+            for k, schedule, multiplier in stepping:
                 row = seen_by[k]
-                if schedule == "averaged":
-                    continue
                 if schedule == "rare":  # AdaGrad, with numbers of rows for sums of squares
                     steepest, length = (
                         row / np.sqrt(np.maximum(N, 1)),
@@ -399,8 +402,7 @@ def bank(
             full.learn(x, z - labels.offset, weight, h, labels, T, N, M1, shares.v[K + 1 :])
             shares.v = shares.v[: K + 1 + len(full)] / shares.v[: K + 1 + len(full)].sum()
 
-        if averaged is not None:  # later rows count for more, in proportion to their number
-            W[averaged] += 2 / (t + 1) * (W[averaged + 1] - W[averaged])
+        average(W, set(range(K)) - {k for k, *_ in stepping}, t)
         shrink = labels.grow(label, h, t)
         lam, rho, buffer = lam * shrink**2, rho * shrink**2, [row * shrink for row in buffer]
         shares.v = shares.v ** (shrink**2) / (shares.v ** (shrink**2)).sum()

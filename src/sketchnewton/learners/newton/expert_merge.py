@@ -64,7 +64,7 @@ def _rare(new: Sequence[Floats], seen: Floats, known: Sequence[Floats]) -> list[
 
 
 def faded(weights: Floats, before: int, t: int) -> Floats:
-    """What weights after `before` rounds are after t, if no row moves them: means come nearer to what they follow."""
+    """What weights after `before` rounds are at t if no row moves them: means draw nearer to what they mean."""
     if not before:
         return weights.copy()
     numbers = layout.kept(weights, before)
