@@ -118,6 +118,14 @@ class Learner(Persistent):
         """Whether it knows how far labels lie from its predictions: a `NewtonBank` of numbers does."""
         return False
 
+    def relearning(self) -> AbstractContextManager[object]:
+        """While it lasts, rows are learned that were learned before, as in a second pass over them.
+
+        Labels that the learner has seen lie nearer to its predictions than others will, so what it knows of how far
+        off labels are (`quantiles`, `deviations`) stays as it is.
+        """
+        return contextlib.nullcontext()
+
     def quantiles(self, scores: Floats, levels: Sequence[float]) -> Floats:
         """Quantiles of the labels of rows with these scores: an array of rows × levels, which must rise.
 

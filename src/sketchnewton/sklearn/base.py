@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, overload
 
 import numpy as np
@@ -134,14 +135,15 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         best, stale, unit = -np.inf, 0, 1.0
         for done in range(1, int(self.max_iter) + 1):
             order = random.permutation(kept) if self.shuffle else kept
-            if order is kept and held is None:
-                self._learn(X, targets, weights)
-            else:
-                try:
-                    self._learn(X[order], targets[order], None if weights is None else weights[order])
-                except ValueError:  # what is refused is not learned, and has another number as it was given
+            with self._relearning() if done > 1 else contextlib.nullcontext():
+                if order is kept and held is None:
                     self._learn(X, targets, weights)
-                    raise
+                else:
+                    try:
+                        self._learn(X[order], targets[order], None if weights is None else weights[order])
+                    except ValueError:  # what is refused is not learned, and has another number as it was given
+                        self._learn(X, targets, weights)
+                        raise
             self.n_iter_ = done
             if self.tol is None:
                 continue
@@ -155,6 +157,14 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             if stale >= self.n_iter_no_change:
                 break
         return self
+
+    @contextlib.contextmanager
+    def _relearning(self) -> Iterator[None]:
+        """Only the first pass tells how far labels lie from predictions."""
+        with contextlib.ExitStack() as all_of_them:
+            for learner in self._learners:
+                all_of_them.enter_context(learner.relearning())
+            yield
 
     def _score_of_rows(self, X: Matrix, y: Array, weights: Floats | None) -> float:
         """`score` of rows that were validated and have lost their columns' names on the way."""
