@@ -121,8 +121,8 @@ class Learner(Persistent):
     def relearning(self) -> AbstractContextManager[object]:
         """While it lasts, rows are learned that were learned before, as in a second pass over them.
 
-        Labels that the learner has seen lie nearer to its predictions than others will, so what it knows of how far
-        off labels are (`quantiles`, `deviations`) stays as it is.
+        Labels that the learner has seen lie nearer to its predictions than others will, so what it knows of how
+        far off labels are (`quantiles`, `deviations`) stays as it is.
         """
         return contextlib.nullcontext()
 

@@ -141,7 +141,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 else:
                     try:
                         self._learn(X[order], targets[order], None if weights is None else weights[order])
-                    except ValueError:  # what is refused is not learned, and has another number as it was given
+                    except ValueError:  # what is refused is not learned, and was given with another number
                         self._learn(X, targets, weights)
                         raise
             self.n_iter_ = done
