@@ -113,5 +113,5 @@ def test_columns_may_have_the_names_of_attributes(name: str, kind: str) -> None:
 
 def test_what_is_no_array_is_refused() -> None:
     for rows in ("1 2", b"1 2", "a text"):
-        with pytest.raises(ValueError, match="shape|convert"):
+        with pytest.raises(ValueError, match=r"shape|convert"):
             NewtonBank().predict(rows)

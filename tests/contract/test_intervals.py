@@ -339,7 +339,7 @@ def test_later_passes_count_no_row_again(tmp_path: Path) -> None:
     signs = NewtonBank(loss="logistic")
     with signs.relearning():  # there is nothing to keep
         signs.learn(X, np.sign(y - np.median(y)) + (y == np.median(y)))
-    with thrice.relearning(), pytest.raises(ValueError, match="shape|rows"):
+    with thrice.relearning(), pytest.raises(ValueError, match=r"shape|rows"):
         thrice.learn(X, y[:3])
     assert np.array_equal(thrice._state[NAMES[0]], once._state[NAMES[0]])
 

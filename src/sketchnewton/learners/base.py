@@ -48,6 +48,8 @@ class Learner(Persistent):
     """How many classes it tells apart; None: it predicts one number per row."""
     softmax: bool = False
     """Are the scores of the classes those of one softmax? Else each class is learned against the rest."""
+    weight_is_a_run: ClassVar[bool] = False
+    """Is a row of weight h like h rows, one right behind the other? Else it is one long step."""
     threads: int = 1
     """How many threads it may use. The result does not depend on it; only `OneVsAll` uses more than one."""
     feature_names: tuple[str, ...] | None = None

@@ -15,7 +15,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from sketchnewton.core.parameters import checked_size
-from sketchnewton.core.types import Array, Floats
+from sketchnewton.core.types import Array, Floats, Integers
 from sketchnewton.learners import Learner
 from sketchnewton.learners.rows import as_rows
 
@@ -132,6 +132,9 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 stratify=self._stratify(targets),
             )
             kept = np.sort(kept)
+        parts = weights
+        if self.shuffle and weights is not None:
+            kept, parts = self._in_parts(kept, weights)
         best, stale, unit = -np.inf, 0, 1.0
         for done in range(1, int(self.max_iter) + 1):
             order = random.permutation(kept) if self.shuffle else kept
@@ -140,7 +143,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                     self._learn(X, targets, weights)
                 else:
                     try:
-                        self._learn(X[order], targets[order], None if weights is None else weights[order])
+                        self._learn(X[order], targets[order], None if parts is None else parts[order])
                     except ValueError:  # what is refused is not learned, and was given with another number
                         self._learn(X, targets, weights)
                         raise
@@ -157,6 +160,10 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             if stale >= self.n_iter_no_change:
                 break
         return self
+
+    def _in_parts(self, kept: Integers, weights: Floats) -> tuple[Integers, Floats]:
+        """The rows to be learned in random order, some of them several times, and the weight of each time."""
+        return kept, weights
 
     @contextlib.contextmanager
     def _relearning(self) -> Iterator[None]:

@@ -99,6 +99,7 @@ class NewtonBank(ExpertShares):
     """
 
     _kernel: _native.BankKernel
+    weight_is_a_run: ClassVar[bool] = True
     _scale_column: ClassVar[int] = -3
     _takes_views = True
     _pack_from = 0
