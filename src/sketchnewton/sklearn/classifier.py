@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import (
     unique_labels,
 )
 
-from sketchnewton.core.types import Array, Floats, Integers
+from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners.calibration import ClassCalibration
 from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
 
@@ -60,19 +60,6 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         codes = self._known_codes(labels, self.classes_)
         by_class = compute_class_weight(self.class_weight, classes=classes, y=labels)
         return self._passes(rows, codes, self._weighted(codes, weights, by_class), labels)
-
-    def _in_parts(self, kept: Integers, weights: Floats) -> tuple[Integers, Floats]:
-        """Rows heavier than the mean one, as often as makes them no heavier: at most twice as many in all.
-
-        To a bank a row of weight h is h rows in a row, a run of one label. Of a rare class with
-        `class_weight="balanced"` it would learn that labels come in runs, not what they depend on.
-        """
-        own = weights[kept]
-        if not own.any() or not all(learner.weight_is_a_run for learner in self._learners):
-            return kept, weights
-        times = np.ones(len(weights), np.int64)
-        times[kept] = np.maximum(np.ceil(own / own[own > 0].mean() - 1e-9), 1)
-        return np.repeat(kept, times[kept]), weights / times
 
     def partial_fit(
         self, X: object, y: object, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
