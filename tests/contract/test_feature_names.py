@@ -10,8 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sketchnewton import AdaGrad, Learner, NewtonBank, SketchedAdaGrad, SketchedNewton, load
+from sketchnewton import (
+    AdaGrad,
+    FrequentDirections,
+    Learner,
+    NewtonBank,
+    SketchedAdaGrad,
+    SketchedNewton,
+    load,
+)
 from sketchnewton.core.archive import ModelFileError
+from sketchnewton.evaluation import regret
 from sketchnewton.learners import OneVsAll, SharedNewton
 
 pandas = pytest.importorskip("pandas")
@@ -80,3 +89,29 @@ def test_rows_without_names_have_none() -> None:
     assert learner.feature_names is None
     learner.learn(pandas.DataFrame(np.ones((3, 2)), columns=["a", "b"]), [1.0, -1.0, 1.0])
     assert learner.feature_names is None  # as scikit-learn, which only warns
+
+
+@pytest.mark.parametrize(
+    "name", ["format", "tocsr", "indptr", "indices", "toarray", "column_names", "columns", "shape"]
+)
+@pytest.mark.parametrize("kind", FRAMES)
+def test_columns_may_have_the_names_of_attributes(name: str, kind: str) -> None:
+    """A column of pandas is an attribute of its table, too."""
+    X, y = np.column_stack(list(DATA.values())), DATA["a"]
+    frame = {"pandas": pandas, "polars": polars}[kind].DataFrame(
+        dict(zip((name, "b", "c"), X.T, strict=True))
+    )
+    learner = NewtonBank()
+    assert np.array_equal(learner.learn(frame, y), NewtonBank().learn(X, y))
+    assert learner.feature_names == (name, "b", "c")
+    sketches = [FrequentDirections(2).update(rows) for rows in (frame, X)]
+    assert np.array_equal(sketches[0].matrix, sketches[1].matrix)
+    y = np.sign(y)
+    newton = SketchedNewton(alpha=1.0)
+    assert regret(newton, frame, y) == regret(newton, X, y)
+
+
+def test_what_is_no_array_is_refused() -> None:
+    for rows in ("1 2", b"1 2", "a text"):
+        with pytest.raises(ValueError, match=r"shape|convert"):
+            NewtonBank().predict(rows)

@@ -302,6 +302,48 @@ def test_estimators_and_river(tmp_path: Path) -> None:
     assert found.lower < online.predict_one(dict(enumerate(X[0]))) < found.upper
 
 
+@pytest.mark.parametrize(("rows", "features"), [(60, 40), (200, 60), (500, 200)])
+def test_estimators_cover_new_rows_after_several_passes(rows: int, features: int) -> None:
+    """Labels that have been learned lie nearer to predictions than new ones."""
+    pytest.importorskip("sklearn")
+    from sketchnewton import SketchedNewtonRegressor
+
+    covered = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((rows + 1000, features))
+        y = X @ rng.standard_normal(features) / np.sqrt(features) + rng.standard_normal(len(X))
+        estimator = SketchedNewtonRegressor(random_state=0).fit(X[:rows], y[:rows])
+        assert estimator.n_iter_ > 1
+        lower, upper = estimator.predict(X[rows:], interval=0.9)[1].T
+        covered.append(np.mean((lower <= y[rows:]) & (y[rows:] <= upper)))
+    assert 0.83 < np.mean(covered) < 0.97  # .51, .77 and .71 when later passes counted
+
+
+def test_later_passes_count_no_row_again(tmp_path: Path) -> None:
+    from sketchnewton.cli.main import main
+
+    X, y = stream(300)
+    data = tmp_path / "d.csv"
+    rows = [",".join(map(str, (t, *row))) for row, t in zip(X.tolist(), y.tolist(), strict=True)]
+    data.write_text("\n".join(["label,a,b,c,d", *rows]) + "\n")
+    banks = []
+    for passes in "1", "3":
+        options = ["--passes", passes, "--no-cache", "--checkpoint-every", "70", "--quiet"]
+        assert main(["train", str(data), "--model", str(tmp_path / "m.skn"), *options]) == 0
+        banks.append(Model.load(tmp_path / "m.skn").learner)
+    once, thrice = banks
+    assert thrice.rows_seen == 3 * once.rows_seen
+    for name in NAMES:
+        assert np.array_equal(thrice._state[name], once._state[name])
+    signs = NewtonBank(loss="logistic")
+    with signs.relearning():  # there is nothing to keep
+        signs.learn(X, np.sign(y - np.median(y)) + (y == np.median(y)))
+    with thrice.relearning(), pytest.raises(ValueError, match=r"shape|rows"):
+        thrice.learn(X, y[:3])
+    assert np.array_equal(thrice._state[NAMES[0]], once._state[NAMES[0]])
+
+
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from sketchnewton.cli.main import main
 

@@ -240,6 +240,19 @@ def test_the_certificate_holds_for_all_gradients(sketch: str) -> None:
     assert apart < first.error_bound <= np.trace(total) / share
 
 
+@pytest.mark.parametrize("sketch", ["fd", "pfd", "oja", "none"])
+def test_a_given_alpha_stays_what_it_is(sketch: str) -> None:
+    """To the last bit: what α has gained is part of what a certificate is about."""
+    X, y = sparse_stream(40, 30, seed=0)
+    for alpha in np.random.default_rng(0).uniform(0.5, 2.0, 20):
+        first, *others = (SketchedNewton(sketch, 3, alpha=alpha) for _ in range(3))
+        first.learn(X[:3], y[:3])
+        for other, rows in zip(others, (slice(3, 20), slice(20, 40)), strict=True):
+            other.learn(X[rows], y[rows])
+            first = first.merge(other)
+        assert first.alpha_ == alpha
+
+
 def test_random_projections_add_up() -> None:
     first, second = (
         SketchedNewton("rp", 5, alpha=10.0, random_state=seed, dtype="float64") for seed in (1, 2)

@@ -20,6 +20,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -236,6 +237,42 @@ def test_at_home_in_pipelines_and_searches() -> None:
         routed.fit(X, y, sample_weight=weights)
         alone = clone(weighted).fit(StandardScaler().fit_transform(X), y, sample_weight=weights)
         np.testing.assert_array_equal(routed[-1].coef_, alone.coef_)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+@pytest.mark.parametrize("seed", [1, 3, 5])
+def test_balanced_weights_find_a_rare_class(loss: str, seed: int) -> None:
+    """One row in 300 to 600: a heavy row is no run of labels. (Balanced accuracy was .5 in five of six cases.)"""
+    rng = np.random.default_rng([seed, 45])
+    d = [5, 20][seed // 2 % 2]
+    X = rng.standard_normal((40_000, d))
+    score = X @ rng.standard_normal(d) / np.sqrt(d)
+    y = (rng.random(len(X)) < 1 / (1 + np.exp(8 - 2 * score))).astype(int)
+    learned, new = slice(30_000), slice(30_000, None)
+    model = SketchedNewtonClassifier(class_weight="balanced", loss=loss, max_iter=2, random_state=0)
+    model.fit(X[learned], y[learned])
+    peer = LogisticRegression(class_weight="balanced").fit(X[learned], y[learned])
+    accuracy, wanted = (balanced_accuracy_score(y[new], m.predict(X[new])) for m in (model, peer))
+    assert accuracy > wanted - 0.06
+    assert model.t_ <= 1 + 2 * 2 * 30_000
+    flat = SketchedNewtonClassifier(max_iter=2, random_state=0).fit(
+        X[:500], score[:500] > 0, np.full(500, 3.0)
+    )
+    assert flat.t_ == 1 + 2 * 500  # rows of one weight are learned once each
+
+
+@pytest.mark.parametrize("random_state", [0, 2])
+def test_heavy_rows_do_not_decide_alone(random_state: int) -> None:
+    """One of the last rows made the constant expert lead: squared errors of 1.26 and .57, ridge regression .25."""
+    rng = np.random.default_rng([4, 91])
+    X = rng.standard_normal((20_000, 5))
+    score = X @ rng.standard_normal(5) / np.sqrt(5)
+    rng.random(len(X))
+    rng.standard_normal(len(X))
+    weights = np.exp(2 * rng.standard_normal(len(X)))
+    y = score + 0.5 * rng.standard_normal(len(X))
+    model = SketchedNewtonRegressor(random_state=random_state).fit(X[:15_000], y[:15_000], weights[:15_000])
+    assert np.mean((model.predict(X[15_000:]) - y[15_000:]) ** 2) < 0.3
 
 
 def test_class_weights() -> None:

@@ -252,6 +252,11 @@ def contiguous(values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
     return array if array.flags.aligned else array.copy()
 
 
+def is_frame(X: object) -> bool:
+    """Is it a table like pandas', whose columns are attributes, of whatever name (`format`, `indptr`)?"""
+    return hasattr(type(X), "iloc")
+
+
 def _fits(view: View, kinds: str) -> bool:
     """Is it memory of a parser, of one of these kinds?"""
     return isinstance(view, memoryview) and view.c_contiguous and view.format in kinds

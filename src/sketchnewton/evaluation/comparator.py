@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sketchnewton.core.batch import is_frame
 from sketchnewton.core.types import Floats
 from sketchnewton.losses import Loss, get_loss
 from sketchnewton.losses.base import Line
@@ -54,7 +55,7 @@ def best_fixed(
 
 def dense(X: object) -> Floats:
     """Rows as an array."""
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
+    return np.asarray(X.toarray() if hasattr(X, "toarray") and not is_frame(X) else X, np.float64)
 
 
 def checked_clip(clip: float | str | None) -> float:

@@ -48,6 +48,8 @@ class Learner(Persistent):
     """How many classes it tells apart; None: it predicts one number per row."""
     softmax: bool = False
     """Are the scores of the classes those of one softmax? Else each class is learned against the rest."""
+    weight_is_a_run: ClassVar[bool] = False
+    """Is a row of weight h like h rows, one right behind the other? Else it is one long step."""
     threads: int = 1
     """How many threads it may use. The result does not depend on it; only `OneVsAll` uses more than one."""
     feature_names: tuple[str, ...] | None = None
@@ -117,6 +119,14 @@ class Learner(Persistent):
     def tracks_residuals(self) -> bool:
         """Whether it knows how far labels lie from its predictions: a `NewtonBank` of numbers does."""
         return False
+
+    def relearning(self) -> AbstractContextManager[object]:
+        """While it lasts, rows are learned that were learned before, as in a second pass over them.
+
+        Labels that the learner has seen lie nearer to its predictions than others will, so what it knows of how
+        far off labels are (`quantiles`, `deviations`) stays as it is.
+        """
+        return contextlib.nullcontext()
 
     def quantiles(self, scores: Floats, levels: Sequence[float]) -> Floats:
         """Quantiles of the labels of rows with these scores: an array of rows × levels, which must rise.

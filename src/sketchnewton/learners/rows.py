@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from sketchnewton import _native
-from sketchnewton.core.batch import Batch, contiguous, csr_rows
+from sketchnewton.core.batch import Batch, contiguous, csr_rows, is_frame
 from sketchnewton.core.types import ArrayLike, Floats, np
 
 LARGEST_VALUE = _native.LARGEST_VALUE
@@ -18,8 +18,8 @@ def as_rows(X: Any) -> _native.Rows:
         return X
     if isinstance(X, Batch):
         return X.rows
-    if not isinstance(X, np.ndarray):
-        if getattr(X, "format", "csr") != "csr" or (hasattr(X, "tocsr") and not hasattr(X, "indptr")):
+    if not isinstance(X, np.ndarray) and not is_frame(X):
+        if hasattr(X, "tocsr") and (getattr(X, "format", "csr") != "csr" or not hasattr(X, "indptr")):
             X = X.tocsr()
         if hasattr(X, "indptr"):
             return csr_rows(X.indptr, X.indices, X.data)
@@ -37,7 +37,7 @@ def column_names(X: object) -> tuple[str, ...] | None:
     """The names of a table's columns if all of them are text, as scikit-learn reads them; None for other rows."""
     if type(X) is np.ndarray or isinstance(X, Batch):
         return None
-    names = getattr(X, "column_names", getattr(X, "columns", None))
+    names = getattr(X, "column_names" if hasattr(type(X), "column_names") else "columns", None)
     if names is None or len(names) == 0 or not all(isinstance(name, str) for name in names):
         return None
     return tuple(map(str, names))

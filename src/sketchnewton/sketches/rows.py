@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import DTypeLike
 
+from sketchnewton.core.batch import is_frame
 from sketchnewton.core.types import Array, Integers, NDArray
 from sketchnewton.sketches.stack import Stack
 
@@ -87,7 +88,7 @@ def as_rows(X: object, width: int | None, dtype: str) -> Rows:
 
     `X` is one row or many: an array, a SciPy sparse matrix, anything with CSR's arrays, a table, lists.
     """
-    if not isinstance(X, np.ndarray):
+    if not isinstance(X, np.ndarray) and not is_frame(X):
         if hasattr(X, "tocsr") and getattr(X, "format", "") != "csr":
             X = X.tocsr()
         if hasattr(X, "indptr") and hasattr(X, "indices"):

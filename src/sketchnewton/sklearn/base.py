@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, overload
 
 import numpy as np
@@ -14,9 +15,9 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from sketchnewton.core.parameters import checked_size
-from sketchnewton.core.types import Array, Floats
+from sketchnewton.core.types import Array, Floats, Integers
 from sketchnewton.learners import Learner
-from sketchnewton.learners.rows import as_rows
+from sketchnewton.learners.rows import LARGEST_VALUE, as_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,17 +132,21 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                 stratify=self._stratify(targets),
             )
             kept = np.sort(kept)
+        parts = weights
+        if self.shuffle and weights is not None:
+            kept, parts = self._in_parts(kept, weights)
         best, stale, unit = -np.inf, 0, 1.0
         for done in range(1, int(self.max_iter) + 1):
             order = random.permutation(kept) if self.shuffle else kept
-            if order is kept and held is None:
-                self._learn(X, targets, weights)
-            else:
-                try:
-                    self._learn(X[order], targets[order], None if weights is None else weights[order])
-                except ValueError:  # what is refused is not learned, and has another number as it was given
+            with self._relearning() if done > 1 else contextlib.nullcontext():
+                if order is kept and held is None:
                     self._learn(X, targets, weights)
-                    raise
+                else:
+                    try:
+                        self._learn(X[order], targets[order], None if parts is None else parts[order])
+                    except ValueError:  # what is refused is not learned, and was given with another number
+                        self._learn(X, targets, weights)
+                        raise
             self.n_iter_ = done
             if self.tol is None:
                 continue
@@ -155,6 +160,29 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             if stale >= self.n_iter_no_change:
                 break
         return self
+
+    def _in_parts(self, kept: Integers, weights: Floats) -> tuple[Integers, Floats]:
+        """Rows heavier than the mean one, as often as makes them no heavier: at most twice as many in all.
+
+        To a bank a row of weight h is h rows in a row. Of a rare class with `class_weight="balanced"` it would
+        learn that labels come in runs, and whichever expert is right about a very heavy row by chance would lead.
+        """
+        own = weights[kept]
+        if not 0 < own.max(initial=0.0) <= LARGEST_VALUE:  # learners say what is wrong
+            return kept, weights
+        if not all(learner.weight_is_a_run for learner in self._learners):
+            return kept, weights
+        times = np.ones(len(weights), np.int64)
+        times[kept] = np.maximum(np.ceil(own / own[own > 0].mean() - 1e-9), 1)
+        return np.repeat(kept, times[kept]), weights / times
+
+    @contextlib.contextmanager
+    def _relearning(self) -> Iterator[None]:
+        """Only the first pass tells how far labels lie from predictions."""
+        with contextlib.ExitStack() as all_of_them:
+            for learner in self._learners:
+                all_of_them.enter_context(learner.relearning())
+            yield
 
     def _score_of_rows(self, X: Matrix, y: Array, weights: Floats | None) -> float:
         """`score` of rows that were validated and have lost their columns' names on the way."""

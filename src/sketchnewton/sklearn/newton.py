@@ -100,7 +100,8 @@ class SketchedNewtonClassifier(OnlineClassifier):
     Notes
     -----
     A row with `sample_weight` h counts as a loss h times as large, taken in one step, not as h steps: weights of
-    zero equal leaving the row out, a weight of 2 does not equal learning the row twice.
+    zero equal leaving the row out, a weight of 2 does not equal learning the row twice. Where `fit` shuffles, the
+    default learner takes in rows heavier than the mean one in parts.
 
     Examples
     --------

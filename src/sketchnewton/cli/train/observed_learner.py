@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, TextIO
 
 from sketchnewton import _native
@@ -38,6 +39,7 @@ class ObservedLearner:
         self.held_out = model.new_score()
         self.last: tuple[float, ArrayLike] = (0.0, 0.0)  # label and prediction
         self.output: TextIO | None = None
+        self.seen = False  # were the rows learned in a pass before?
         self.metric: ProgressiveMetric | None = None
         self.labels = LabelWatch()
         self._console = console
@@ -52,7 +54,8 @@ class ObservedLearner:
         """Learn the rows that are not held out; return the prediction made before each update."""
         self._watch(batch.views.labels)
         try:
-            predictions = self._learn(batch)
+            with self.learner.relearning() if self.seen else contextlib.nullcontext():
+                predictions = self._learn(batch)
         except DivergedError as error:
             raise CommandError(
                 f"the learner diverged: its prediction for row {self.row + error.row + 1} is not finite: "

@@ -271,8 +271,8 @@ class Training:
                 if self.predictions is not None:
                     self.observed.output = files.enter_context(self.predictions.opened())
                 for at in range(first, self.pass_count):
-                    if at > 0:
-                        self.observed.output = None  # only the first pass has not seen its rows before
+                    if at > 0:  # only the first pass has not seen its rows before
+                        self.observed.output, self.observed.seen = None, True
                     self._one_pass(at)
                     if self.stop.signal is not None or not self._worth_another(at):
                         break

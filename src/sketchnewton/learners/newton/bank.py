@@ -7,7 +7,7 @@ import itertools
 import math
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Self
 
 from sketchnewton import _native
@@ -104,6 +104,7 @@ class NewtonBank(ExpertShares):
     """
 
     _kernel: _native.BankKernel
+    weight_is_a_run: ClassVar[bool] = True
     _scale_column: ClassVar[int] = -3
     _takes_views = True
     _pack_from = 0
@@ -319,6 +320,20 @@ class NewtonBank(ExpertShares):
         return deviations
 
     # -- for learners
+
+    @contextlib.contextmanager
+    def relearning(self) -> Iterator[None]:
+        """Rows that were learned before do not change what is known of residuals."""
+        if not self.tracks_residuals:
+            yield
+            return
+        with self._lock:
+            known = {name: self._state.view(name).tobytes() for name in residuals.NAMES}
+            try:
+                yield
+            finally:
+                for name, numbers in known.items():
+                    self._state.view(name).cast("B")[:] = numbers
 
     @property
     def tracks_residuals(self) -> bool:

@@ -78,6 +78,7 @@ class ClassBank(ClassLearner, ExpertShares):
     softmax = True
     _kernel: _native.ClassBankKernel
     _pack_from = 0
+    weight_is_a_run: ClassVar[bool] = True
     _scale_column: ClassVar[int] = -3
     _lists_of_features: ClassVar[tuple[str, ...]] = ("features", "buffer_index", "full_features")
 

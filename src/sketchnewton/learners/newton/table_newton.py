@@ -132,7 +132,8 @@ class TableNewton(RangedLearner):
         trusted = [np.sqrt(t) * factor for t, factor in zip(trust, S, strict=True)]
         weights = metric_mean(w, trusted, base * share + trust * grown, share)
 
-        alpha = float((base * share + grown).sum())
+        common_base = base[0] if base[0] == base[1] else float(base @ share)  # shares of one number, rounded
+        alpha = float(common_base + grown.sum())
         merged = self._sketch.merged(self._state, other._state, S, alpha)
         self._sketch.place(merged.state, weights, scale)
         table = np.zeros((len(features), self._table.width))
