@@ -18,7 +18,8 @@ struct Scan {
   std::int64_t bad_row = -1;  // first row with NaN, infinity, a value beyond the limit or a negative index
   std::int64_t bad_index = -1;
   double bad_value = 0.0;
-  bool clean = false;  // all rows are sorted, without duplicates and zeros
+  bool clean = false;    // all rows are sorted, without duplicates and zeros
+  bool jumbled = false;  // most rows are not sorted
 };
 
 // Row r has the entries indptr[r] to indptr[r + 1], which the caller has checked, of two arrays.
@@ -54,6 +55,7 @@ struct Csr {
       }
     }
     s.clean = descents == 0 && zeros == 0;
+    s.jumbled = 2 * descents > count;
     s.largest_index = static_cast<std::int64_t>(largest);
     if (bad > 0) locate(limit, s);
     return s;
@@ -75,7 +77,8 @@ struct Csr {
 };
 
 // Copies of rows in the form that kernels read, made once and for all by whoever scans the rows: as a rule a
-// thread that parses, while another one learns. Others may ask for them meanwhile, and then do without.
+// thread that parses, while another one learns. Others may ask for them meanwhile, and then do without. Where
+// only a few rows are not in that form, whoever learns from them copies these: all take as much memory again.
 class TidyRows {
  public:
   bool done() const { return done_.load(std::memory_order_acquire); }

@@ -199,7 +199,7 @@ class CsrRows final : public Rows {
   void expect(const Scan& scan) override {
     Rows::expect(scan);
     if constexpr (kOwnTypes)
-      if (sealed_ && !clean_) tidy_->make(csr_, begin_, largest_);
+      if (sealed_ && scan.jumbled) tidy_->make(csr_, begin_, largest_);
   }
 
   Scan scan(double limit) const override { return csr_.scan(limit); }
