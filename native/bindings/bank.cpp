@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bindings/module.hpp"
 #include "bindings/row_kernel.hpp"
@@ -128,11 +130,43 @@ BankFullState full_view(const State& s, std::int64_t* counts, bool intercept) {
           s.get<double>("full_units", {room, Full::kScale}),
           s.get<double>("full_weights", {room, Full::kMemories}),
           s.get<double>("full_moments", {Full::packed(room)}),
-          s.get<double>("full_odds", {Full::kMemories, Full::kOdds}),
+          s.get<double>("full_odds", {Full::kScores, Full::kOdds}),
           s.get<double>("full_block", {room, Full::kLongest}),
           s.get<double>("full_labels", {Full::kLongest, Full::kLabel}),
           room,
           intercept};
+}
+
+BankTrackingState tracking_view(const State& s, std::int64_t of_full) {
+  using Tracking = BankTrackingState;
+  const std::int64_t room = s.rows("tracking");
+  auto* const places = s.get<std::int64_t>("tracked", {1});
+  require(room <= BankTracking::kMost + 1 && *places <= room, "there is no room for the places");
+  require(*places < 0 || *places == of_full, "there are other places");
+  return {places, s.get<double>("tracking", {room, Tracking::kNumbers}),
+          s.get<double>("tracking_covariance", {Tracking::packed(room)}), room};
+}
+
+// Is this the covariance of so many places, as steps leave it? Else they could make it grow without bound.
+bool is_covariance(ConstDoubles packed, std::int64_t places) {
+  using Tracking = BankTrackingState;
+  constexpr double kMost = 1.0 + 1e-6;  // variances begin with 1
+  if (places < 0 || places > BankTracking::kMost + 1 || extent(packed.size()) != Tracking::packed(places))
+    return false;
+  const auto row = [&](std::int64_t i) { return packed.data() + Tracking::packed(i); };
+  std::vector<double> L(static_cast<std::size_t>(places * places));  // by Cholesky's factors
+  for (std::int64_t i = 0; i < places; ++i) {
+    for (std::int64_t j = i + 1; j < padded4(i + 1); ++j)
+      if (row(i)[j] != (j < places ? row(j)[i] : 0.0)) return false;
+    for (std::int64_t j = 0; j <= i; ++j) {
+      if (!(std::abs(row(i)[j]) <= kMost)) return false;
+      double rest = row(i)[j];
+      for (std::int64_t k = 0; k < j; ++k) rest -= L[i * places + k] * L[j * places + k];
+      if (j == i && !(rest > 0)) return false;
+      L[i * places + j] = j < i ? rest / L[j * places + j] : std::sqrt(rest);
+    }
+  }
+  return true;
 }
 
 template <class T>
@@ -140,9 +174,10 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
   const std::int64_t n = s.rows("buffer_length"), K = s.rows("experts"), m = s.rows("constant") - K;
   const std::int64_t q = std::max<std::int64_t>(m, 1), room = s.rows("buffer_index");
   const std::int64_t ld = padded4(q), stride = s.columns("table"), all = s.rows("shares");
-  require(all == K + 1 || all == K + 1 + BankFull::kMemories, "there are other experts");
+  constexpr std::int64_t kFull = BankFull::kMemories;
+  require(all == K + 1 || all == K + 1 + kFull || all == K + 1 + kFull + 1, "there are other experts");
   require(s.has("places"), "the table is not packed");
-  require(K > 0 && K + 1 + BankFull::kMemories <= BankStack::kInputs && m >= 0 && n >= m &&
+  require(K > 0 && K + 1 + kFull + 1 <= BankStack::kInputs && m >= 0 && n >= m &&
               stride >= std::max<std::int64_t>(K + m + 3, 8),
           "the table is too narrow");
   static_assert(sizeof(Expert) == 4 * sizeof(double));
@@ -166,9 +201,11 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
           s.get<double>("buffer_gram", {n, padded4(std::max<std::int64_t>(n, 1))}),
           maps_view<T>(s, q, padded4(K + q)),
           full_view(s, counts, intercept),
+          tracking_view(s, counts[BankState<T>::kPlaces]),
           s.get<double>("stack", {BankStack::kRows, BankStack::kInputs}),
           s.get<double>("first_labels", {FirstLabels::kNumbers}),
           all > K + 1,
+          all > K + 1 + kFull,
           intercept,
           clip,
           room};
@@ -239,6 +276,7 @@ void bind_bank(nb::module_& m) {
       .def("chance", &BankKernel::chance, "score"_a)
       .def("chances", &BankKernel::chances, "scores"_a, "out"_a)
       .def_prop_ro("experts", &BankKernel::experts);
+  m.def("is_covariance", &is_covariance, "packed"_a, "places"_a);
   m.def("calibrate_classes", &calibrate_classes, "side"_a, "logistic"_a, "scores"_a, "labels"_a,
         "weights"_a.none());
   m.def("class_chances", &class_chances, "side"_a, "logistic"_a, "scores"_a, "out"_a);

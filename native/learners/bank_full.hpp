@@ -12,7 +12,7 @@
 // moments do, so it waits for as many rows as there are places beyond those.
 //
 // Where labels are classes, the score wᵀx is brought to log odds by a logistic regression of its own
-// (score_odds.hpp).
+// (score_odds.hpp), and so is that of the tracking expert (bank_tracking.hpp).
 //
 // Place 0 is the constant, other places have features. The columns of A are packed, those of all experts for
 // one place together, so that a place more leaves the others where they are.
@@ -34,6 +34,7 @@ namespace skn {
 
 struct BankFullState {
   static constexpr std::int64_t kMemories = 3;
+  static constexpr std::int64_t kScores = kMemories + 1;  // and that of the tracking expert
   enum { kUnit, kSize, kScale };  // of a place: a power of two near its first value, its mean size
   static constexpr std::int64_t kLongest = 32;   // rows in a block
   enum { kStale = ScoreOdds::kNumbers, kOdds };  // rows since solving, after the numbers of log odds
@@ -46,7 +47,7 @@ struct BankFullState {
   double* units;            // room × kScale
   double* weights;          // room × kMemories
   double* moments;          // packed(room)
-  double* odds;             // kMemories × kOdds
+  double* odds;             // kScores × kOdds
   double* block;            // room × kLongest: the values of the rows that wait
   double* labels;           // kLongest × kLabel
   std::int64_t room;        // places that there is memory for
@@ -72,7 +73,9 @@ class BankFull {
   std::int64_t places() const { return *s_.places; }
   bool alive() const { return places() >= 0; }
   double score(std::int64_t g) const { return score_[static_cast<std::size_t>(g)]; }
-  double odds(std::int64_t g) const { return ScoreOdds::of(s_.odds + g * State::kOdds, held(g)); }
+  double odds(std::int64_t g) const { return odds(g, score(g)); }
+  // Log odds by a score of the tracking expert.
+  double odds_tracked(double score) const { return odds(kMemories, score); }
 
   // The scores of a row.
   void look(const Row& row) {
@@ -84,6 +87,25 @@ class BankFull {
       for (std::size_t g = 0; g < kMemories; ++g) score[g] += value * s_.weights[place * kMemories + g];
     score_ = score;
   }
+
+  // The places of the row's features that have one, and their values in the units of the places.
+  const std::vector<std::pair<std::int64_t, double>>& found() const { return found_; }
+
+  // Of a place, in its unit: the mean size of the feature where it is, the mean of all rows and how far
+  // values are from it, both as of the end of the last block.
+  double size(std::int64_t place) const {
+    const double* its = s_.units + place * State::kScale;
+    return its[State::kSize] / its[State::kUnit];
+  }
+  double mean(std::int64_t place) const {
+    const double rows = column(0, 0)[0];
+    return rows > 0 ? column(0, place)[0] / rows : 0.0;
+  }
+  double spread(std::int64_t place) const {
+    const double* const A = column(0, place);
+    return size(place) * std::sqrt(spread_share(A[place], A[0], column(0, 0)[0]));
+  }
+  bool block_ended() const { return *s_.waiting == 0; }
 
   // Places for which there is memory.
   std::int64_t room() const { return s_.room; }
@@ -121,11 +143,11 @@ class BankFull {
   }
 
   // Learns the row that was looked at, as number `rows`; `sizes` are the mean sizes of its features so far,
-  // `shares` the experts' weights. Returns false if there are too many features now: then these experts are
-  // no more.
+  // `tracked` is the score of the tracking expert if there is one, `shares` are the experts' weights. Returns
+  // false if there are too many features now: then these experts are no more.
   template <class T>
   bool learn(const Row& row, const T* sizes, double y, double weight, double h, std::int64_t rows,
-             bool classes, const double* shares) {
+             bool classes, double tracked, const double* shares) {
     *s_.non_zeros += row.size();
     if (!all_found(row)) {
       if (!enter(row, rows)) {
@@ -138,9 +160,10 @@ class BankFull {
     for (std::size_t i = 0; i + first < found_.size(); ++i)
       s_.units[found_[i + first].first * State::kScale + State::kSize] = static_cast<double>(sizes[i]);
     if (classes) {
-      double scores[kMemories];
-      for (std::int64_t g = 0; g < kMemories; ++g) scores[g] = held(g);
-      ScoreOdds::learn<kMemories>(s_.odds, State::kOdds, scores, y, h, static_cast<double>(rows));
+      double scores[State::kScores];
+      for (std::int64_t g = 0; g < kMemories; ++g) scores[g] = held(score(g));
+      scores[kMemories] = tracked;
+      ScoreOdds::learn<State::kScores>(s_.odds, State::kOdds, scores, y, h, static_cast<double>(rows));
     }
     wait(y, weight * h, h);
     if (*s_.waiting < std::min({1 + rows / kOften, std::max(kShort, places() / 4), State::kLongest}))
@@ -175,7 +198,10 @@ class BankFull {
   static constexpr double kHuge = 1e150;                                               // of weights
   static constexpr double kLost = 1e-13;  // share of a pivot that is rounding
 
-  double held(std::int64_t g) const { return std::clamp(score(g), -1.0, 1.0); }
+  static double held(double score) { return std::clamp(score, -1.0, 1.0); }
+  double odds(std::int64_t g, double score) const {
+    return ScoreOdds::of(s_.odds + g * State::kOdds, held(score));
+  }
 
   double* column(std::int64_t g, std::int64_t j) const {  // A_0j … A_jj, b_j
     return s_.moments + State::packed(j) + g * (j + 2);
@@ -198,7 +224,6 @@ class BankFull {
     return at != known_.end() && at->feature == feature ? at->place : -1;
   }
 
-  // The places of the row's features that have one, and their values in the units of the places.
   void find(const Row& row) {
     found_.clear();
     if (s_.intercept) found_.emplace_back(0, 1.0);
@@ -263,7 +288,7 @@ class BankFull {
 
   void start() {
     *s_.waiting = 0;
-    for (std::int64_t g = 0; g < kMemories; ++g) {
+    for (std::int64_t g = 0; g < State::kScores; ++g) {
       double* its = s_.odds + g * State::kOdds;
       ScoreOdds::start(its, s_.intercept);
       its[State::kStale] = 0.0;

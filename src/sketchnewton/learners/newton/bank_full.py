@@ -13,6 +13,7 @@ LOSSES = ("squared", "logistic", "hinge", "squared_hinge", "absolute", "quantile
 """Losses whose banks have these experts."""
 UNIT, SIZE = range(2)  # columns of `full_units`
 SLOPE, SHIFT, STALE, ODDS = 0, 1, 5, 6  # of `full_odds`; between them the covariance of the first two
+SCORES = len(FULL) + 1  # whose log odds are learned: the last is that of the tracking expert
 TARGET, WEIGHT, AGE = range(3)  # columns of `full_labels`
 LONGEST = 32  # rows in a block
 PLACES = FullPlaces(("full_features", "full_units", "full_weights", "full_block"), beside=2, most=384)
@@ -25,7 +26,7 @@ def fresh() -> dict[str, View]:
         "full_units": zeros((0, 2)),
         "full_weights": zeros((0, len(FULL))),
         "full_moments": zeros(0),
-        "full_odds": zeros((len(FULL), ODDS)),
+        "full_odds": zeros((SCORES, ODDS)),
         "full_block": zeros((0, LONGEST)),
         "full_labels": zeros((LONGEST, 3)),
     }
