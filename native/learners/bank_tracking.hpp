@@ -142,11 +142,14 @@ class BankTracking {
     axpy(u_[k], its, v_.data(), first + 4);
   }
 
-  // C ← keep C − by vvᵀ + drift I
+  // C ← keep C − by vvᵀ + drift I, with a root of `by` on either side of vvᵀ, so that C stays symmetric to the
+  // bit.
   void shrink(double keep, double by, double drift) {
+    const double root = std::sqrt(by);
+    for (double& v : v_) v *= root;
     for (std::int64_t k = 0; k < places(); ++k) {
       double* const its = row(k);
-      const double times = by * v_[k];
+      const double times = v_[k];
       for (std::int64_t j = 0; j <= k; j += 4) four(its + j) = keep * four(its + j) - times * four(&v_[j]);
       its[k] += drift;
     }

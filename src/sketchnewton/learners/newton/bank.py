@@ -558,7 +558,9 @@ class NewtonBank(ExpertShares):
             and its.view("first_labels")[_STARTS] in range(1 + _FIRST_LABELS)
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
-            and bank_tracking.fits(its, places, may_be=self._rule in bank_tracking.LOSSES and labels <= _SIGNS)
+            and bank_tracking.fits(
+                its, places, may_be=self._rule in bank_tracking.LOSSES and labels <= _SIGNS
+            )
             and bank_stack.fits(its, 1 + self._K if places < 0 else bank_stack.INPUTS)
             and residuals.fits(its)
             and calibration.fits_bank(its)

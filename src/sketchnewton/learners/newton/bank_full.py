@@ -7,7 +7,7 @@ from sketchnewton.core.state import State, View, zeros
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton.full_places import FULL, FullPlaces
 
-__all__ = ["LOSSES", "PLACES", "fits", "fresh", "moments", "packed"]
+__all__ = ["LOSSES", "PLACES", "fits", "fresh", "moments", "packed", "unpacked"]
 
 LOSSES = ("squared", "logistic", "hinge", "squared_hinge", "absolute", "quantile", "huber", "poisson")
 """Losses whose banks have these experts."""
@@ -54,17 +54,23 @@ def moments(state: State, places: int, waiting: int) -> tuple[Floats, Floats]:
 
     As if the block of rows that wait had ended.
     """
-    flat, K = state["full_moments"], len(FULL)
-    A, b = np.zeros((K, places, places)), np.zeros((K, places))
-    for j in range(places):
-        column = flat[PLACES.packed(j) : PLACES.packed(j + 1)].reshape(K, j + 2)
-        A[:, : j + 1, j] = A[:, j, : j + 1] = column[:, :-1]
-        b[:, j] = column[:, -1]
+    A, b = unpacked(state["full_moments"], places)
     rows = state["full_block"][: max(places, 0), :waiting]
     targets, weights, ages = state["full_labels"][:waiting].T
     kept = np.array(list(FULL.values())) ** ages.sum()
     weighed = rows * weights
     return kept[:, None, None] * A + weighed @ rows.T, kept[:, None] * b + weighed @ targets
+
+
+def unpacked(flat: Floats, places: int) -> tuple[Floats, Floats]:
+    """A and b of one array."""
+    K = len(FULL)
+    A, b = np.zeros((K, places, places)), np.zeros((K, places))
+    for j in range(places):
+        column = flat[PLACES.packed(j) : PLACES.packed(j + 1)].reshape(K, j + 2)
+        A[:, : j + 1, j] = A[:, j, : j + 1] = column[:, :-1]
+        b[:, j] = column[:, -1]
+    return A, b
 
 
 def packed(A: Floats, b: Floats) -> Floats:

@@ -6,7 +6,18 @@ from sketchnewton import _native
 from sketchnewton.core.state import State, View, zeros
 from sketchnewton.core.types import Arrays, Floats, np
 
-__all__ = ["LOSSES", "TRACKING", "covariance", "fits", "fresh", "packed", "reserve", "restore", "saved", "size"]
+__all__ = [
+    "LOSSES",
+    "TRACKING",
+    "covariance",
+    "fits",
+    "fresh",
+    "packed",
+    "reserve",
+    "restore",
+    "saved",
+    "size",
+]
 
 LOSSES = ("squared", "squared_hinge", "logistic")
 """Losses whose banks have this expert, as long as labels are classes."""
@@ -84,7 +95,8 @@ def covariance(flat: Floats, places: int) -> Floats:
 
 
 def packed(whole: Floats) -> Floats:
-    """The same as one array."""
+    """The lower half as one array."""
+    whole = np.tril(whole) + np.tril(whole, -1).T
     flat = np.zeros(size(len(whole)))
     for i in range(len(whole)):
         end = min(len(whole), i // 4 * 4 + 4)
