@@ -409,9 +409,8 @@ def bank(
 
         average(W, set(range(K)) - {k for k, *_ in stepping}, t)
         shrink = labels.grow(label, h, t)
-        if not labels.signs:
-            full.tracking = None
-            shares.leave(K + 1 + len(full))
+        full.go_on(signs=labels.signs)
+        shares.leave(K + 1 + len(full))
         lam, rho, buffer = lam * shrink**2, rho * shrink**2, [row * shrink for row in buffer]
         shares.v = shares.v ** (shrink**2) / (shares.v ** (shrink**2)).sum()
         if labels.start_again():

@@ -119,6 +119,10 @@ class FullExperts:
         likely = 2 * expit(np.clip(odds, -20, 20)) - 1
         return likely if self.loss == "squared" else np.clip(likely, low, high)
 
+    def go_on(self, *, signs: bool) -> None:
+        """Without the one whose weights wander, if labels are no classes."""
+        self.tracking = self.tracking if signs else None
+
     def restart(self) -> None:
         """Forget all rows."""
         self.block = []

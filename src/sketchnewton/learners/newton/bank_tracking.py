@@ -77,11 +77,11 @@ def fits(state: State, places: int, *, may_be: bool) -> bool:
     its = used(state)
     if its == -1:
         return len(state.view("tracking")) == 0
-    per = [row[PER] for row in state.view("tracking").tolist()]
+    numbers = state.view("tracking")
     return (
         may_be
-        and its == places == len(per)
-        and all(one > 0 for one in per)
+        and its == places == len(numbers)
+        and all(numbers[place, PER] > 0 for place in range(its))
         and _native.is_covariance(state.view("tracking_covariance"), its)
     )
 
