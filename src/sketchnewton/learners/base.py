@@ -10,11 +10,11 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Literal, Self, overload
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.checks import check_finite, check_numbers, check_sizes
+from sketchnewton.core.hints import Any, ClassVar, Literal, Self, overload
 from sketchnewton.core.persistence import Persistent, part
 from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, Integers, np

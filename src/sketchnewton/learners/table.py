@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import threading
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
 
 from sketchnewton import _native
 from sketchnewton.core.batch import IndexTooLarge
 from sketchnewton.core.checks import all_finite
+from sketchnewton.core.hints import Any, ClassVar, Self
 from sketchnewton.core.persistence import expect
 from sketchnewton.core.state import Buffers, State, Vector, View, dtype_name, view_of, zeros
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
@@ -78,9 +77,15 @@ class FeatureTable:
     def grown(self, largest: int, count: int) -> FeatureTable:
         """A table with the same `count` active features, and room for feature `largest`."""
         capacity = max(FIRST_CAPACITY, 1 << int(largest).bit_length())
-        wider = copy.copy(self)
+        wider = self._twin()
         wider._plain = self._plain and count * DENSE >= capacity  # else each new one takes a page
         return wider._moved(capacity, count, largest)
+
+    def _twin(self) -> FeatureTable:
+        """One with the same memory."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def copy(self, count: int) -> FeatureTable:
         """A table with the same `count` active features."""
@@ -88,7 +93,7 @@ class FeatureTable:
 
     def unpacked(self, count: int) -> FeatureTable:
         """A table with the same `count` active features, row i for feature i."""
-        made = copy.copy(self)
+        made = self._twin()
         made._plain = True
         return made.copy(count)
 
@@ -102,7 +107,7 @@ class FeatureTable:
             ) from None
         listed, rows = self._memory.view("active"), self._memory.view("table")
         memory["active"][:count] = listed[:count]
-        made = copy.copy(self)
+        made = self._twin()
         made._memory, made.capacity, made.unpack_at = State(memory), capacity, math.inf
         made.pages = TablePages(made._memory)
         if made.packed:

@@ -8,9 +8,9 @@ import stat
 import threading
 import weakref
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features

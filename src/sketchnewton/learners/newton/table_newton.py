@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.hints import Any, Self
 from sketchnewton.core.parameters import checked
 from sketchnewton.core.state import Buffers, State, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
