@@ -10,11 +10,11 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Literal, Self, overload
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.checks import check_finite, check_numbers, check_sizes
+from sketchnewton.core.hints import Any, ClassVar, Literal, Self, overload
 from sketchnewton.core.persistence import Persistent, part
 from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, Integers, np
@@ -76,8 +76,8 @@ class Learner(Persistent):
         A row of weight h counts as a loss that is h times as large; weight 0 predicts without learning. The whole
         batch is checked before anything is learned, so an error leaves the learner as it was.
         """
-        if type(X) is np.ndarray and X.shape[:1] == (1,) and sample_weight is None and self.classes is None:
-            lesson = _native.one_row(X, y)  # in a third of the time that what follows takes
+        if type(X) is np.ndarray and sample_weight is None and self.classes is None:
+            lesson = _native.one_row(X, y)  # if it is one: in a third of the time that what follows takes
             if lesson is not None and self.feature_names is None:
                 return np.array((self.learn_row(*lesson),))
         rows = self._rows(X)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Self, overload
 
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.core.batch import Batch
+from sketchnewton.core.hints import TYPE_CHECKING, Self, overload
 from sketchnewton.core.persistence import Persistent, class_named, load, part
 from sketchnewton.core.state import Buffers, View
 from sketchnewton.core.types import Array, ArrayLike, Arrays, Floats, Header, Path, np
@@ -20,7 +19,6 @@ from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
 from sketchnewton.learners import Learner
 from sketchnewton.model.file import archived, parts_around, rebuilt_learner, restore
-from sketchnewton.model.joint_names import renumbered
 from sketchnewton.model.label_watch import LabelWatch
 from sketchnewton.model.record_reader import RecordReader, listed
 from sketchnewton.model.target import Target, target_of
@@ -111,6 +109,8 @@ class Model(RecordReader, Persistent):
                 watch.follow(batch.views.labels)
             learned.append(scores)
         if (runs := watch.runs(numbers=self.target.kind == "numbers")) is not None:
+            import warnings
+
             warnings.warn(f"{runs}: shuffle them first", stacklevel=2)
         return self.answer(self._joined(learned))
 
@@ -271,6 +271,8 @@ class Model(RecordReader, Persistent):
         begun = base if base is not None and base.learner.rows_seen else None
         if begun is not None:
             first.check_mergeable(begun)
+        from sketchnewton.model.joint_names import renumbered
+
         names, learners, start = renumbered(models, begun)
         self.learner.merge(*learners[int(first is self) :], base=start)
         self.features, self.columns, self.names = first.features, columns, names

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator
-from typing import TextIO
 
 from sketchnewton.cli.io.console import printable
 from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.io.files import write_numbers
 from sketchnewton.core.batch import Batch, View
+from sketchnewton.core.hints import TextIO
 from sketchnewton.core.types import Floats, np
 from sketchnewton.model import Model
 

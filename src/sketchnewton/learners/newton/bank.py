@@ -8,10 +8,10 @@ import math
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Self
 
 from sketchnewton import _native
 from sketchnewton.core.checks import LARGEST_COUNT, all_finite
+from sketchnewton.core.hints import ClassVar, Self
 from sketchnewton.core.parameters import checked_clip, checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np

@@ -8,8 +8,8 @@ those that the banks hardly know it adds up, of those that they know well it bec
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
+from sketchnewton.core.hints import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.state import State
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners import calibration

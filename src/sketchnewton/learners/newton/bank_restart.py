@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.core.types import np
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import residuals

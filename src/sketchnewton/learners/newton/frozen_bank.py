@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton import bank as banks
 from sketchnewton.learners.newton import bank_full, bank_stack, bank_tracking
