@@ -2,9 +2,9 @@
 //
 // The experts share features' scales and one sketch U, λ of the rows (bank_sketch.hpp); each takes its own
 // steps, but for one that has the mean of another's weights (bank_experts.hpp). One more knows nothing but
-// labels. While there are few features, experts with whole matrices join them (bank_full.hpp), and for classes
-// one whose weights wander (bank_tracking.hpp). Predictions are aggregated (aggregate.hpp) in the range of the
-// labels (bank_labels.hpp), and if labels are classes stacked (bank_stack.hpp).
+// labels. While there are few features, experts with whole matrices join them (bank_full.hpp), and for
+// classes one whose weights wander (bank_tracking.hpp). Predictions are aggregated (aggregate.hpp) in the
+// range of the labels (bank_labels.hpp), and if labels are classes stacked (bank_stack.hpp).
 //
 // A table row: K weights w̄ (of the averaged expert what BankState::averaging says), m sketch coordinates,
 // padding, then the number of rows that had the feature, the mean of |x| over them and the epoch up to which

@@ -93,10 +93,10 @@ struct BankState {
   std::int64_t* counts;       // rounds, active features, dimension
   std::int64_t* bank_counts;  // kLearned …
   double* scalars;            // kClock …
-  double* shares;             // v: one per expert, then the constant one, those with whole matrices, the tracking one
-  double* lambda;             // ldm
-  double* b;                  // experts × ldm, see `coordinate`
-  double* constant;           // of the feature that is always 1: experts + m numbers; not used without it
+  double* shares;    // v: one per expert, then the constant one, those with whole matrices, the tracking one
+  double* lambda;    // ldm
+  double* b;         // experts × ldm, see `coordinate`
+  double* constant;  // of the feature that is always 1: experts + m numbers; not used without it
   std::int64_t* buffer_index;
   T* buffer_value;
   std::int64_t* buffer_start;  // n + 1

@@ -1,6 +1,6 @@
-// An expert of a bank (bank.hpp) that follows classes whose meaning drifts: dynamic logistic regression (West,
-// Harrison and Migon 1985), while the experts with whole matrices (bank_full.hpp) are there and features are
-// fewer still.
+// An expert of a bank (bank.hpp) that follows classes whose meaning drifts: dynamic logistic regression
+// (West, Harrison and Migon 1985), while the experts with whole matrices (bank_full.hpp) are there and
+// features are fewer still.
 //
 // Weights are believed to wander: w ~ N(w, C), and with every row C ← (1 − ε)C + εI. So C never falls to 0,
 // and the expert goes on learning at a speed that suits each direction: fast where rows tell little, slowly
@@ -131,8 +131,8 @@ class BankTracking {
       }
       Four sums;
       totals(s, sums);
-      four(&v_[i]) += sums + ((u0 * four(r0 + i) + u1 * four(r1 + i)) +
-                              (u2 * four(r2 + i) + u3 * four(r3 + i)));
+      four(&v_[i]) +=
+          sums + ((u0 * four(r0 + i) + u1 * four(r1 + i)) + (u2 * four(r2 + i) + u3 * four(r3 + i)));
     }
   }
 
@@ -142,8 +142,8 @@ class BankTracking {
     axpy(u_[k], its, v_.data(), first + 4);
   }
 
-  // C ← keep C − by vvᵀ + drift I, with a root of `by` on either side of vvᵀ, so that C stays symmetric to the
-  // bit.
+  // C ← keep C − by vvᵀ + drift I, with a root of `by` on either side of vvᵀ, so that C stays symmetric to
+  // the bit.
   void shrink(double keep, double by, double drift) {
     const double root = std::sqrt(by);
     for (double& v : v_) v *= root;

@@ -88,7 +88,8 @@ class NewtonBank(ExpertShares):
     label.
 
     Cost per row with s non-zeros: O(ms), plus O(m³) once in a while; while there are few features d, O(d²) and,
-    once in d/4 rows or more, O(d³); memory: one cache line per feature up to m = 6 in float32, and 12 d² bytes.
+    once in d/4 rows or more, O(d³); memory: one cache line per feature up to m = 6 in float32, and 12 d² bytes
+    (16 d² for classes).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
