@@ -65,17 +65,32 @@ class Bank {
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
     const Flush flush{*this};  // rows may turn out to have changed meanwhile, which ends all
     restarted_ = 0;
+    stretches_.clear();
     row_.expect_nothing();
     learn_rows(
         rows, table_, labels, weights, out, 1, [this](const Row& row) { row_.expect(row); },
         [&](const Row& row, double y, double h, double* p) {
           learn_row(row, y, h, p);
+          if (whole()) stretches_.push_back(full_.stretch());
           if (labels_.starts_again()) restart(p + 1 - out);
         });
   }
 
   // How many of the rows learned last came before all was forgotten, as labels among them were wild.
   std::int64_t restarted() const { return restarted_; }
+
+  // How wide the distributions of the labels of the rows learned last were, each before it was learned; as far
+  // as features were few.
+  const std::vector<double>& stretches() const { return stretches_; }
+  // Those of other rows. Returns false if features are many.
+  bool stretches(const Rows& rows, std::int64_t features, double* out) {
+    if (!whole()) return false;
+    predict_rows(rows, out, 1, [&](const Row& row, double* to) {
+      full_.look(known(row, features));
+      *to = full_.stretch();
+    });
+    return true;
+  }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
     predict_rows(rows, out, 1, [&](const Row& row, double* p) { *p = peek(row, features); });
@@ -187,11 +202,10 @@ class Bank {
 
   // The prediction of a row, nothing changed: work put off is done on copies.
   double peek(const Row& row, std::int64_t features) {
-    std::int64_t n = row.size();
-    while (n > 0 && row.index()[n - 1] >= features) --n;
-    if (whole()) full_.look(Row(row.index(), row.value(), n));
-    row_.peek(row.index(), n, sketch_);
-    look(row.value());
+    const Row its = known(row, features);
+    if (whole()) full_.look(its);
+    row_.peek(its.index(), its.size(), sketch_);
+    look(its.value());
     mix();
     double played = played_.all;
     if (stacked()) {
@@ -199,6 +213,13 @@ class Bank {
       played = stack_.play();
     }
     return blank_score() ? 0.0 : labels_.middle() + labels_.half() * played;
+  }
+
+  // The features below a number.
+  static Row known(const Row& row, std::int64_t features) {
+    std::int64_t n = row.size();
+    while (n > 0 && row.index()[n - 1] >= features) --n;
+    return Row(row.index(), row.value(), n);
   }
 
   bool blank_score() const { return labels_.none() && !loss_.logistic(); }
@@ -321,7 +342,11 @@ class Bank {
     }
     const std::int64_t all = experts();
     const std::int64_t rows = s_.bank_counts[State::kLearned];
-    if (full_.learn(row, row_.sizes(), its.target, its.weight, h, rows, classes, s_.shares + first_)) return;
+    const double residual =
+        loss_.poisson() ? y - std::exp(played_.all) : labels_.half() * (y - played_.all);
+    if (full_.learn(row, row_.sizes(), its.target, its.weight, h, residual, rows, classes,
+                    s_.shares + first_))
+      return;
     Aggregate::leave(s_.shares, first_, all);
   }
 
@@ -337,7 +362,7 @@ class Bank {
   BankRow<T> row_;
   BankExperts<T> steps_;
   std::int64_t K_, first_, ldm_;  // experts that take steps, the first with a whole matrix
-  std::vector<double> sums_, p_, up_, down_;
+  std::vector<double> sums_, p_, up_, down_, stretches_;
   Aggregate::Played played_{};  // by the rule
   double miss_ = 1;             // of the predictions so far
   double unit_ = 1;             // of the table's weights

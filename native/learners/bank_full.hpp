@@ -29,6 +29,7 @@
 #include "core/small_matrix.hpp"
 #include "learners/mean_ridge.hpp"
 #include "learners/score_odds.hpp"
+#include "learners/spread.hpp"
 
 namespace skn {
 
@@ -37,7 +38,8 @@ struct BankFullState {
   enum { kUnit, kSize, kScale };  // of a place: a power of two near its first value, its mean size
   static constexpr std::int64_t kLongest = 32;   // rows in a block
   enum { kStale = ScoreOdds::kNumbers, kOdds };  // rows since solving, after the numbers of log odds
-  enum { kTarget, kWeight, kAge, kLabel };       // of a row in the block; for how many rows it stands
+  // Of a row in the block: its target and weight, for how many rows it stands, √|r|.
+  enum { kTarget, kWeight, kAge, kRoot, kLabel };
 
   std::int64_t* places;     // in use; −1: there are too many features
   std::int64_t* non_zeros;  // of all rows so far
@@ -49,6 +51,7 @@ struct BankFullState {
   double* odds;             // kMemories × kOdds
   double* block;            // room × kLongest: the values of the rows that wait
   double* labels;           // kLongest × kLabel
+  double* spread;           // room × Spread::kNumbers, of the expert that forgets nothing
   std::int64_t room;        // places that there is memory for
   bool intercept;
 
@@ -74,15 +77,23 @@ class BankFull {
   double score(std::int64_t g) const { return score_[static_cast<std::size_t>(g)]; }
   double odds(std::int64_t g) const { return ScoreOdds::of(s_.odds + g * State::kOdds, held(g)); }
 
+  // How wide the distribution of the row's label is, as a share of the usual width.
+  double stretch() const { return Spread::stretch(spread_); }
+
   // The scores of a row.
   void look(const Row& row) {
     score_.fill(0.0);
+    spread_ = 0;
     if (places() <= 0) return;
     find(row);
     std::array<double, kMemories> score{};
-    for (const auto& [place, value] : found_)
+    double spread = 0;
+    for (const auto& [place, value] : found_) {
       for (std::size_t g = 0; g < kMemories; ++g) score[g] += value * s_.weights[place * kMemories + g];
+      spread += value * s_.spread[place * Spread::kNumbers + Spread::kWeight];
+    }
     score_ = score;
+    spread_ = spread;
   }
 
   // Places for which there is memory.
@@ -117,15 +128,16 @@ class BankFull {
     if (places() <= 0) return;
     std::fill_n(s_.weights, places() * kMemories, 0.0);
     std::fill_n(s_.moments, State::packed(places()), 0.0);
+    std::fill_n(s_.spread, places() * Spread::kNumbers, 0.0);
     start();
   }
 
   // Learns the row that was looked at, as number `rows`; `sizes` are the mean sizes of its features so far,
-  // `shares` the experts' weights. Returns false if there are too many features now: then these experts are
+  // `residual` is how far its label was from what the bank predicted, `shares` are the experts' weights. Returns false if there are too many features now: then these experts are
   // no more.
   template <class T>
-  bool learn(const Row& row, const T* sizes, double y, double weight, double h, std::int64_t rows,
-             bool classes, const double* shares) {
+  bool learn(const Row& row, const T* sizes, double y, double weight, double h, double residual,
+             std::int64_t rows, bool classes, const double* shares) {
     *s_.non_zeros += row.size();
     if (!all_found(row)) {
       if (!enter(row, rows)) {
@@ -142,7 +154,7 @@ class BankFull {
       for (std::int64_t g = 0; g < kMemories; ++g) scores[g] = held(g);
       ScoreOdds::learn<kMemories>(s_.odds, State::kOdds, scores, y, h, static_cast<double>(rows));
     }
-    wait(y, weight * h, h);
+    wait(y, weight * h, h, Spread::target(residual));
     if (*s_.waiting < std::min({1 + rows / kOften, std::max(kShort, places() / 4), State::kLongest}))
       return true;
     const std::int64_t passed = *s_.waiting;
@@ -250,6 +262,7 @@ class BankFull {
     s_.units[place * State::kScale + State::kSize] = size;
     std::fill_n(s_.weights + place * kMemories, kMemories, 0.0);
     std::fill_n(column(0, place), kMemories * (place + 2), 0.0);
+    std::fill_n(s_.spread + place * Spread::kNumbers, static_cast<int>(Spread::kNumbers), 0.0);
     std::fill_n(s_.block + place * State::kLongest, State::kLongest, 0.0);
     if (place == 0) {
       start();
@@ -276,11 +289,12 @@ class BankFull {
   }
 
   // The row that was found joins the block.
-  void wait(double y, double weight, double h) {
+  void wait(double y, double weight, double h, double root) {
     const std::int64_t at = (*s_.waiting)++;
     s_.labels[at * State::kLabel + State::kTarget] = y;
     s_.labels[at * State::kLabel + State::kWeight] = weight;
     s_.labels[at * State::kLabel + State::kAge] = h;
+    s_.labels[at * State::kLabel + State::kRoot] = root;
     if (static_cast<std::int64_t>(found_.size()) < places())
       for (std::int64_t i = 0; i < places(); ++i) s_.block[i * State::kLongest + at] = 0.0;
     for (const auto& [place, value] : found_) s_.block[place * State::kLongest + at] = value;
@@ -304,9 +318,12 @@ class BankFull {
       multiply_block(j, ld, rows);
       for (std::int64_t c = j; c < std::min(j + 4, n); ++c) {
         double* const sums = &R_[(c - j) * ld];
-        double b = 0;
-        for (std::int64_t r = 0; r < rows; ++r)
+        double b = 0, spread = 0;
+        for (std::int64_t r = 0; r < rows; ++r) {
           b += weighed_[4 * r + c - j] * s_.labels[r * State::kLabel + State::kTarget];
+          spread += weighed_[4 * r + c - j] * s_.labels[r * State::kLabel + State::kRoot];
+        }
+        if (c > 0) s_.spread[c * Spread::kNumbers + Spread::kSum] += spread;
         for (std::int64_t g = 0; g < kMemories; ++g) {
           double* const A = column(g, c);
           const double keep = kept[static_cast<std::size_t>(g)];
@@ -317,6 +334,9 @@ class BankFull {
         }
       }
     }
+    for (std::int64_t r = 0; r < rows; ++r)  // there without a constant, too
+      s_.spread[Spread::kSum] +=
+          s_.labels[r * State::kLabel + State::kWeight] * s_.labels[r * State::kLabel + State::kRoot];
     *s_.waiting = 0;
   }
 
@@ -391,6 +411,20 @@ class BankFull {
       if (j > 0 || rows == 0) R.at(j, j) += mean_ridge(size * size, A[j], A[0], rows, static_cast<double>(n));
     }
     for (std::int64_t k = 0; k < n; k += 4) eliminate(R, k, n, g);
+    substitute(R, n, b);
+    if (std::all_of(b, b + n, [](double w) { return std::abs(w) < kHuge; }))  // else nothing was learned
+      for (std::int64_t i = 0; i < n; ++i) s_.weights[i * kMemories + g] = b[i];
+    if (g > 0 || s_.spread[Spread::kSum] == 0) return;
+    std::fill_n(b, ld, 0.0);
+    for (std::int64_t i = s_.intercept ? 0 : 1; i < n; ++i)
+      b[i] = s_.spread[i * Spread::kNumbers + Spread::kSum];
+    substitute(R, n, b);
+    Spread::keep(s_.spread, n, b);
+  }
+
+  // b ← (RᵀR)⁻¹ b.
+  static void substitute(const Small& R, std::int64_t n, double* b) {
+    const std::int64_t ld = R.ld;
     for (std::int64_t k = 0; k < n; ++k) {
       b[k] = R.at(k, k) > 0 ? b[k] / R.at(k, k) : 0.0;
       axpy(-b[k], R.row(k) + k + 1, b + k + 1, n - k - 1);
@@ -402,14 +436,13 @@ class BankFull {
       for (std::int64_t i = k + 1; i < std::min(whole, n); ++i) rest += row[i] * b[i];
       b[k] = row[k] > 0 ? (b[k] - rest) / row[k] : 0.0;
     }
-    if (!std::all_of(b, b + n, [](double w) { return std::abs(w) < kHuge; })) return;  // nothing was learned
-    for (std::int64_t i = 0; i < n; ++i) s_.weights[i * kMemories + g] = b[i];
   }
 
   BankFullState s_;
   std::vector<Known> known_;  // sorted
   std::vector<std::pair<std::int64_t, double>> found_;
   std::array<double, kMemories> score_{};
+  double spread_ = 0;
   std::vector<double> x_, R_, mean_;
   std::array<double, 4 * State::kLongest> weighed_;  // values of the block's rows times their weights
 };
