@@ -82,7 +82,7 @@ def progressive(X: Floats, y: Floats, coverages: list[float]) -> Floats:
     bank = NewtonBank()
     made = np.empty((len(y), 2, len(coverages)))
     for i in range(len(y)):
-        made[i] = bank.interval(bank.predict(X[i : i + 1]), coverages)[0]
+        made[i] = bank.interval(bank.predict(X[i : i + 1]), coverages, X[i : i + 1])[0]
         bank.learn(X[i : i + 1], y[i : i + 1])
     return made
 
@@ -109,7 +109,7 @@ def measured(X: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     split = len(y) * 4 // 5
     bank = NewtonBank()
     bank.learn(X[:split], y[:split])
-    held_out = covered(bank.interval(bank.predict(X[split:]), COVERAGES), y[split:])
+    held_out = covered(bank.interval(bank.predict(X[split:]), COVERAGES, X[split:]), y[split:])
     return covered(own, y[WARM:]), np.array(ratios), held_out
 
 

@@ -81,8 +81,8 @@ class Spread:
         f = float(self.full.w @ x)
         return float(np.clip(f, 0.25, 4) ** 1.5) if f != 0 else 1.0
 
-    def learn(self, x: Vector, r: float) -> None:
-        """A row that the bank learned from, with what its label was off by."""
+    def learn(self, x: Vector, r: float, share: float) -> None:
+        """A row that the bank learned from, what its label was off by, and the share of the expert for means."""
         self.rows, self.met, self.sizes = self.rows + 1, self.met + (x != 0), self.sizes + abs(x)
         known = np.count_nonzero(self.met[: len(x) - self.full.intercept])
         self.block.append((x, float(np.sqrt(abs(r)))))
@@ -92,7 +92,7 @@ class Spread:
         self.full.learn(X, roots, np.ones(len(X)), len(X))
         self.roots += roots.sum()
         self.block = []
-        if self.full.due(len(X), self.rows, 1.0, known):
+        if self.full.due(len(X), self.rows, share, known):
             self.full.solve(self.sizes / np.maximum(self.met, 1), self.met > 0)
             if self.roots > 0:  # the mean of f over rows, each as often as its root says, becomes 1
                 self.full.w = self.full.w * (self.roots / (self.full.w @ self.full.b))
