@@ -79,8 +79,8 @@ class Bank {
   // How many of the rows learned last came before all was forgotten, as labels among them were wild.
   std::int64_t restarted() const { return restarted_; }
 
-  // How wide the distributions of the labels of the rows learned last were, each before it was learned; as far
-  // as features were few.
+  // How wide the distributions of the labels of the rows learned last were, each before it was learned; as
+  // far as features were few.
   const std::vector<double>& stretches() const { return stretches_; }
   // Those of other rows. Returns false if features are many.
   bool stretches(const Rows& rows, std::int64_t features, double* out) {
@@ -342,8 +342,7 @@ class Bank {
     }
     const std::int64_t all = experts();
     const std::int64_t rows = s_.bank_counts[State::kLearned];
-    const double residual =
-        loss_.poisson() ? y - std::exp(played_.all) : labels_.half() * (y - played_.all);
+    const double residual = loss_.poisson() ? y - std::exp(played_.all) : labels_.half() * (y - played_.all);
     if (full_.learn(row, row_.sizes(), its.target, its.weight, h, residual, rows, classes,
                     s_.shares + first_))
       return;

@@ -133,8 +133,8 @@ class BankFull {
   }
 
   // Learns the row that was looked at, as number `rows`; `sizes` are the mean sizes of its features so far,
-  // `residual` is how far its label was from what the bank predicted, `shares` are the experts' weights. Returns false if there are too many features now: then these experts are
-  // no more.
+  // `residual` is how far its label was from what the bank predicted, `shares` are the experts' weights.
+  // Returns false if there are too many features now: then these experts are no more.
   template <class T>
   bool learn(const Row& row, const T* sizes, double y, double weight, double h, double residual,
              std::int64_t rows, bool classes, const double* shares) {

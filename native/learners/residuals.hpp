@@ -3,10 +3,10 @@
 //
 // Experts are histograms of residuals in units of their mean size, which differ in what they remember and in
 // what that size depends on: on nothing, on the prediction, or on the row's features (spread.hpp), as long as
-// they are few: then that expert, the last, leaves. They are mixed by the likelihood that they gave to residuals.
-// Of a grid of levels τ each is calibrated by adaptive conformal inference: the quantile at level a is
-// played, and a moves up or down with every label, by more if it was missed. So τ of all labels are below it,
-// whatever the stream.
+// they are few: then that expert, the last, leaves. They are mixed by the likelihood that they gave to
+// residuals. Of a grid of levels τ each is calibrated by adaptive conformal inference: the quantile at level
+// a is played, and a moves up or down with every label, by more if it was missed. So τ of all labels are
+// below it, whatever the stream.
 #pragma once
 
 #include <algorithm>
@@ -118,14 +118,13 @@ class Residuals {
     int by;                  // what the size of residuals depends on
     double keep, keep_size;  // how much of a row remains after the next, in the histogram and in the size
   };
-  static constexpr Form kForms[kExperts] = {
-      {kNothing, 1.0, 1.0},
-      {kPrediction, 1.0, 1.0},
-      {kPrediction, 0.999, 0.999},
-      {kPrediction, 0.999, 0.99},
-      {kFeatures, 1.0, 1.0}};
+  static constexpr Form kForms[kExperts] = {{kNothing, 1.0, 1.0},
+                                            {kPrediction, 1.0, 1.0},
+                                            {kPrediction, 0.999, 0.999},
+                                            {kPrediction, 0.999, 0.99},
+                                            {kFeatures, 1.0, 1.0}};
   static constexpr int kLast = kExperts - 1;  // the only one by features
-  static constexpr int kGuide = 2;  // the expert whose sizes teach how they depend on predictions
+  static constexpr int kGuide = 2;            // the expert whose sizes teach how they depend on predictions
 
   static constexpr double kPrior = 3.0;                     // rows that the prior counts as
   static constexpr double kMixed = 1e-3;                    // of all shares are redistributed with every row
@@ -267,9 +266,7 @@ class Residuals {
     return std::exp(std::clamp(log, -kMostStretch, kMostStretch));
   }
 
-  Stretches stretches(double prediction, double width) const {
-    return {1.0, stretch_of(prediction), width};
-  }
+  Stretches stretches(double prediction, double width) const { return {1.0, stretch_of(prediction), width}; }
 
   double size(int g, const Stretches& stretch) const {
     const double* e = expert(g);

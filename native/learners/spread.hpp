@@ -1,9 +1,11 @@
-// How far labels of a row are from their predictions, by its features, as a share of how far they usually are.
+// How far labels of a row are from their predictions, by its features, as a share of how far they usually
+// are.
 //
-// Least squares of √|r| on the features, with the moments that a bank keeps anyway (bank_full.hpp): roots tame
-// heavy tails, scale with the labels, and need no logarithm of 0. What it says of a row, f, is divided by its
-// mean over rows, in proportion to their √|r|. Widths follow f^1.5, not f²: between widths that are equal for
-// all rows and those in proportion to the noise are the ones whose mean is least at a given coverage.
+// Least squares of √|r| on the features, with the moments that a bank keeps anyway (bank_full.hpp): roots
+// tame heavy tails, scale with the labels, and need no logarithm of 0. What it says of a row, f, is divided
+// by its mean over rows, in proportion to their √|r|. Widths follow f^1.5, not f²: between widths that are
+// equal for all rows and those in proportion to the noise are the ones whose mean is least at a given
+// coverage.
 #pragma once
 
 #include <algorithm>

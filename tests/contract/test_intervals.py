@@ -209,7 +209,7 @@ def test_rows_and_scores_belong_together() -> None:
     with pytest.raises(ValueError, match="X has 5 rows, but there are 3 scores"):
         bank.interval(bank.predict(X[:3]), 0.9, X[:5])
     assert bank.interval(bank.predict(X[:0]), 0.9, X[:0]).shape == (0, 2)
-    with pytest.raises(ValueError, match="finite|NaN|nan"):
+    with pytest.raises(ValueError, match="X contains NaN"):
         bank.quantiles(np.zeros(1), [0.5], np.full((1, 4), np.nan))
 
 

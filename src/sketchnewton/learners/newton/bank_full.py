@@ -16,7 +16,9 @@ SLOPE, SHIFT, STALE, ODDS = 0, 1, 5, 6  # of `full_odds`; between them the covar
 TARGET, WEIGHT, AGE, ROOT = range(4)  # columns of `full_labels`
 SUM, SPREAD = range(2)  # columns of `full_spread`
 LONGEST = 32  # rows in a block
-PLACES = FullPlaces(("full_features", "full_units", "full_weights", "full_block", "full_spread"), beside=2, most=384)
+PLACES = FullPlaces(
+    ("full_features", "full_units", "full_weights", "full_block", "full_spread"), beside=2, most=384
+)
 
 
 def fresh() -> dict[str, View]:
@@ -72,7 +74,10 @@ def roots(state: State, places: int, waiting: int) -> Floats:
     """Σ h √|r| x over all rows, as native/learners/spread.hpp has it; that of the constant without one, too."""
     labels = state["full_labels"][:waiting]
     weighed = labels[:, WEIGHT] * labels[:, ROOT]
-    sums = state["full_spread"][: max(places, 0), SUM] + state["full_block"][: max(places, 0), :waiting] @ weighed
+    sums = (
+        state["full_spread"][: max(places, 0), SUM]
+        + state["full_block"][: max(places, 0), :waiting] @ weighed
+    )
     if places > 0 and not state["full_block"][0, :waiting].any():
         sums[0] += weighed.sum()
     return np.asarray(sums)
