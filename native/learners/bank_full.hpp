@@ -316,21 +316,22 @@ class BankFull {
     for (std::size_t g = 0; g < kMemories; ++g) kept[g] = std::pow(kForget[g], passed);
     for (std::int64_t j = 0; j < n; j += 4) {
       multiply_block(j, ld, rows);
+      Four targets{}, roots{};
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const double* its = s_.labels + r * State::kLabel;
+        targets += its[State::kTarget] * four(&weighed_[4 * r]);
+        roots += its[State::kRoot] * four(&weighed_[4 * r]);
+      }
       for (std::int64_t c = j; c < std::min(j + 4, n); ++c) {
         double* const sums = &R_[(c - j) * ld];
-        double b = 0, spread = 0;
-        for (std::int64_t r = 0; r < rows; ++r) {
-          b += weighed_[4 * r + c - j] * s_.labels[r * State::kLabel + State::kTarget];
-          spread += weighed_[4 * r + c - j] * s_.labels[r * State::kLabel + State::kRoot];
-        }
-        if (c > 0) s_.spread[c * Spread::kNumbers + Spread::kSum] += spread;
+        if (c > 0) s_.spread[c * Spread::kNumbers + Spread::kSum] += roots[c - j];
         for (std::int64_t g = 0; g < kMemories; ++g) {
           double* const A = column(g, c);
           const double keep = kept[static_cast<std::size_t>(g)];
           std::int64_t i = 0;
           for (; i + 4 <= c + 1; i += 4) four(A + i) = keep * four(A + i) + four(sums + i);
           for (; i <= c; ++i) A[i] = keep * A[i] + sums[i];
-          A[c + 1] = keep * A[c + 1] + b;
+          A[c + 1] = keep * A[c + 1] + targets[c - j];
         }
       }
     }
