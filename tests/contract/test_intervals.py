@@ -403,6 +403,20 @@ def test_models() -> None:
     assert np.allclose(quantiles[:, [0, 2]], bounds)
 
 
+def test_the_server_answers_with_the_same_bounds() -> None:
+    from sketchnewton.serve.answers import add_bounds, answers
+
+    X, y, _ = noisy(500)
+    records = [dict(zip("abcd", row, strict=True)) for row in X.tolist()]
+    model = Model()
+    model.learn(records, y)
+    made = answers(model, model.decision_function(records))
+    add_bounds(model, records, made, "0.9")
+    bounds = model.predict(records, interval=0.9)[1]
+    assert [[answer["lower"], answer["upper"]] for answer in made] == bounds.tolist()
+    assert len(set(np.round(np.diff(bounds)[:, 0], 6))) > 100
+
+
 def test_estimators_and_river(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     conf = pytest.importorskip("river.conf")

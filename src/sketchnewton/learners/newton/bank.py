@@ -310,22 +310,14 @@ class NewtonBank(ExpertShares):
     def _label_quantiles(self, predictions: Floats, levels: Floats, rows: _native.Rows | None) -> Floats:
         quantiles = np.empty((len(predictions), len(levels)))
         with self._lock:
-            self._kernel.quantiles(predictions, self._widths(rows), levels, quantiles)
+            self._kernel.quantiles(predictions, residuals.widths(self._kernel, rows), levels, quantiles)
         return quantiles
 
     def _deviations(self, predictions: Floats, rows: _native.Rows | None) -> Floats:
         deviations = np.empty(len(predictions))
         with self._lock:
-            self._kernel.deviations(predictions, self._widths(rows), deviations)
+            self._kernel.deviations(predictions, residuals.widths(self._kernel, rows), deviations)
         return deviations
-
-    def _widths(self, rows: _native.Rows | None) -> Floats | None:
-        """How wide the distributions of the labels of rows are, by their features; None if nothing is known."""
-        if rows is None:
-            return None
-        checked_scan(rows)
-        widths = np.empty(len(rows))
-        return widths if self._kernel.stretches(rows, widths) else None
 
     # -- for learners
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from sketchnewton import _native
 from sketchnewton.core.state import State, View, zeros
 from sketchnewton.core.types import Arrays, Floats, np
+from sketchnewton.learners.rows import checked_scan
 from sketchnewton.losses import Loss
 
-__all__ = ["NAMES", "fits", "fresh", "merged"]
+__all__ = ["NAMES", "fits", "fresh", "merged", "widths"]
 
 NAMES = ("residuals", "residual_scalars", "residual_levels")
 EXPERTS, BINS, BLOCKS, LEVELS = 5, 64, 8, 25
@@ -62,6 +64,15 @@ def _expert_fits(expert: list[float]) -> bool:
         )
         and expert[UNIT] >= 1
     )
+
+
+def widths(kernel: _native.BankKernel, rows: _native.Rows | None) -> Floats | None:
+    """How wide the distributions of the labels of rows are, by their features; None: nothing is known."""
+    if rows is None:
+        return None
+    checked_scan(rows)
+    found = np.empty(len(rows))
+    return found if kernel.stretches(rows, found) else None
 
 
 def merged(states: Sequence[State], base: State | None, *, few: bool) -> Arrays:
