@@ -70,7 +70,7 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
   bool stretches(const PyRows& x, Array<double, 1> out) override {
     require(extent(out.shape(0)) == x.rows->count(), "lengths differ");
     nb::gil_scoped_release release;
-    return this->kernel_.stretches(*x.rows, this->features(), out.data());
+    return this->kernel_.stretches(*x.rows, out.data());
   }
 
   void quantiles(ConstDoubles predictions, Widths widths, ConstDoubles levels,

@@ -83,10 +83,10 @@ class Bank {
   // far as features were few.
   const std::vector<double>& stretches() const { return stretches_; }
   // Those of other rows. Returns false if features are many.
-  bool stretches(const Rows& rows, std::int64_t features, double* out) {
+  bool stretches(const Rows& rows, double* out) {
     if (!whole()) return false;
     predict_rows(rows, out, 1, [&](const Row& row, double* to) {
-      full_.look(known(row, features));
+      full_.look(row);  // whatever has no place is left out
       *to = full_.stretch();
     });
     return true;
@@ -202,10 +202,11 @@ class Bank {
 
   // The prediction of a row, nothing changed: work put off is done on copies.
   double peek(const Row& row, std::int64_t features) {
-    const Row its = known(row, features);
-    if (whole()) full_.look(its);
-    row_.peek(its.index(), its.size(), sketch_);
-    look(its.value());
+    std::int64_t n = row.size();
+    while (n > 0 && row.index()[n - 1] >= features) --n;
+    if (whole()) full_.look(Row(row.index(), row.value(), n));
+    row_.peek(row.index(), n, sketch_);
+    look(row.value());
     mix();
     double played = played_.all;
     if (stacked()) {
@@ -213,13 +214,6 @@ class Bank {
       played = stack_.play();
     }
     return blank_score() ? 0.0 : labels_.middle() + labels_.half() * played;
-  }
-
-  // The features below a number.
-  static Row known(const Row& row, std::int64_t features) {
-    std::int64_t n = row.size();
-    while (n > 0 && row.index()[n - 1] >= features) --n;
-    return Row(row.index(), row.value(), n);
   }
 
   bool blank_score() const { return labels_.none() && !loss_.logistic(); }
@@ -329,6 +323,7 @@ class Bank {
 
   void improve_whole(const Row& row, double y, double h) {
     const bool classes = labels_.classes();
+    full_.missed(loss_.poisson() ? y - std::exp(played_.all) : labels_.half() * (y - played_.all));
     WorkingResponse its{y, 1.0};
     if (!classes) {
       its.target = labels_.middle() + labels_.half() * y;
@@ -342,10 +337,7 @@ class Bank {
     }
     const std::int64_t all = experts();
     const std::int64_t rows = s_.bank_counts[State::kLearned];
-    const double residual = loss_.poisson() ? y - std::exp(played_.all) : labels_.half() * (y - played_.all);
-    if (full_.learn(row, row_.sizes(), its.target, its.weight, h, residual, rows, classes,
-                    s_.shares + first_))
-      return;
+    if (full_.learn(row, row_.sizes(), its.target, its.weight, h, rows, classes, s_.shares + first_)) return;
     Aggregate::leave(s_.shares, first_, all);
   }
 

@@ -80,6 +80,9 @@ class BankFull {
   // How wide the distribution of the row's label is, as a share of the usual width.
   double stretch() const { return Spread::stretch(spread_); }
 
+  // How far the label of the row that was looked at, and is learned next, is from what the bank predicted.
+  void missed(double residual) { root_ = Spread::target(residual); }
+
   // The scores of a row.
   void look(const Row& row) {
     score_.fill(0.0);
@@ -133,11 +136,11 @@ class BankFull {
   }
 
   // Learns the row that was looked at, as number `rows`; `sizes` are the mean sizes of its features so far,
-  // `residual` is how far its label was from what the bank predicted, `shares` are the experts' weights.
-  // Returns false if there are too many features now: then these experts are no more.
+  // `shares` the experts' weights. Returns false if there are too many features now: then these experts are
+  // no more.
   template <class T>
-  bool learn(const Row& row, const T* sizes, double y, double weight, double h, double residual,
-             std::int64_t rows, bool classes, const double* shares) {
+  bool learn(const Row& row, const T* sizes, double y, double weight, double h, std::int64_t rows,
+             bool classes, const double* shares) {
     *s_.non_zeros += row.size();
     if (!all_found(row)) {
       if (!enter(row, rows)) {
@@ -154,7 +157,7 @@ class BankFull {
       for (std::int64_t g = 0; g < kMemories; ++g) scores[g] = held(g);
       ScoreOdds::learn<kMemories>(s_.odds, State::kOdds, scores, y, h, static_cast<double>(rows));
     }
-    wait(y, weight * h, h, Spread::target(residual));
+    wait(y, weight * h, h);
     if (*s_.waiting < std::min({1 + rows / kOften, std::max(kShort, places() / 4), State::kLongest}))
       return true;
     const std::int64_t passed = *s_.waiting;
@@ -289,12 +292,12 @@ class BankFull {
   }
 
   // The row that was found joins the block.
-  void wait(double y, double weight, double h, double root) {
+  void wait(double y, double weight, double h) {
     const std::int64_t at = (*s_.waiting)++;
     s_.labels[at * State::kLabel + State::kTarget] = y;
     s_.labels[at * State::kLabel + State::kWeight] = weight;
     s_.labels[at * State::kLabel + State::kAge] = h;
-    s_.labels[at * State::kLabel + State::kRoot] = root;
+    s_.labels[at * State::kLabel + State::kRoot] = root_;
     if (static_cast<std::int64_t>(found_.size()) < places())
       for (std::int64_t i = 0; i < places(); ++i) s_.block[i * State::kLongest + at] = 0.0;
     for (const auto& [place, value] : found_) s_.block[place * State::kLongest + at] = value;
@@ -443,7 +446,7 @@ class BankFull {
   std::vector<Known> known_;  // sorted
   std::vector<std::pair<std::int64_t, double>> found_;
   std::array<double, kMemories> score_{};
-  double spread_ = 0;
+  double spread_ = 0, root_ = 0;
   std::vector<double> x_, R_, mean_;
   std::array<double, 4 * State::kLongest> weighed_;  // values of the block's rows times their weights
 };

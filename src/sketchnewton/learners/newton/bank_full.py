@@ -13,12 +13,14 @@ LOSSES = ("squared", "logistic", "hinge", "squared_hinge", "absolute", "quantile
 """Losses whose banks have these experts."""
 UNIT, SIZE = range(2)  # columns of `full_units`
 SLOPE, SHIFT, STALE, ODDS = 0, 1, 5, 6  # of `full_odds`; between them the covariance of the first two
-TARGET, WEIGHT, AGE, ROOT = range(4)  # columns of `full_labels`
-SUM, SPREAD = range(2)  # columns of `full_spread`
+TARGET, WEIGHT, AGE = range(3)  # columns of `full_labels`
 LONGEST = 32  # rows in a block
 PLACES = FullPlaces(
     ("full_features", "full_units", "full_weights", "full_block", "full_spread"), beside=2, most=384
 )
+
+ROOT = 3  # the last column of `full_labels`: √|r|
+SUM, SPREAD = range(2)  # columns of `full_spread`
 
 
 def fresh() -> dict[str, View]:
