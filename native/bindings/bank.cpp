@@ -25,6 +25,8 @@ using namespace nb::literals;
 
 namespace {
 
+using Widths = std::optional<ConstDoubles>;  // of distributions, by features
+
 class BankKernel : public SketchKernel {
  public:
   using SketchKernel::SketchKernel;
@@ -33,9 +35,12 @@ class BankKernel : public SketchKernel {
   virtual std::int64_t experts() const = 0;
   // Places for features that the experts with whole matrices may need to learn these rows.
   virtual std::int64_t places_for(const PyRows& x) = 0;
+  // How wide the distributions of the labels of these rows are, by their features. False if these are many.
+  virtual bool stretches(const PyRows& x, Array<double, 1> out) = 0;
   // Quantiles of the labels of rows with these predictions, and how far off these are.
-  virtual void quantiles(ConstDoubles predictions, ConstDoubles levels, Array<double, 2> out) const = 0;
-  virtual void deviations(ConstDoubles predictions, Array<double, 1> out) const = 0;
+  virtual void quantiles(ConstDoubles predictions, Widths widths, ConstDoubles levels,
+                         Array<double, 2> out) const = 0;
+  virtual void deviations(ConstDoubles predictions, Widths widths, Array<double, 1> out) const = 0;
   // The probability of +1 by the score of a row.
   virtual double chance(double score) const = 0;
   virtual void chances(ConstDoubles scores, Array<double, 1> out) const = 0;
@@ -64,19 +69,29 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
     return this->kernel_.places_for(*x.rows);
   }
 
-  void quantiles(ConstDoubles predictions, ConstDoubles levels, Array<double, 2> out) const override {
-    require(out.shape(0) == predictions.size() && out.shape(1) == levels.size(), "lengths differ");
-    require(residuals_.tracked(), "residuals are not tracked");
+  bool stretches(const PyRows& x, Array<double, 1> out) override {
+    require(extent(out.shape(0)) == x.rows->count(), "lengths differ");
     nb::gil_scoped_release release;
-    residuals_.quantiles(extent(predictions.size()), predictions.data(), extent(levels.size()), levels.data(),
-                         out.data());
+    return this->kernel_.stretches(*x.rows, out.data());
   }
 
-  void deviations(ConstDoubles predictions, Array<double, 1> out) const override {
-    require(out.shape(0) == predictions.size(), "lengths differ");
+  void quantiles(ConstDoubles predictions, Widths widths, ConstDoubles levels,
+                 Array<double, 2> out) const override {
+    require(out.shape(0) == predictions.size() && out.shape(1) == levels.size(), "lengths differ");
+    require(!widths || widths->size() == predictions.size(), "lengths differ");
     require(residuals_.tracked(), "residuals are not tracked");
     nb::gil_scoped_release release;
-    residuals_.deviations(extent(predictions.size()), predictions.data(), out.data());
+    residuals_.quantiles(extent(predictions.size()), predictions.data(), widths ? widths->data() : nullptr,
+                         extent(levels.size()), levels.data(), out.data());
+  }
+
+  void deviations(ConstDoubles predictions, Widths widths, Array<double, 1> out) const override {
+    require(out.shape(0) == predictions.size(), "lengths differ");
+    require(!widths || widths->size() == predictions.size(), "lengths differ");
+    require(residuals_.tracked(), "residuals are not tracked");
+    nb::gil_scoped_release release;
+    residuals_.deviations(extent(predictions.size()), predictions.data(), widths ? widths->data() : nullptr,
+                          out.data());
   }
 
   double chance(double score) const override { return calibration_.of(score); }
@@ -92,9 +107,12 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
     const bool unknown = this->kernel_.knows_no_labels();
     this->kernel_.learn(rows, labels, weights, out);
     const std::int64_t old = this->kernel_.restarted();
+    const auto& widths = this->kernel_.stretches();
+    const auto few = static_cast<std::int64_t>(widths.size());
     if (old > 0) residuals_.restart();
     residuals_.learn(rows.count() - old, labels + old, weights == nullptr ? weights : weights + old,
-                     out + old, unknown && old == 0);
+                     out + old, widths.data() + std::min(old, few), std::max<std::int64_t>(few - old, 0),
+                     unknown && old == 0);
     calibration_.learn(rows.count(), labels, weights, out);
   }
 
@@ -133,6 +151,7 @@ BankFullState full_view(const State& s, std::int64_t* counts, bool intercept) {
           s.get<double>("full_odds", {Full::kScores, Full::kOdds}),
           s.get<double>("full_block", {room, Full::kLongest}),
           s.get<double>("full_labels", {Full::kLongest, Full::kLabel}),
+          s.get<double>("full_spread", {room, Spread::kNumbers}),
           room,
           intercept};
 }
@@ -271,8 +290,9 @@ void bind_bank(nb::module_& m) {
   nb::class_<BankKernel, SketchKernel>(m, "BankKernel")
       .def("predict_experts", &BankKernel::predict_experts, "rows"_a, "out"_a)
       .def("places_for", &BankKernel::places_for, "rows"_a)
-      .def("quantiles", &BankKernel::quantiles, "predictions"_a, "levels"_a, "out"_a)
-      .def("deviations", &BankKernel::deviations, "predictions"_a, "out"_a)
+      .def("stretches", &BankKernel::stretches, "rows"_a, "out"_a)
+      .def("quantiles", &BankKernel::quantiles, "predictions"_a, "widths"_a.none(), "levels"_a, "out"_a)
+      .def("deviations", &BankKernel::deviations, "predictions"_a, "widths"_a.none(), "out"_a)
       .def("chance", &BankKernel::chance, "score"_a)
       .def("chances", &BankKernel::chances, "scores"_a, "out"_a)
       .def_prop_ro("experts", &BankKernel::experts);

@@ -67,17 +67,32 @@ class Bank {
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
     const Flush flush{*this};  // rows may turn out to have changed meanwhile, which ends all
     restarted_ = 0;
+    stretches_.clear();
     row_.expect_nothing();
     learn_rows(
         rows, table_, labels, weights, out, 1, [this](const Row& row) { row_.expect(row); },
         [&](const Row& row, double y, double h, double* p) {
           learn_row(row, y, h, p);
+          if (whole()) stretches_.push_back(full_.stretch());
           if (labels_.starts_again()) restart(p + 1 - out);
         });
   }
 
   // How many of the rows learned last came before all was forgotten, as labels among them were wild.
   std::int64_t restarted() const { return restarted_; }
+
+  // How wide the distributions of the labels of the rows learned last were, each before it was learned; as
+  // far as features were few.
+  const std::vector<double>& stretches() const { return stretches_; }
+  // Those of other rows. Returns false if features are many.
+  bool stretches(const Rows& rows, double* out) {
+    if (!whole()) return false;
+    predict_rows(rows, out, 1, [&](const Row& row, double* to) {
+      full_.look(row);  // whatever has no place is left out
+      *to = full_.stretch();
+    });
+    return true;
+  }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
     predict_rows(rows, out, 1, [&](const Row& row, double* p) { *p = peek(row, features); });
@@ -327,6 +342,7 @@ class Bank {
 
   void improve_whole(const Row& row, double y, double h) {
     const bool classes = labels_.classes();
+    full_.missed(loss_.poisson() ? y - std::exp(played_.all) : labels_.half() * (y - played_.all));
     WorkingResponse its{y, 1.0};
     if (!classes) {
       its.target = labels_.middle() + labels_.half() * y;
@@ -369,7 +385,7 @@ class Bank {
   BankRow<T> row_;
   BankExperts<T> steps_;
   std::int64_t K_, first_, ldm_;  // experts that take steps, the first with a whole matrix
-  std::vector<double> sums_, p_, up_, down_;
+  std::vector<double> sums_, p_, up_, down_, stretches_;
   Aggregate::Played played_{};  // by the rule
   double miss_ = 1;             // of the predictions so far
   double tracked_ = 0;          // the score of the tracking expert

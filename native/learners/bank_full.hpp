@@ -29,6 +29,7 @@
 #include "core/small_matrix.hpp"
 #include "learners/mean_ridge.hpp"
 #include "learners/score_odds.hpp"
+#include "learners/spread.hpp"
 
 namespace skn {
 
@@ -38,7 +39,8 @@ struct BankFullState {
   enum { kUnit, kSize, kScale };  // of a place: a power of two near its first value, its mean size
   static constexpr std::int64_t kLongest = 32;   // rows in a block
   enum { kStale = ScoreOdds::kNumbers, kOdds };  // rows since solving, after the numbers of log odds
-  enum { kTarget, kWeight, kAge, kLabel };       // of a row in the block; for how many rows it stands
+  // Of a row in the block: its target and weight, for how many rows it stands, √|r|.
+  enum { kTarget, kWeight, kAge, kRoot, kLabel };
 
   std::int64_t* places;     // in use; −1: there are too many features
   std::int64_t* non_zeros;  // of all rows so far
@@ -50,6 +52,7 @@ struct BankFullState {
   double* odds;             // kScores × kOdds
   double* block;            // room × kLongest: the values of the rows that wait
   double* labels;           // kLongest × kLabel
+  double* spread;           // room × Spread::kNumbers, of the expert that forgets nothing
   std::int64_t room;        // places that there is memory for
   bool intercept;
 
@@ -77,15 +80,26 @@ class BankFull {
   // Log odds by a score of the tracking expert.
   double odds_tracked(double score) const { return odds(kMemories, score); }
 
+  // How wide the distribution of the row's label is, as a share of the usual width.
+  double stretch() const { return Spread::stretch(spread_); }
+
+  // How far the label of the row that was looked at, and is learned next, is from what the bank predicted.
+  void missed(double residual) { root_ = Spread::target(residual); }
+
   // The scores of a row.
   void look(const Row& row) {
     score_.fill(0.0);
+    spread_ = 0;
     if (places() <= 0) return;
     find(row);
     std::array<double, kMemories> score{};
-    for (const auto& [place, value] : found_)
+    double spread = 0;
+    for (const auto& [place, value] : found_) {
       for (std::size_t g = 0; g < kMemories; ++g) score[g] += value * s_.weights[place * kMemories + g];
+      spread += value * s_.spread[place * Spread::kNumbers + Spread::kWeight];
+    }
     score_ = score;
+    spread_ = spread;
   }
 
   // The places of the row's features that have one, and their values in the units of the places.
@@ -139,6 +153,7 @@ class BankFull {
     if (places() <= 0) return;
     std::fill_n(s_.weights, places() * kMemories, 0.0);
     std::fill_n(s_.moments, State::packed(places()), 0.0);
+    std::fill_n(s_.spread, places() * Spread::kNumbers, 0.0);
     start();
   }
 
@@ -275,6 +290,7 @@ class BankFull {
     s_.units[place * State::kScale + State::kSize] = size;
     std::fill_n(s_.weights + place * kMemories, kMemories, 0.0);
     std::fill_n(column(0, place), kMemories * (place + 2), 0.0);
+    std::fill_n(s_.spread + place * Spread::kNumbers, static_cast<int>(Spread::kNumbers), 0.0);
     std::fill_n(s_.block + place * State::kLongest, State::kLongest, 0.0);
     if (place == 0) {
       start();
@@ -306,6 +322,7 @@ class BankFull {
     s_.labels[at * State::kLabel + State::kTarget] = y;
     s_.labels[at * State::kLabel + State::kWeight] = weight;
     s_.labels[at * State::kLabel + State::kAge] = h;
+    s_.labels[at * State::kLabel + State::kRoot] = root_;
     if (static_cast<std::int64_t>(found_.size()) < places())
       for (std::int64_t i = 0; i < places(); ++i) s_.block[i * State::kLongest + at] = 0.0;
     for (const auto& [place, value] : found_) s_.block[place * State::kLongest + at] = value;
@@ -327,21 +344,28 @@ class BankFull {
     for (std::size_t g = 0; g < kMemories; ++g) kept[g] = std::pow(kForget[g], passed);
     for (std::int64_t j = 0; j < n; j += 4) {
       multiply_block(j, ld, rows);
+      Four targets{}, roots{};
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const double* its = s_.labels + r * State::kLabel;
+        targets += its[State::kTarget] * four(&weighed_[4 * r]);
+        roots += its[State::kRoot] * four(&weighed_[4 * r]);
+      }
       for (std::int64_t c = j; c < std::min(j + 4, n); ++c) {
         double* const sums = &R_[(c - j) * ld];
-        double b = 0;
-        for (std::int64_t r = 0; r < rows; ++r)
-          b += weighed_[4 * r + c - j] * s_.labels[r * State::kLabel + State::kTarget];
+        if (c > 0) s_.spread[c * Spread::kNumbers + Spread::kSum] += roots[c - j];
         for (std::int64_t g = 0; g < kMemories; ++g) {
           double* const A = column(g, c);
           const double keep = kept[static_cast<std::size_t>(g)];
           std::int64_t i = 0;
           for (; i + 4 <= c + 1; i += 4) four(A + i) = keep * four(A + i) + four(sums + i);
           for (; i <= c; ++i) A[i] = keep * A[i] + sums[i];
-          A[c + 1] = keep * A[c + 1] + b;
+          A[c + 1] = keep * A[c + 1] + targets[c - j];
         }
       }
     }
+    for (std::int64_t r = 0; r < rows; ++r)  // there without a constant, too
+      s_.spread[Spread::kSum] +=
+          s_.labels[r * State::kLabel + State::kWeight] * s_.labels[r * State::kLabel + State::kRoot];
     *s_.waiting = 0;
   }
 
@@ -416,6 +440,20 @@ class BankFull {
       if (j > 0 || rows == 0) R.at(j, j) += mean_ridge(size * size, A[j], A[0], rows, static_cast<double>(n));
     }
     for (std::int64_t k = 0; k < n; k += 4) eliminate(R, k, n, g);
+    substitute(R, n, b);
+    if (std::all_of(b, b + n, [](double w) { return std::abs(w) < kHuge; }))  // else nothing was learned
+      for (std::int64_t i = 0; i < n; ++i) s_.weights[i * kMemories + g] = b[i];
+    if (g > 0 || s_.spread[Spread::kSum] == 0) return;
+    std::fill_n(b, ld, 0.0);
+    for (std::int64_t i = s_.intercept ? 0 : 1; i < n; ++i)
+      b[i] = s_.spread[i * Spread::kNumbers + Spread::kSum];
+    substitute(R, n, b);
+    Spread::keep(s_.spread, n, b);
+  }
+
+  // b ← (RᵀR)⁻¹ b.
+  static void substitute(const Small& R, std::int64_t n, double* b) {
+    const std::int64_t ld = R.ld;
     for (std::int64_t k = 0; k < n; ++k) {
       b[k] = R.at(k, k) > 0 ? b[k] / R.at(k, k) : 0.0;
       axpy(-b[k], R.row(k) + k + 1, b + k + 1, n - k - 1);
@@ -427,14 +465,13 @@ class BankFull {
       for (std::int64_t i = k + 1; i < std::min(whole, n); ++i) rest += row[i] * b[i];
       b[k] = row[k] > 0 ? (b[k] - rest) / row[k] : 0.0;
     }
-    if (!std::all_of(b, b + n, [](double w) { return std::abs(w) < kHuge; })) return;  // nothing was learned
-    for (std::int64_t i = 0; i < n; ++i) s_.weights[i * kMemories + g] = b[i];
   }
 
   BankFullState s_;
   std::vector<Known> known_;  // sorted
   std::vector<std::pair<std::int64_t, double>> found_;
   std::array<double, kMemories> score_{};
+  double spread_ = 0, root_ = 0;
   std::vector<double> x_, R_, mean_;
   std::array<double, 4 * State::kLongest> weighed_;  // values of the block's rows times their weights
 };

@@ -194,7 +194,10 @@ class Model(RecordReader, Persistent):
         """
         if interval is None:
             return self.answer(self.decision_function(records))
-        wanted = [(self.linked(scores), self.interval(scores, interval)) for scores in self._scored(records)]
+        wanted = [
+            (self.linked(scores), self.interval(scores, interval, batch))
+            for batch, scores in self._scored(records)
+        ]
         if not wanted:
             return self._joined([]), self.interval(np.zeros(0), interval)
         predictions, bounds = zip(*wanted, strict=True)
@@ -203,16 +206,20 @@ class Model(RecordReader, Persistent):
     def predict_quantiles(self, records: object, levels: Sequence[float]) -> Floats:
         """Quantiles of the label of each record, rows × levels, which must rise; quantiles never cross."""
         self._check_numbers()
-        scores = [self.learner.quantiles(scores, levels) for scores in self._scored(records)]
-        return np.concatenate(scores) if scores else np.zeros((0, len(levels)))
+        found = [
+            self.learner.quantiles(scores, levels, batch.rows) for batch, scores in self._scored(records)
+        ]
+        return np.concatenate(found) if found else np.zeros((0, len(levels)))
 
-    def interval(self, scores: Floats, coverage: float | Sequence[float]) -> Floats:
-        """Lower and upper bounds of the labels of rows with these scores, as `predict` has them."""
+    def interval(
+        self, scores: Floats, coverage: float | Sequence[float], batch: Batch | None = None
+    ) -> Floats:
+        """Lower and upper bounds of the labels of the rows of a batch with these scores, as `predict` has them."""
         self._check_numbers()
-        return self.learner.interval(scores, coverage)
+        return self.learner.interval(scores, coverage, None if batch is None else batch.rows)
 
-    def _scored(self, records: object) -> Iterator[Floats]:
-        return (self.scores(batch) for batch in self.rows_of(records))
+    def _scored(self, records: object) -> Iterator[tuple[Batch, Floats]]:
+        return ((batch, self.scores(batch)) for batch in self.rows_of(records))
 
     def _check_numbers(self) -> None:
         if self.has_classes:

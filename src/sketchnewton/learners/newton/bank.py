@@ -314,16 +314,16 @@ class NewtonBank(ExpertShares):
             positive = self._kernel.chance(scores[0])
         return [1.0 - positive, positive]
 
-    def _label_quantiles(self, predictions: Floats, levels: Floats) -> Floats:
+    def _label_quantiles(self, predictions: Floats, levels: Floats, rows: _native.Rows | None) -> Floats:
         quantiles = np.empty((len(predictions), len(levels)))
         with self._lock:
-            self._kernel.quantiles(predictions, levels, quantiles)
+            self._kernel.quantiles(predictions, residuals.widths(self._kernel, rows), levels, quantiles)
         return quantiles
 
-    def _deviations(self, predictions: Floats) -> Floats:
+    def _deviations(self, predictions: Floats, rows: _native.Rows | None) -> Floats:
         deviations = np.empty(len(predictions))
         with self._lock:
-            self._kernel.deviations(predictions, deviations)
+            self._kernel.deviations(predictions, residuals.widths(self._kernel, rows), deviations)
         return deviations
 
     # -- for learners

@@ -92,7 +92,7 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     whole.scalars[layout._RATE] = np.log(experts) / gaps if gaps > _NO_GAP else 0.0
     began = None if start is None or base is None else base._state
     states = [bank._state for bank in banks]
-    tracked = residuals.merged(states, began) | calibration.merged_banks(states, began)
+    tracked = residuals.merged(states, began, few=full is not None) | calibration.merged_banks(states, began)
     inputs = min(bank._kernel.experts for bank in banks)  # one is no expert, and the constant one is none
     clock = float(whole.scalars[layout._CLOCK])
     tracked["stack"] = bank_stack.merged(states, began, inputs, _new(sides, start), clock)
