@@ -35,8 +35,6 @@ LOOK_AHEAD = 1000
 _DELIMITERS = ",;\t"
 _DECIMAL_COMMA = re.compile(rb"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 _FIRST_LINE = re.compile(rb"[\r\n]*([^\n]*)")
-_BOM = b"\xef\xbb\xbf"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # byte order marks; without one, every other byte of ASCII text is 0
 _DROPPED, _LABEL, _WEIGHT, _TAG = -1, -2, -3, -4  # fields that are no features, to the compiled parser
 
 
@@ -102,13 +100,6 @@ class Delimited:
 
     def _begin(self, text: bytes, ended: bool) -> int:
         """Find out what the columns are, if there is enough to tell; where the first record begins."""
-        if text.startswith(_UTF_16) or text[:1] == b"\0" or text[1:2] == b"\0":
-            raise ParseError(
-                self._path,
-                1,
-                1,
-                "expected UTF-8, got UTF-16: iconv -f UTF-16 -t UTF-8 turns one into the other",
-            )
         if self._delimiter is None:
             self._delimiter = _delimiter_of(text)
         quote = self._quote or "\0"
@@ -119,7 +110,7 @@ class Delimited:
             self._read_header(text[begin:end], self._line + lines)
         if not ended and records <= LOOK_AHEAD and self._unknown():
             return 0
-        at = begin + len(_BOM) * text.startswith(_BOM, begin)
+        at = begin
         self._line += lines
         if self._options.header:
             at = end
@@ -131,7 +122,6 @@ class Delimited:
     def _read_header(self, record: bytes, line: int) -> None:
         names: list[str] = []
         start = 0
-        record = record.removeprefix(_BOM)
         for name in self._split(record):
             quoted = bool(self._quote) and record[start : start + 1] == b'"'
             names.append(name if quoted else name.strip())

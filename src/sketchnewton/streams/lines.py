@@ -13,6 +13,8 @@ from sketchnewton.streams.source import Source
 
 _PATIENCE = 0.01  # seconds that a complete line of a slow pipe waits for others: they cost less together
 _SHOWN = 20  # characters of an offending token in a message
+_BOM = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # byte order marks; without one, every other byte of ASCII text is 0
 
 LineError = tuple[int, str, bytes | None, int]
 """Column, message, token, and where the line behind begins."""
@@ -81,19 +83,22 @@ def chunks(
 ) -> Iterator[memoryview]:
     """Whole lines, about ``batch_bytes`` at a time; only the last one may lack its newline.
 
-    In a regular file the cuts depend on the bytes alone; a slow pipe is also cut where it pauses. Errors leave
+    A byte order mark is left out, UTF-16 is refused. In a regular file the cuts depend on the bytes alone; a slow pipe is also cut where it pauses. Errors leave
     the line to the caller, who counts lines. The next chunk takes the place of the last, unless there is a list
     of ``spare`` memory: then it has memory of its own, taken from there if the caller has put back what is done.
     """
     buffer = bytearray(batch_bytes)
     kept = 0  # bytes of a line whose end is still to come
+    begun = False
     while True:
         filled, ended, failure = _fill(source, buffer, kept)
         cut = filled if ended else buffer.rfind(b"\n", kept, filled) + 1
-        if cut and spare is not None:
-            yield memoryview(buffer)[:cut]
-        elif cut:
-            with memoryview(buffer) as view, view[:cut] as text:
+        begin = 0 if begun or not cut else _text_begins(source.name, buffer[: min(cut, len(_BOM))])
+        begun = begun or cut > 0
+        if cut > begin and spare is not None:
+            yield memoryview(buffer)[begin:cut]
+        elif cut > begin:
+            with memoryview(buffer) as view, view[begin:cut] as text:
                 yield text
         if isinstance(failure, ParseError):
             raise ParseError(source.name, None, filled - cut + 1, failure.message)
@@ -114,6 +119,15 @@ def chunks(
             del buffer[size:]
         else:
             buffer.extend(bytes(size - len(buffer)))
+
+
+def _text_begins(name: str, start: bytes) -> int:
+    """How many of the first bytes of a text are a byte order mark; ``ParseError`` if it is UTF-16."""
+    if start.startswith(_UTF_16) or b"\0" in start[:2]:
+        raise ParseError(
+            name, 1, 1, "expected UTF-8, got UTF-16: iconv -f UTF-16 -t UTF-8 turns one into the other"
+        )
+    return len(_BOM) if start == _BOM else 0
 
 
 def _fill(source: Source, buffer: bytearray, filled: int) -> tuple[int, bool, ParseError | OSError | None]:
