@@ -83,9 +83,10 @@ def chunks(
 ) -> Iterator[memoryview]:
     """Whole lines, about ``batch_bytes`` at a time; only the last one may lack its newline.
 
-    A byte order mark is left out, UTF-16 is refused. In a regular file the cuts depend on the bytes alone; a slow pipe is also cut where it pauses. Errors leave
-    the line to the caller, who counts lines. The next chunk takes the place of the last, unless there is a list
-    of ``spare`` memory: then it has memory of its own, taken from there if the caller has put back what is done.
+    A byte order mark is left out, UTF-16 is refused. In a regular file the cuts depend on the bytes alone; a slow
+    pipe is also cut where it pauses. Errors leave the line to the caller, who counts lines. The next chunk takes
+    the place of the last, unless there is a list of ``spare`` memory: then it has memory of its own, taken from
+    there if the caller has put back what is done.
     """
     buffer = bytearray(batch_bytes)
     kept = 0  # bytes of a line whose end is still to come
