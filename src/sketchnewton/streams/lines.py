@@ -122,7 +122,7 @@ def chunks(
             buffer.extend(bytes(size - len(buffer)))
 
 
-def _text_begins(name: str, start: bytes) -> int:
+def _text_begins(name: str, start: bytearray) -> int:
     """How many of the first bytes of a text are a byte order mark; ``ParseError`` if it is UTF-16."""
     if start.startswith(_UTF_16) or b"\0" in start[:2]:
         raise ParseError(
