@@ -150,7 +150,8 @@ class Door(ABC):
             if trace is None
             else f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
         )
-        print(f"skn: internal error: {type(error).__name__}{place}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            print(f"skn: internal error: {type(error).__name__}{place}", file=sys.stderr, flush=True)
         return ApiError(500, "internal", "an internal error: the server's log has a line about it")
 
     # -- predicting

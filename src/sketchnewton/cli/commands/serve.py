@@ -163,8 +163,12 @@ def run(args: argparse.Namespace) -> int:
         import_module("httptools")
     except ImportError:
         raise CommandError("skn serve needs the extra `serve`: pip install 'sketchnewton[serve]'") from None
+    from sketchnewton.cli.io.files import check_named
     from sketchnewton.serve.server import serve, to_stderr
 
+    for path in (args.state, args.model):
+        if path is not None:
+            check_named(path)
     settings = _settings(args)
     if args.model is not None and not os.path.exists(settings.state):
         _check_model(args.model)  # a mistyped name leaves no directory behind
@@ -192,7 +196,7 @@ def _settings(args: argparse.Namespace) -> Settings:
     if args.port > 65535:
         raise usage_error(f"--port {args.port} is invalid: must be at most 65535")
     return Settings(
-        state=args.state or (f"{args.model}.state" if args.model else "skn-state"),
+        state=args.state or ("skn-state" if args.model is None else f"{args.model}.state"),
         host=args.host,
         port=args.port,
         recover=args.recover,

@@ -11,6 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from sketchnewton.cli.pictures.saving import save
+
 if TYPE_CHECKING:
     from sketchnewton.cli.commands.demo import Best
 
@@ -46,7 +48,7 @@ def draw(
         fontweight="bold",
         color=_INK,
     )
-    figure.savefig(path)
+    save(figure, path)
 
 
 def _lines(axes: Axes, results: Mapping[float, Mapping[str, Best]]) -> None:
