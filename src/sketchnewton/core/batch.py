@@ -248,8 +248,15 @@ def contiguous(values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
     """The values in C order and aligned, as kernels read them: the array itself where it is so already."""
     if type(values) is np.ndarray and values.flags.carray and (dtype is None or values.dtype == dtype):
         return values
+    refuse_masked(values, "an array")
     array = np.ascontiguousarray(values, dtype)
     return array if array.flags.aligned else array.copy()
+
+
+def refuse_masked(X: object, name: str = "X") -> None:
+    """Raise ValueError if entries of an array are masked: NumPy would take what is behind the mask."""
+    if type(X) is not np.ndarray and isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(f"{name} has masked entries: fill them, or leave out their rows")
 
 
 def is_frame(X: object) -> bool:

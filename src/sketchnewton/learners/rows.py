@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from sketchnewton import _native
-from sketchnewton.core.batch import Batch, contiguous, csr_rows, is_frame
+from sketchnewton.core.batch import Batch, contiguous, csr_rows, is_frame, refuse_masked
 from sketchnewton.core.types import ArrayLike, Floats, np
 
 LARGEST_VALUE = _native.LARGEST_VALUE
@@ -23,6 +23,7 @@ def as_rows(X: Any) -> _native.Rows:
             X = X.tocsr()
         if hasattr(X, "indptr"):
             return csr_rows(X.indptr, X.indices, X.data)
+    refuse_masked(X)
     X = np.asarray(X)
     if X.dtype not in (np.float64, np.float32):
         if X.dtype.kind == "c":
@@ -72,6 +73,7 @@ def checked_scan(rows: _native.Rows) -> tuple[int, int]:
 
 def as_vector(values: ArrayLike, name: str, length: int) -> Floats:
     """View `values` as `length` float64 numbers."""
+    refuse_masked(values, name)
     vector: Floats = contiguous(values, np.float64)
     if vector.ndim == 0:
         vector = vector.reshape(1)

@@ -14,6 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
+from sketchnewton.core.batch import refuse_masked
 from sketchnewton.core.parameters import checked, checked_flag, checked_share, checked_size
 from sketchnewton.core.types import Array, Floats, Integers
 from sketchnewton.learners import Learner
@@ -237,6 +238,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _validated(
         self, X: object, y: object = "no_validation", *, reset: bool, **options: object
     ) -> Matrix | tuple[Matrix, Array]:
+        refuse_masked(X)  # as scikit-learn does not
+        refuse_masked(y, "y")
         found: Matrix | tuple[Matrix, Array] = validate_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=list(_FLOATS), order="C", **options
         )
@@ -245,6 +248,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _validated_weights(self, sample_weight: object, n: int, *, may_be_zero: bool) -> Floats | None:
         if sample_weight is None:
             return None
+        refuse_masked(sample_weight, "sample_weight")
         if np.isscalar(sample_weight):
             sample_weight = np.full(n, sample_weight)
         weights: Floats = check_array(
