@@ -40,7 +40,7 @@ SUMMARY = (
 )
 EXAMPLES = """\
 examples:
-  skn demo                              the full comparison, half a minute or so
+  skn demo                              the full comparison, about ten seconds
   skn demo --quick --output small.png   smaller data, a few seconds
 
 The picture needs matplotlib: pip install 'sketchnewton[plot]'

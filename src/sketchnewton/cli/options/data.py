@@ -19,7 +19,9 @@ __all__ = [
     "add_feature_options",
 ]
 
-DATA_HELP = "Files, globs or directories of svmlight, VW, CSV, JSON lines, Parquet or .npz; - is stdin."
+DATA_HELP = (
+    "Files, globs or directories of svmlight, VW, CSV, TSV, JSON lines, Parquet, Arrow or .npz; - is stdin."
+)
 
 CACHE_SUFFIX = ".skn-cache"  # of the cache that several passes leave beside the first file
 
