@@ -272,6 +272,6 @@ def _frames_inside() -> int:
     return level
 
 
-def _raise(row: int, why: str) -> None:
+def _raise(row: int, why: str, line: int | None = None) -> None:
     advice = PYTHON_ADVICE if why == NO_LABEL else ""
     raise ValueError(f"row {row} {why}{advice}")

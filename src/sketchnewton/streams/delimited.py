@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Generator, Iterator
+from functools import partial
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch, ParseError
@@ -201,6 +202,7 @@ class Delimited:
         """Rows up to the last record, or to one that is open; gives where that is."""
         rows = self._rows
         first_line: int | None = None  # of the rows in the making
+        begin, begin_line = at, self._line  # where they were looked for
         while True:
             why, at, behind, lines, own, first, fields, field, cell = parser.parse(rows, text, at)
             if first_line is None and first >= 0:
@@ -218,13 +220,29 @@ class Delimited:
                     continue
             self._policy.misfits += rows.misfits()
             if first_line is not None:
-                yield finished(rows, self._options, first_line)
+                batch = finished(rows, self._options, first_line)
+                if self._line - first_line != len(batch):  # some rows have several lines, or none are between
+                    batch.find_line = partial(self._line_of_row, text, begin, begin_line)
+                yield batch
+                del batch
                 first_line = None
             if fault is None:
                 return at
             self._policy.report(fault)
             self._line += own
             at = behind
+            begin, begin_line = at, self._line
+
+    def _line_of_row(self, text: bytes, begin: int, line: int, row: int) -> int | None:
+        """The line in which a record begins: of the records of `text` from `begin` on, which is in that line."""
+        with memoryview(text) as view:
+            delimiter, quote = self._delimiter or ",", self._quote or "\0"
+            for _ in range(row + 1):
+                records, _, end, lines, own = _native.csv_start(view[begin:], delimiter, quote, 1)
+                if not records:
+                    return None
+                begin, line = begin + end, line + lines + own
+        return line - own
 
     def _answered(self, why: str, field: int, cell: bytes, record: bytes) -> ParseError | None:
         """Tell the parser what it asked for; what is wrong, if the record cannot be a row."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.streams.error_policy import ErrorPolicy
@@ -24,19 +26,27 @@ ParseText = Callable[[memoryview, int], Parsed]
 """Makes rows of whole lines and the number of the first."""
 
 
-def line_parser(parse_text: ParseText, options: ReadOptions) -> Parse:
-    """A format whose rows are lines of text, each parsed by itself, for a ``BatchReader``."""
+def line_parser(parse_text: ParseText, options: ReadOptions, comment: bytes = b"\0") -> Parse:
+    """A format whose rows are lines of text, each parsed by itself, for a ``BatchReader``.
+
+    Blank lines are no rows, nor are those that begin with a ``comment``.
+    """
     # Names are numbered as they appear, so whoever collects them takes line after line.
     threads = options.threads if options.names is None else 1
 
     def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
-        return parse_lines(source, parse_text, policy, options, threads)
+        return parse_lines(source, parse_text, policy, options, threads, comment)
 
     return parse
 
 
 def parse_lines(
-    source: Source, parse: ParseText, policy: ErrorPolicy, options: ReadOptions, threads: int = 1
+    source: Source,
+    parse: ParseText,
+    policy: ErrorPolicy,
+    options: ReadOptions,
+    threads: int = 1,
+    comment: bytes = b"\0",
 ) -> Iterator[Batch]:
     """Parse chunk after chunk; errors come after the rows that precede them."""
     line = 1
@@ -50,11 +60,13 @@ def parse_lines(
     try:
         for text, first in parsed:
             batch, lines, error = parse(text, line) if first is None else first
-            batch.first_line = line
             del first
             start = 0
             while True:
                 if len(batch):
+                    batch.first_line = line
+                    if len(batch) != lines:  # some lines are no rows
+                        batch.find_line = partial(_line_of_row, bytes(text[start:]), line, comment)
                     yield batch
                 del batch  # whoever has it may be done with it before the next is parsed
                 line += lines
@@ -120,6 +132,16 @@ def chunks(
             del buffer[size:]
         else:
             buffer.extend(bytes(size - len(buffer)))
+
+
+def _line_of_row(text: bytes, line: int, comment: bytes, row: int) -> int | None:
+    """The line of row number ``row`` of a text that begins in that line."""
+    rows = (
+        line + at
+        for at, words in enumerate(map(bytes.split, text.split(b"\n")))
+        if words and not words[0].startswith(comment)
+    )
+    return next(itertools.islice(rows, row, None), None)
 
 
 def _text_begins(name: str, start: bytearray) -> int:

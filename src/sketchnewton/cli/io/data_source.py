@@ -98,6 +98,7 @@ class DataSource:
         self.ignore_labels = predicting
         self.absent: dict[str, None] | None = {} if predicting or testing else None  # columns
         self._model = model
+        self._file: tuple[str, int] | None = None  # that the last batch is of, and the rows before it
         self._met: bool | None = None  # whether the model knows a feature of the rows; None: they have none
         self.prepare: Callable[[Batch], object] | None = None
         """What threads that parse make of a batch, as its `prepared`."""
@@ -242,6 +243,8 @@ class DataSource:
                 if len(self.paths) == 1:  # a pipe has not told before
                     self._check_columns(reader.formats)
                 self.kinds = dict(getattr(reader, "kinds", {}))
+                if self._file is None or self._file[0] != reader.path:
+                    self._file = reader.path, reader.rows - len(batch)
                 self._delimited = not {"csv", "tsv"}.isdisjoint(reader.formats)
                 yield batch
                 del batch
@@ -254,7 +257,7 @@ class DataSource:
 
         Without a `target`, one that cannot be predicted.
         """
-        self.unlearnable = 0
+        self.unlearnable, self._file = 0, None
         fitted = fit(batches, None if target is None else target.as_read, self._refuse, self._feature)
         return fitted if self.absent is None or self._model is None else self._judged(fitted, self._model)
 
@@ -271,10 +274,14 @@ class DataSource:
     def _feature(self, index: int) -> str:
         return shown_feature(index, self.kinds, self.features.mask, self.names)
 
-    def _refuse(self, row: int, why: str) -> None:
+    def _refuse(self, row: int, why: str, line: int | None) -> None:
         if why == NO_LABEL and self.columns.label is None:
             why += self._name_the_label(at_once=row == 1)
-        message = f"{self.name}: row {row} {why}"
+        place = self.name
+        if self._file is not None:  # rows of a cache have none
+            path, before = self._file
+            place, row = path if line is None else f"{path}:{line}", row - before
+        message = f"{place}: row {row} {why}"
         if self.on_error == "stop":
             raise CommandError(message)
         self.unlearnable += 1
