@@ -205,8 +205,8 @@ class Connection(asyncio.Protocol):
         if len(self._headers) >= 100:
             raise ApiError(431, "headers_too_large", "there are more than 100 headers")
         name = name.lower()
-        before = self._headers.get(name)
-        self._headers[name] = value if before is None else before + b", " + value  # two lines mean one list
+        before = self._headers.get(name, value)
+        self._headers[name] = value if before == value else before + b", " + value  # two lines mean one list
 
     def on_headers_complete(self) -> None:
         """All but the body is known."""
