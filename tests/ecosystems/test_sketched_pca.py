@@ -153,3 +153,16 @@ def test_refused_rows_leave_it_as_it_was() -> None:
         pca.partial_fit(X * 1e200)
     pca.partial_fit(X)
     np.testing.assert_array_equal(pca.components_, SketchedPCA(n_components=2).fit(X).components_)
+
+
+def test_a_sketch_that_was_made_elsewhere() -> None:
+    """As clusters do: workers make sketches before anybody knows how many columns there are."""
+    X = np.random.default_rng(0).standard_normal((50, 5))
+    pca = SketchedPCA(n_components=2)
+    pca._sketch = pca._new_sketch()
+    pca._sketch.update(X)
+    pca.n_features_in_ = 5
+    np.testing.assert_array_equal(pca._describe().components_, SketchedPCA(n_components=2).fit(X).components_)
+    pca.set_params(n_components=6)
+    with pytest.raises(ValueError, match="at most n_features=5"):
+        pca._describe()

@@ -107,19 +107,22 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             size = checked_size("sketch_size", self.sketch_size, 2)
         if count is not None and count >= size:
             raise ValueError(f"n_components={count} is invalid: must be below sketch_size={size}")
-        if count is not None and count > self.n_features_in_:
-            raise ValueError(
-                f"n_components={count} is invalid: must be at most n_features={self.n_features_in_}"
-            )
         return CenteredSketch(ParameterizedFrequentDirections(size, beta=self.beta))
 
     def _learn(self, X: object, sketch: CenteredSketch) -> Self:
+        self._check_width()
         sketch.update(X)
         self._sketch = sketch  # unless the rows were refused
         return self._describe()
 
+    def _check_width(self) -> None:
+        count, features = self.n_components, self.n_features_in_
+        if count is not None and count > features:
+            raise ValueError(f"n_components={count} is invalid: must be at most n_features={features}")
+
     def _describe(self) -> Self:
         """Set what users read from the sketch."""
+        self._check_width()
         sketch, count = self._sketch.sketch, self._sketch.rows_seen
         found = sketch.components_
         wanted = len(found) if self.n_components is None else int(self.n_components)
