@@ -174,8 +174,8 @@ def test_rows_that_cannot_be_learned_are_skipped(
         options = ["--json", "--threads", threads, *learner, "--model"]
         bad.write_text("\n".join([*good[:2], row, good[2], "1 2 0.5 | a", row]))  # and one more kind
         assert main(["train", str(bad), *map(str, options[1:-1])]) == 1
-        assert f"skn: {bad}: row 3 {why}" in capsys.readouterr().err
-        assert_three_skipped(bad, clean, options, f"{bad}: row 3 {why}", capsys)
+        assert f"skn: {bad}:3: row 3 {why}" in capsys.readouterr().err
+        assert_three_skipped(bad, clean, options, f"{bad}:3: row 3 {why}", capsys)
 
 
 def test_rows_that_cannot_be_predicted_are_skipped(
@@ -185,7 +185,7 @@ def test_rows_that_cannot_be_predicted_are_skipped(
     run("train", data, "--model", model, "--quiet")
     far.write_text("|user age:1\n|user age:1e31\n1e31 |user age:2\n")
     assert main(["predict", str(model), str(far)]) == 1
-    assert f"{far}: row 2 has the value 1e+31 for feature " in capsys.readouterr().err
+    assert f"{far}:2: row 2 has the value 1e+31 for feature " in capsys.readouterr().err
     run("predict", model, far, "--on-error", "skip")
     assert len(capsys.readouterr().out.split()) == 2
 

@@ -100,14 +100,14 @@ def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, unbuffered: s
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, check=False)
-    assert (ended.returncode, ended.stderr) == (1, b"skn: No space left on device\n")
+    assert (ended.returncode, ended.stderr) == (1, b"skn: <stdout>: No space left on device\n")
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_help_that_cannot_be_written_is_one_line(option: str) -> None:
     with open("/dev/full", "w") as full:
         ended = subprocess.run([*SKN, option], stdout=full, stderr=subprocess.PIPE, check=False)
-    assert (ended.returncode, ended.stderr) == (1, b"skn: No space left on device\n")
+    assert (ended.returncode, ended.stderr) == (1, b"skn: <stdout>: No space left on device\n")
 
 
 def closed(streams: str, *args: object) -> tuple[int, bytes, bytes]:

@@ -376,3 +376,20 @@ def test_a_model_of_classes_in_river() -> None:
         classifier.predict_one({"label": 1.0})
     mixed = ModelClassifier(sketchnewton.Model(target=Signs(names=["a", 1])))
     assert mixed.predict_one({"x": 1.0}) == 1
+
+
+@pytest.mark.parametrize("kind", [SketchedNewtonClassifier, SketchedNewtonRegressor])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("hashing", (True, 0, -1, 31, 2.5, "many")),
+        ("seed", (True, -1, 2.5, "many")),
+        ("intercept", ("no", 1, None)),
+        ("clip", (True, -1.0)),
+        ("sketch_size", (True, -1, 2.5)),
+    ],
+)
+def test_parameters_that_mean_nothing(kind: type, name: str, values: tuple[object, ...]) -> None:
+    for value in values:
+        with pytest.raises(ValueError, match=rf"{name}=.* is invalid"):
+            kind(**{name: value})

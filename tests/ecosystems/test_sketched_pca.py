@@ -85,3 +85,84 @@ def test_sizes_that_make_no_sense() -> None:
             SketchedPCA(**parameters).fit(X)
     with pytest.raises(ValueError, match="sketch_size=-1"):
         SketchedPCA(sketch_size=-1).fit(X)
+
+
+def test_rows_that_span_fewer_directions() -> None:
+    """As many columns as asked for from the first row on; those beyond what the rows span explain nothing."""
+    X = np.random.default_rng(0).standard_normal((30, 6))
+    for rows in (X[:1], X[:3], np.ones((10, 6)), X[:, :1] * np.ones(6)):
+        pca = SketchedPCA(n_components=4).fit(rows)
+        np.testing.assert_allclose(pca.components_ @ pca.components_.T, np.eye(4), atol=1e-12)
+        assert pca.transform(X).shape == (30, 4)
+        assert list(pca.get_feature_names_out()) == [f"sketchedpca{i}" for i in range(4)]
+        exact = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2 / max(len(rows) - 1, 1)
+        np.testing.assert_allclose(pca.explained_variance_, np.pad(exact, (0, 6))[:4], atol=1e-10)
+        np.testing.assert_allclose(pca.inverse_transform(pca.transform(rows)), rows, atol=1e-10)
+    pca.partial_fit(X)
+    assert pca.components_.shape == (4, 6)
+    assert pca.explained_variance_[3] > 0.1
+
+
+def test_coordinates_of_rows_far_from_zero() -> None:
+    X = np.random.default_rng(0).standard_normal((200, 5)) * np.arange(1, 6)
+    pca, far = SketchedPCA(n_components=3).fit(X), SketchedPCA(n_components=3).fit(X + 2.0**40)
+    np.testing.assert_allclose(np.abs(far.transform(X + 2.0**40)), np.abs(pca.transform(X)), atol=5e-3)
+    # The mean takes away all but the rounding of the rows themselves, 2⁻¹²: not one of each product.
+    assert np.abs(far.transform(np.full((1, 5), 2.0**40))).max() < 10.0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_way_back(dtype: type) -> None:
+    X = np.random.default_rng(0).standard_normal((50, 5)).astype(dtype)
+    pca = SketchedPCA(n_components=5, sketch_size=60).fit(X)
+    Z = pca.transform(X)
+    for coordinates in (Z, csr_array(Z)):
+        back = pca.inverse_transform(coordinates)
+        assert back.dtype == dtype
+        np.testing.assert_allclose(back, X, atol=1e-4)
+    with pytest.raises(ValueError, match="X has 2 columns: expected 5, its components"):
+        pca.inverse_transform(Z[:, :2])
+    for wrong in (np.full((1, 5), np.nan), Z[0], "text"):
+        with pytest.raises(ValueError, match=r"NaN|2D array|convert"):
+            pca.inverse_transform(wrong)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        *({"n_components": value} for value in (True, 2.5, "two", -1, 0, 0.9)),
+        *({"sketch_size": value} for value in (True, 2.5, "two", -1, 0, 1)),
+        *({"beta": value} for value in (True, -1, 0, 2, "half")),
+    ],
+)
+def test_parameters_that_mean_nothing(parameters: dict[str, object]) -> None:
+    (name,) = parameters
+    for method in ("fit", "partial_fit"):
+        pca = SketchedPCA(**parameters)
+        with pytest.raises(ValueError, match=f"{name}=.* is invalid"):
+            getattr(pca, method)(np.eye(5))
+        assert not hasattr(pca, "components_")
+
+
+def test_refused_rows_leave_it_as_it_was() -> None:
+    X = np.random.default_rng(0).standard_normal((50, 5))
+    pca = SketchedPCA(n_components=2)
+    with pytest.raises(ValueError, match="at most n_features=1"):
+        pca.partial_fit(X[:, :1])
+    with pytest.raises(ValueError, match="range of float64"):
+        pca.partial_fit(X * 1e200)
+    pca.partial_fit(X)
+    np.testing.assert_array_equal(pca.components_, SketchedPCA(n_components=2).fit(X).components_)
+
+
+def test_a_sketch_that_was_made_elsewhere() -> None:
+    """As clusters do: workers make sketches before anybody knows how many columns there are."""
+    X = np.random.default_rng(0).standard_normal((50, 5))
+    pca = SketchedPCA(n_components=2)
+    pca._sketch = pca._new_sketch()
+    pca._sketch.update(X)
+    pca.n_features_in_ = 5
+    np.testing.assert_array_equal(pca._describe().components_, SketchedPCA(n_components=2).fit(X).components_)
+    pca.set_params(n_components=6)
+    with pytest.raises(ValueError, match="at most n_features=5"):
+        pca._describe()

@@ -82,6 +82,19 @@ def test_padding_after_gzip(tmp_path: Path) -> None:
     assert read_all(path) == b"1 1:1\n2 2:2\n"
 
 
+@pytest.mark.parametrize("kind", [0x50, 0x57, 0x5F])
+def test_skippable_frames_of_zstd(kind: int, tmp_path: Path) -> None:
+    """RFC 8878: a magic number of 0x184D2A50 to 0x184D2A5F, a length, as many bytes of no meaning; anywhere."""
+    frame = bytes([kind]) + b"\x2a\x4d\x18" + (300).to_bytes(4, "little") + b"1 7:7\n" * 50
+    path = tmp_path / "parallel.zst"
+    text, more = zstd.compress(b"1 1:1\n"), zstd.compress(b"2 2:2\n")
+    path.write_bytes(frame + text + frame + frame + more + frame)
+    assert read_all(path) == b"1 1:1\n2 2:2\n"
+    path.write_bytes(frame[:-1])
+    with pytest.raises(ParseError, match="damaged zstd data: the file ends too early"):
+        read_all(path)
+
+
 @every_compression
 def test_progress_counts_compressed_bytes(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "data"

@@ -363,3 +363,22 @@ def test_missing_pyarrow_is_named(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, check=False)
     assert done.returncode == 1
     assert b"pip install 'sketchnewton[arrow]'" in done.stderr
+
+
+@pytest.mark.parametrize("role", ["label", "weight", "tag"])
+def test_types_that_are_neither_numbers_nor_texts(role: str, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    ipc = pytest.importorskip("pyarrow.ipc")
+    columns = {
+        "duration[ms]": arrow.array([1, 2], arrow.duration("ms")),
+        "fixed_size_binary[2]": arrow.array([b"ab", b"cd"], arrow.binary(2)),
+        "month_day_nano_interval": arrow.array([(1, 2, 3), (4, 5, 6)], arrow.month_day_nano_interval()),
+    }
+    for kind, values in columns.items():
+        path = tmp_path / "odd.arrow"
+        table = arrow.table({"y": [1.0, -1.0], "x": [1.0, 2.0], "odd": values})
+        with arrow.OSFile(str(path), "wb") as file, ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+        roles = Columns(**{"label": "y", **{role: "odd"}}, drop=("y",) if role == "label" else ())
+        error = drain(path, columns=roles)[1]
+        assert error == f"{path}: expected numbers or texts in column 'odd', got {kind}"

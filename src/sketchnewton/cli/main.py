@@ -11,9 +11,10 @@ import sys
 from collections.abc import Sequence
 
 from sketchnewton.cli.commands import command
+from sketchnewton.cli.io import console
 from sketchnewton.cli.io.console import printable
 from sketchnewton.cli.io.errors import CommandError
-from sketchnewton.cli.io.standard_streams import replace_closed
+from sketchnewton.cli.io.standard_streams import open_stdout, replace_closed
 from sketchnewton.cli.options.command_line import parse
 from sketchnewton.core.hints import NoReturn
 
@@ -52,16 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: this process's) and return the exit code.
 
     0 is success, 1 bad data or files, 2 bad usage, 130 and 143 an end by Ctrl-C and SIGTERM. Every failure is
-    one line on stderr.
+    one line on stderr. Where stderr cannot be written, the work is done and the code is 1.
     """
+    console.lost.clear()
     try:
-        try:
-            args = parse(sys.argv[1:] if argv is None else argv)
-        except SystemExit:  # after --help and --version
-            sys.stdout.flush()
-            raise
+        args = parse(sys.argv[1:] if argv is None else argv)
         code = command(args.command).run(args)
-        sys.stdout.flush()
+        with open_stdout():  # flushes
+            pass
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does: no message is needed. What is still buffered must not
         # be flushed at exit, where it would fail again.
@@ -75,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "pip install" not in str(error):
             raise
         return _fail(str(error), _DATA)  # an extra that is not installed
-    return code
+    return code or (_DATA if console.lost else 0)
 
 
 def _message(error: Exception) -> str:
@@ -85,5 +84,5 @@ def _message(error: Exception) -> str:
 
 
 def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"skn: {printable(' '.join(message.splitlines()))}\n")
+    console.say(f"skn: {printable(' '.join(message.splitlines()))}\n")
     return code

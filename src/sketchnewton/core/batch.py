@@ -7,6 +7,8 @@ from sketchnewton.core.hints import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from sketchnewton.core.types import ArrayLike, Floats, Integers, NDArray, np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     View = memoryview[Any] | NDArray[Any]
 else:
     View = Any
@@ -54,6 +56,8 @@ class Batch:
     """1 + the largest index, where the stream knows it already."""
     first_line: int | None
     """The line of the input at which the batch's text begins."""
+    find_line: Callable[[int], int | None] | None
+    """Finds the line of a row, where rows are not lines that follow one another."""
     tags: list[bytes] | None
     """What the input calls each row; None when no row is called anything."""
 
@@ -63,7 +67,7 @@ class Batch:
     format: ClassVar[str] = "csr"
 
     # Not a dataclass: importing what makes them would hold up a command that reads ahead.
-    __slots__ = ("_arrays", "_rows", "columns", "first_line", "prepared", "tags", "views")
+    __slots__ = ("_arrays", "_rows", "columns", "find_line", "first_line", "prepared", "tags", "views")
 
     def __init__(
         self,
@@ -82,6 +86,7 @@ class Batch:
         self.first_line = first_line
         self.tags = tags
         self.prepared = None
+        self.find_line: Callable[[int], int | None] | None = None
         self._arrays: dict[str, NDArray[Any]] = {}
         self._rows: _native.Rows | None = None
 
@@ -130,6 +135,12 @@ class Batch:
         if self.columns is not None:
             return len(self), self.columns
         return len(self), int(self.indices.max(initial=-1)) + 1
+
+    def line_of(self, row: int) -> int | None:
+        """The line of the file that a row began in, if the parser knows; only of the batch that it made."""
+        if self.find_line is not None:
+            return self.find_line(row)
+        return None if self.first_line is None else self.first_line + row
 
     def __len__(self) -> int:
         return len(self.views.labels)
@@ -247,8 +258,15 @@ def contiguous(values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
     """The values in C order and aligned, as kernels read them: the array itself where it is so already."""
     if type(values) is np.ndarray and values.flags.carray and (dtype is None or values.dtype == dtype):
         return values
+    refuse_masked(values, "an array")
     array = np.ascontiguousarray(values, dtype)
     return array if array.flags.aligned else array.copy()
+
+
+def refuse_masked(X: object, name: str = "X") -> None:
+    """Raise ValueError if entries of an array are masked: NumPy would take what is behind the mask."""
+    if type(X) is not np.ndarray and isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(f"{name} has masked entries: fill them, or leave out their rows")
 
 
 def is_frame(X: object) -> bool:

@@ -8,7 +8,7 @@ import operator
 from sketchnewton.core.hints import SupportsFloat, SupportsIndex, cast
 from sketchnewton.core.types import DTypeLike, np
 
-__all__ = ["checked", "checked_clip", "checked_dtype", "checked_share", "checked_size"]
+__all__ = ["checked", "checked_clip", "checked_dtype", "checked_flag", "checked_share", "checked_size"]
 
 
 def checked(name: str, value: object, *, positive: bool = False) -> float:
@@ -39,6 +39,13 @@ def checked_share(name: str, value: object) -> float:
     return number
 
 
+def checked_flag(name: str, value: object) -> bool:
+    """The parameter as True or False: a text such as "no" would be true, and 2 is a count given by mistake."""
+    if not _is_flag(value):
+        raise ValueError(f"{name}={value!r} is invalid: must be True or False")
+    return bool(value)
+
+
 def checked_clip(clip: object) -> float:
     """C of the projection onto |wᵀx| ≤ C; infinite for None."""
     return math.inf if clip is None or clip == math.inf else checked("clip", clip, positive=True)
@@ -59,7 +66,7 @@ def checked_dtype(value: DTypeLike) -> str:
 
 def _number(value: object) -> float | None:
     """The value as a float, None if it is no number; text that reads as one will do."""
-    if not (isinstance(value, str) or hasattr(value, "__float__")):
+    if _is_flag(value) or not (isinstance(value, str) or hasattr(value, "__float__")):
         return None
     try:
         return float(cast("SupportsFloat | str", value))
@@ -69,7 +76,7 @@ def _number(value: object) -> float | None:
 
 def _whole_number(value: object) -> int | None:
     """The value as an int, None if it is no whole number; 3.0 will do."""
-    if isinstance(value, bool):
+    if _is_flag(value):
         return None
     if isinstance(value, float):
         return int(value) if value.is_integer() else None
@@ -77,3 +84,8 @@ def _whole_number(value: object) -> int | None:
         return operator.index(cast("SupportsIndex", value))
     except TypeError:
         return None
+
+
+def _is_flag(value: object) -> bool:
+    """Is the value True or False, of Python or of NumPy? Without NumPy, which may not be there yet."""
+    return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", None) == "b"

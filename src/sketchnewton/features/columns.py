@@ -123,7 +123,8 @@ class Columns(NamedTuple):
     @property
     def named(self) -> tuple[str, ...]:
         """The columns that have been named."""
-        return (*filter(None, (self.label, self.weight, self.tag)), *self.drop, *self.chosen())
+        roles = (name for name in (self.label, self.weight, self.tag) if name is not None)
+        return (*roles, *self.drop, *self.chosen())
 
     def label_among(self, names: Collection[Hashable]) -> str | None:
         """The column of the label; None if there is none."""
@@ -180,6 +181,8 @@ def shown_names(names: Sequence[str]) -> str:
 
 
 def _shown(name: str) -> str:
+    if not name:
+        return "''"
     short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
     return short if short.isprintable() else short.encode("unicode_escape").decode()
 

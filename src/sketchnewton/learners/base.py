@@ -272,6 +272,11 @@ class Learner(Persistent):
         """How many features have been learned from."""
         return int(np.count_nonzero(self.weights))
 
+    def knows_any(self, features: Sequence[int]) -> bool:
+        """Whether it has learned from one of these features."""
+        known, _ = self._learned_weights()
+        return bool(np.isin(features, known).any())
+
     def largest_weights(self, n: int | None = None) -> tuple[Integers, Floats]:
         """The `n` features with the largest absolute weights, and these weights, largest first; None: all.
 

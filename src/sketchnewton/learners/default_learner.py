@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict, cast
 
+from sketchnewton.core.parameters import checked_flag
 from sketchnewton.learners.base import Learner
 from sketchnewton.learners.newton.bank import NewtonBank
 from sketchnewton.learners.newton.shared import SharedNewton
@@ -35,6 +36,7 @@ def newton_learner(
     `diagonal=None` is False for classes with a curved loss and a sketch, where rescaling features costs time and
     gains nothing. `alpha=None` is taken from the lengths of rows, for "rfd" too.
     """
+    intercept = checked_flag("intercept", intercept)
     if checked_learner(learner) == "bank":
         refuse_with_bank(
             sketch=sketch,
@@ -53,6 +55,7 @@ def newton_learner(
         alpha = "auto"
     if diagonal is None:
         diagonal = not (classes and sketch != "none" and facts.curved)
+    diagonal = checked_flag("diagonal", diagonal)
     return SketchedNewton(
         sketch,
         alpha=alpha,
@@ -117,8 +120,8 @@ def shared_learner(
         alpha=alpha,
         loss=loss,
         clip=bound,
-        diagonal=bool(diagonal),
-        intercept=intercept,
+        diagonal=diagonal is not None and checked_flag("diagonal", diagonal),
+        intercept=checked_flag("intercept", intercept),
         dtype=dtype,
         **_size(sketch_size),
     )

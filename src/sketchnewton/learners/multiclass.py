@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from sketchnewton import _native
 from sketchnewton.core.hints import Any, Self
@@ -140,6 +140,10 @@ class OneVsAll(ClassLearner):
     def features_seen(self) -> int:
         """How many features have been learned from, by the class that has met the most."""
         return max(learner.features_seen for learner in self.learners)
+
+    def knows_any(self, features: Sequence[int]) -> bool:
+        """Whether a class has learned from one of these features."""
+        return any(learner.knows_any(features) for learner in self.learners)
 
     @property
     def intercepts(self) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from sketchnewton import _native
-from sketchnewton.core.batch import Batch, contiguous, csr_rows, is_frame
+from sketchnewton.core.batch import Batch, contiguous, csr_rows, is_frame, refuse_masked
 from sketchnewton.core.hints import Any
 from sketchnewton.core.types import ArrayLike, Floats, np
 
@@ -23,6 +23,7 @@ def as_rows(X: Any) -> _native.Rows:
             X = X.tocsr()
         if hasattr(X, "indptr"):
             return csr_rows(X.indptr, X.indices, X.data)
+    refuse_masked(X)
     X = np.asarray(X)
     if X.dtype not in (np.float64, np.float32):
         if X.dtype.kind == "c":
@@ -72,6 +73,7 @@ def checked_scan(rows: _native.Rows) -> tuple[int, int]:
 
 def as_vector(values: ArrayLike, name: str, length: int) -> Floats:
     """View `values` as `length` float64 numbers."""
+    refuse_masked(values, name)
     vector: Floats = contiguous(values, np.float64)
     if vector.ndim == 0:
         vector = vector.reshape(1)

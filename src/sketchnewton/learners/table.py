@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from abc import abstractmethod
+from collections.abc import Sequence
 
 from sketchnewton import _native
 from sketchnewton.core.batch import IndexTooLarge
@@ -160,6 +161,15 @@ class FeatureTable:
         table = self._memory.view("table")
         return _native.column(table, number % self.width, self._places(count), count)
 
+    def has_any(self, features: Sequence[int], column: int) -> bool:
+        """Whether one of these features is active; `column` is greater than zero in their rows. Without NumPy."""
+        there = (feature for feature in features if feature < self.capacity)
+        if self.packed:
+            places = self._memory.view("places")
+            return any(places[feature] for feature in there)
+        table, column = self._memory.view("table"), column % self.width
+        return any(table[feature, column] > 0 for feature in there)
+
     def listed(self, count: int) -> View:
         """The `count` active features; without NumPy."""
         return self._memory.view("active")[:count]
@@ -214,6 +224,11 @@ class TableLearner(Learner):
     def features_seen(self) -> int:
         """How many features have been learned from."""
         return int(self._state.view("counts")[1])
+
+    def knows_any(self, features: Sequence[int]) -> bool:
+        """Whether it has learned from one of these features; without NumPy."""
+        with self._lock:
+            return self._table.has_any(features, self._scale_column)
 
     def renumbered(self, places: Integers) -> Self:
         """A learner that knows of feature `places[i]` what this one knows of feature i."""

@@ -13,8 +13,11 @@ __all__ = ["LARGEST_VALUE", "fit"]
 
 LARGEST_VALUE = _native.LARGEST_VALUE
 
-Refuse = Callable[[int, str], None]
-"""Told the number of a row, from 1, and what is wrong with it; raises, or returns if the row is to be left out."""
+Refuse = Callable[[int, str, int | None], None]
+"""Told the number of a row, from 1, what is wrong with it, and its line if that is known.
+
+Raises, or returns if the row is to be left out.
+"""
 
 NameFeature = Callable[[int], str]
 """What to call the feature of an index in a message."""
@@ -60,14 +63,14 @@ def _ready(batch: Batch, target: Target | None) -> Batch | None:
 def _without_faults(
     batch: Batch, target: Target | None, refuse: Refuse, name: NameFeature, rows: int
 ) -> Batch:
-    faults = [*_far(batch, name)]
+    faults, read = [*_far(batch, name)], batch
     if target is not None:
         coded = target.code(batch.views.labels)
         faults += _not_learnable(batch, coded.unfit, target)
         batch = batch.replace(labels=coded.labels)
     bad = np.logical_or.reduce([at for at, _ in faults]) if faults else np.zeros(len(batch), bool)
     for row in np.flatnonzero(bad).tolist():
-        refuse(rows + row + 1, next(say(row) for at, say in faults if at[row]))
+        refuse(rows + row + 1, next(say(row) for at, say in faults if at[row]), read.line_of(row))
     return batch.keep(~bad) if bad.any() else batch
 
 

@@ -230,7 +230,10 @@ def listed(labels: object) -> Labels | None:
 
     Each is what it would be in a record: a number, true or false, a text, or None if it is missing.
     """
-    if labels is None or (isinstance(labels, np.ndarray) and labels.dtype.kind in "fiub"):
+    if labels is None:
+        return None
+    masked = isinstance(labels, np.ma.MaskedArray)  # of which some are missing
+    if isinstance(labels, np.ndarray) and not masked and labels.dtype.kind in "fiub":
         return labels
     if isinstance(labels, str | bytes):
         return [_as_in_a_record(labels)]
@@ -275,6 +278,6 @@ def _frames_inside() -> int:
     return level
 
 
-def _raise(row: int, why: str) -> None:
+def _raise(row: int, why: str, line: int | None = None) -> None:
     advice = PYTHON_ADVICE if why == NO_LABEL else ""
     raise ValueError(f"row {row} {why}{advice}")

@@ -10,6 +10,7 @@ import numpy as np
 from river.utils import dataframe
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked_size
 from sketchnewton.core.types import Floats
 from sketchnewton.learners import Learner
 from sketchnewton.learners.rows import checked_scan
@@ -22,9 +23,9 @@ class FeatureNames:
     """Names of features into indices: hashed, or numbered as they appear."""
 
     def __init__(self, hashing: int | None) -> None:
-        if hashing is not None and not 1 <= hashing <= 30:
+        if hashing is not None and checked_size("hashing", hashing) > 30:
             raise ValueError(f"hashing={hashing!r} is invalid: must be None or a number of bits from 1 to 30")
-        self.bits = hashing
+        self.bits = None if hashing is None else int(hashing)
         self.names: list[Hashable] = []  # the name of each number
         self._index = _native.NameIndex()
 

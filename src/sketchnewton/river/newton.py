@@ -11,6 +11,7 @@ from river import base, conf
 from river.utils import dataframe
 
 from sketchnewton import _native
+from sketchnewton.core.parameters import checked_size
 from sketchnewton.core.types import Floats
 from sketchnewton.learners import Learner
 from sketchnewton.learners.default_learner import newton_learner
@@ -55,6 +56,7 @@ class _Model(base.Base, ABC):
         self.hashing = hashing
         self.dtype = dtype
         self.seed = seed
+        checked_size("seed", seed, 0)  # whether or not the learner draws numbers
         self._names = FeatureNames(hashing)
         self._new_learner()  # wrong parameters are refused now
         self._start()

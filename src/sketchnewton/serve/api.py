@@ -217,11 +217,24 @@ class Api(Door):
 
     def ready(self, _: Request) -> Response:
         """`GET /readyz`: can it learn, and is it going to stay?"""
+        self._check_ready()
+        return json_response({"status": "ready", "version": self.engine.version})
+
+    def inference_ready(self, _: Request) -> Response:
+        """`GET /v2/health/ready`: the same, as the Open Inference Protocol says it."""
+        self._check_ready()
+        return json_response({"ready": True})
+
+    def model_ready(self, _: Request) -> Response:
+        """`GET /v2/models/NAME/ready`."""
+        self._check_ready()
+        return json_response({"name": self.options.name, "ready": True})
+
+    def _check_ready(self) -> None:
         if self.closing:
             raise ApiError(503, "closing", "the server is shutting down")
         if self.engine.problem is not None:
             raise ApiError(503, "storage", str(self.engine.problem))
-        return json_response({"status": "ready", "version": self.engine.version})
 
     def metrics(self, _: Request) -> Response:
         """`GET /metrics`."""

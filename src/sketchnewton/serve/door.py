@@ -72,9 +72,9 @@ def routes(model: str) -> dict[str, dict[str, Route]]:
         "/openapi.json": {"GET": Route("openapi", PUBLIC)},
         "/v2": {"GET": Route("protocol", PUBLIC)},
         "/v2/health/live": {"GET": Route("live", PUBLIC)},
-        "/v2/health/ready": {"GET": Route("ready", PUBLIC)},
+        "/v2/health/ready": {"GET": Route("inference_ready", PUBLIC)},
         f"/v2/models/{model}": {"GET": Route("metadata", READ)},
-        f"/v2/models/{model}/ready": {"GET": Route("ready", PUBLIC)},
+        f"/v2/models/{model}/ready": {"GET": Route("model_ready", PUBLIC)},
         f"/v2/models/{model}/infer": {"POST": Route("infer", READ)},
     }
 
@@ -102,6 +102,11 @@ class Door(ABC):
     def admit(self, request: Request) -> None:
         """Look at a request before its body comes."""
         self.access.check(request, self.route(request).access)
+        if request.header(b"content-encoding").strip().lower() not in ("", "identity"):
+            message = "compressed bodies are not taken: send the body without a Content-Encoding"
+            raise ApiError(415, "content_encoding", message, (("Accept-Encoding", "identity"),))
+        if request.header(b"transfer-encoding").strip().lower() not in ("", "chunked"):
+            raise ApiError(501, "transfer_encoding", "the only Transfer-Encoding taken is chunked")
 
     def handle(self, request: Request) -> Response | Awaitable[Response]:
         """The answer."""
@@ -145,7 +150,8 @@ class Door(ABC):
             if trace is None
             else f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
         )
-        print(f"skn: internal error: {type(error).__name__}{place}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            print(f"skn: internal error: {type(error).__name__}{place}", file=sys.stderr, flush=True)
         return ApiError(500, "internal", "an internal error: the server's log has a line about it")
 
     # -- predicting

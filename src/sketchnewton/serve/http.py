@@ -204,7 +204,9 @@ class Connection(asyncio.Protocol):
             return
         if len(self._headers) >= 100:
             raise ApiError(431, "headers_too_large", "there are more than 100 headers")
-        self._headers[name.lower()] = value
+        name = name.lower()
+        before = self._headers.get(name, value)
+        self._headers[name] = value if before == value else before + b", " + value  # two lines mean one list
 
     def on_headers_complete(self) -> None:
         """All but the body is known."""

@@ -156,7 +156,7 @@ def document(model: str) -> Schema:
         "/healthz": "Does the process live?",
         "/readyz": "Can it learn?",
         "/v2/health/live": "Open Inference Protocol: does the process live?",
-        "/v2/health/ready": "Open Inference Protocol: can it answer?",
+        "/v2/health/ready": "Open Inference Protocol: can it learn?",
     }
     paths: dict[str, dict[str, Schema]] = {
         path: {"get": _operation(summary)} for path, summary in gets.items()

@@ -213,4 +213,5 @@ def _for_readers(settings: Settings, access: Access) -> ReaderSettings:
 
 def to_stderr(line: str) -> None:
     """A line for the operator."""
-    print(f"skn: {line}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # a full disk under the log is no reason to stop serving
+        print(f"skn: {line}", file=sys.stderr, flush=True)

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sketchnewton.core.checks import check_numbers
-from sketchnewton.core.parameters import checked_dtype
+from sketchnewton.core.parameters import checked, checked_dtype, checked_size
 from sketchnewton.core.persistence import Persistent, expect
 from sketchnewton.core.types import ArrayLike, Arrays, DTypeLike, Floats
-from sketchnewton.sketches.rows import LARGEST_SUM_OF_SQUARES, Rows, as_rows
+from sketchnewton.sketches.rows import LARGEST, LARGEST_SUM_OF_SQUARES, Rows, as_rows
 from sketchnewton.sketches.spectrum import right_vectors, safe_exponent, scaled
 from sketchnewton.sketches.stack import Matrix
 
@@ -117,6 +117,7 @@ class Sketch(Persistent):
 
     def widen(self, n_features: int) -> None:
         """Add columns of zeros, for features that no row had so far."""
+        n_features = checked_size("n_features", n_features, 0)
         if n_features < self.n_features:
             raise ValueError(f"n_features={n_features} is invalid: the sketch has {self.n_features}")
         if n_features > self.n_features:
@@ -175,8 +176,9 @@ class Sketch(Persistent):
 
         Where ridge + alpha is 0 the inverse is the pseudo-inverse.
         """
-        if not (math.isfinite(alpha) and alpha >= 0):
-            raise ValueError(f"alpha={alpha!r} is invalid: must be >= 0")
+        alpha = checked("alpha", alpha)
+        if np.iscomplexobj(v):
+            raise ValueError("Complex data not supported: v is complex")
         b = np.asarray(v, np.float64)
         if b.ndim not in (1, 2) or len(b) != self.n_features:
             raise ValueError(f"v has shape {b.shape}: expected {self.n_features} rows")
@@ -218,6 +220,11 @@ class Sketch(Persistent):
         """Merge the sketch of other rows into this one. Returns the sketch; `other` is not changed."""
         self._check_mergeable(other)
         peak = max(self._peak, other._peak)
+        if peak > LARGEST[self.dtype]:
+            raise ValueError(
+                f"cannot merge a sketch of entries up to {peak:g} into one of {self.dtype}, "
+                f"which takes magnitudes up to {LARGEST[self.dtype]:g}"
+            )
         self._check_sum(self.rows_seen + other.rows_seen, other.n_features, peak)
         if other.n_features:
             self.widen(other.n_features)

@@ -116,13 +116,13 @@ class CenteredSketch:
     def update(self, rows: object) -> None:
         """Add rows, as to a sketch; they are checked before anything changes."""
         checked = as_rows(rows, self.sketch.n_features or None, "float64")
-        if self._running is None:
-            self._running = RunningMean(checked.width)
+        running = self._running or RunningMean(checked.width)
         # Twice the peak: entries less their mean.
         rows = _CenteredRows(
-            checked.width, len(checked), 2 * checked.peak, checked.dense, checked.sparse, self._running
+            checked.width, len(checked), 2 * checked.peak, checked.dense, checked.sparse, running
         )
         self.sketch._update(rows)
+        self._running = running  # rows that are refused decide nothing, not even how many columns there are
 
     def merge(self, other: CenteredSketch) -> CenteredSketch:
         """Merge the sketch of other rows into this one. Returns the sketch; `other` is not changed.

@@ -82,6 +82,8 @@ class ExactCovariance(Sketch):
         )
 
     def _merge(self, other: Self) -> None:
+        if not other._products.any():  # whose scale is still to be chosen
+            return
         self._rescale(other._scale)
         self._products += other._products * np.array((other._scale / self._scale) ** 2, self.dtype)
 

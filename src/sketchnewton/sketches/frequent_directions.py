@@ -245,7 +245,8 @@ class CompensativeFrequentDirections(FrequentDirections):
 
     def _decompose(self) -> LowRank:
         low, lost = self._summarise()
-        return LowRank(np.sqrt(low.squares + lost.most), low.directions)
+        # Not the root of a sum: squares of short rows may vanish.
+        return LowRank(np.hypot(low.lengths, np.sqrt(lost.most)), low.directions)
 
 
 class ParameterizedFrequentDirections(_DirectionsSketch):

@@ -18,6 +18,7 @@ from sketchnewton.sketches.stack import Matrix
 # A direction is new if this share of the longest row at hand lies outside the known ones.
 _NEW = 1e-6
 _NOTHING = 1e-30
+_SMALLEST_EXPONENT = -500
 
 
 class OjaSketch(Sketch):
@@ -73,7 +74,8 @@ class OjaSketch(Sketch):
 
     def _moved(self, G: Matrix) -> tuple[Matrix, Floats]:
         """Directions and energies after the rows `G`."""
-        exponent = int(np.frexp(float(np.abs(G).max(initial=0)))[1])
+        # Not below what squares of float64 can hold: energies of shorter rows vanish, and must not be divided by.
+        exponent = max(int(np.frexp(float(np.abs(G).max(initial=0)))[1]), _SMALLEST_EXPONENT)
         G = np.ldexp(G.astype(np.float64), -exponent)  # squares of the entries stay in range
         V = self._extended(self._directions.astype(np.float64), G)
         Y = G @ V.T

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchnewton.core.batch import is_frame
+from sketchnewton.core.batch import is_frame, refuse_masked
 from sketchnewton.core.types import Array, Integers, NDArray
 from sketchnewton.sketches.stack import Stack
 
@@ -97,6 +97,7 @@ def as_rows(X: object, width: int | None, dtype: str) -> Rows:
 
 
 def _dense(X: object, width: int | None, dtype: str) -> Rows:
+    refuse_masked(X, "the array of rows")
     try:
         array = np.asarray(X)
     except ValueError:
@@ -121,6 +122,8 @@ def _sparse(X: csr_array, width: int | None, dtype: str) -> Rows:
     _check_width(columns, width)
     indptr = np.asarray(X.indptr, np.int64)
     indices = np.asarray(X.indices)
+    if indices.dtype.kind not in "iu":
+        raise ValueError(f"sparse rows have indices of dtype {indices.dtype}: expected integers")
     data = _numbers(np.asarray(X.data))
     broken = (
         len(indptr) != length + 1
@@ -137,7 +140,13 @@ def _sparse(X: csr_array, width: int | None, dtype: str) -> Rows:
     if not peak <= LARGEST[dtype]:
         at = int(np.flatnonzero(_beyond(data, dtype))[0])
         raise _unfit(float(data[at]), int(np.searchsorted(indptr, at, "right")) - 1, int(indices[at]), dtype)
-    return Rows(columns, length, peak, None, (indptr, indices, data))
+    rows = Rows(columns, length, peak, None, (indptr, indices, data))
+    if peak * len(data) > LARGEST["float32"]:  # entries that come twice are added up: not those of usual rows
+        peak = max(peak, _peak(rows.csr(0, length, np.float64).data))
+        rows = replace(rows, peak=peak)
+        if not peak <= LARGEST[dtype]:
+            raise ValueError(f"sparse rows have entries that add up to {peak:g}, beyond {LARGEST[dtype]:g}")
+    return rows
 
 
 def _numbers(array: Array) -> Array:

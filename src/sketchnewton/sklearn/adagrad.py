@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import issparse
 
+from sketchnewton.core.parameters import checked_size
 from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners import CompositeAdaGrad, Learner, SketchedAdaGrad
+from sketchnewton.learners.adagrad.sketched import OF
 from sketchnewton.learners.probabilities import cross_entropy
 from sketchnewton.sklearn.base import divided, mean_loss
 from sketchnewton.sklearn.classifier import OnlineClassifier
@@ -276,7 +278,9 @@ def _learner(
     }
     if estimator.sigma is not None:
         shared["sigma"] = estimator.sigma
+    size = checked_size("sketch_size", estimator.sketch_size)
+    if estimator.of not in OF:
+        raise ValueError(f"of={estimator.of!r} is invalid: must be one of {', '.join(map(repr, OF))}")
     if estimator.sketch is None:
         return CompositeAdaGrad.simplest(**shared)
-    size = estimator.sketch_size
     return SketchedAdaGrad(estimator.sketch, size, of=of or estimator.of, random_state=seed, **shared)

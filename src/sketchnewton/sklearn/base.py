@@ -14,7 +14,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from sketchnewton.core.parameters import checked_size
+from sketchnewton.core.batch import refuse_masked
+from sketchnewton.core.parameters import checked, checked_flag, checked_share, checked_size
 from sketchnewton.core.types import Array, Floats, Integers
 from sketchnewton.learners import Learner
 from sketchnewton.learners.rows import LARGEST_VALUE, as_rows
@@ -58,6 +59,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     shuffle: bool
     random_state: object
     early_stopping: bool
+    fit_intercept: bool
     validation_fraction: float
     n_iter_no_change: int
     warm_start: bool
@@ -102,7 +104,25 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     # -- learning
 
+    def _check_parameters(self) -> None:
+        """Refuse what makes no sense among the parameters that the learners do not see."""
+        for name in ("shuffle", "early_stopping", "warm_start", "fit_intercept"):
+            checked_flag(name, getattr(self, name))
+        checked_size("max_iter", self.max_iter)
+        checked_size("n_iter_no_change", self.n_iter_no_change)
+        if self.tol is not None:
+            checked("tol", self.tol)
+        if checked_share("validation_fraction", self.validation_fraction) == 1.0:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction!r} is invalid: must be > 0 and < 1"
+            )
+        if self.random_state is not np.random and not isinstance(
+            self.random_state, np.random.RandomState | None
+        ):
+            checked_size("random_state", self.random_state, 0)
+
     def _start(self) -> None:
+        self._check_parameters()
         seed = self.random_state
         if seed is None:
             seed = 0  # learners that draw numbers draw the same ones each time, unless asked otherwise
@@ -121,13 +141,14 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _passes(self, X: Matrix, targets: Array, weights: Floats | None, y: Array) -> Self:
         """`max_iter` passes, or fewer if the loss, or the score of rows held out, no longer improves."""
-        checked_size("max_iter", self.max_iter)
+        self._check_parameters()
+        tol = None if self.tol is None else checked("tol", self.tol)
         random = check_random_state(self.random_state)
         kept, held = np.arange(X.shape[0]), None
         if self.early_stopping:
             kept, held = train_test_split(
                 kept,
-                test_size=self.validation_fraction,
+                test_size=checked_share("validation_fraction", self.validation_fraction),
                 random_state=random,
                 stratify=self._stratify(targets),
             )
@@ -148,14 +169,14 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
                         self._learn(X, targets, weights)
                         raise
             self.n_iter_ = done
-            if self.tol is None:
+            if tol is None:
                 continue
             value = -self.loss_curve_[-1]
             if held is not None:
                 value = self._score_of_rows(X[held], y[held], None if weights is None else weights[held])
             elif done == 1:
                 unit = abs(value)  # losses have a unit, scores have none
-            stale = stale + 1 if value < best + self.tol * unit else 0
+            stale = stale + 1 if value < best + tol * unit else 0
             best = max(best, value)
             if stale >= self.n_iter_no_change:
                 break
@@ -217,6 +238,8 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _validated(
         self, X: object, y: object = "no_validation", *, reset: bool, **options: object
     ) -> Matrix | tuple[Matrix, Array]:
+        refuse_masked(X)  # as scikit-learn does not
+        refuse_masked(y, "y")
         found: Matrix | tuple[Matrix, Array] = validate_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=list(_FLOATS), order="C", **options
         )
@@ -225,6 +248,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _validated_weights(self, sample_weight: object, n: int, *, may_be_zero: bool) -> Floats | None:
         if sample_weight is None:
             return None
+        refuse_masked(sample_weight, "sample_weight")
         if np.isscalar(sample_weight):
             sample_weight = np.full(n, sample_weight)
         weights: Floats = check_array(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.multiclass import (
     unique_labels,
 )
 
+from sketchnewton.core.parameters import checked
 from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners.calibration import ClassCalibration
 from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
@@ -213,6 +215,19 @@ class OnlineClassifier(ClassifierMixin, OnlineEstimator):  # type: ignore[misc]
         if self._calibration is not None:
             self._calibration.learn(np.stack(scores, axis=1) * self._signs, targets, weights)
         return total / len(self._learners)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.class_weight, Mapping):
+            for name, weight in self.class_weight.items():
+                checked(f"class_weight[{name!r}]", weight)
+        elif not (
+            self.class_weight is None
+            or (isinstance(self.class_weight, str) and self.class_weight == "balanced")
+        ):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is invalid: must be a dict, 'balanced' or None"
+            )
 
     def _start(self) -> None:
         super()._start()

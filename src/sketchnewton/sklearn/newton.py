@@ -43,7 +43,7 @@ class SketchedNewtonClassifier(OnlineClassifier):
     sketch : {"oja", "fd", "rfd", "pfd", "rp", "none"}, default=None
         How "newton" keeps curvature; None: "oja".
     sketch_size : int, default=None
-        Directions of curvature to keep; None: 7 for "bank", 10 for "newton".
+        Directions of curvature to keep; None: 6 for "bank", 10 for "newton".
     alpha : float, default=None
         The metric of directions never seen; 1/alpha is the step size there. None: the data decide. It is not the
         penalty that SGDClassifier calls so.

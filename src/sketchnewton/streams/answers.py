@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.batch import Batch, ParseError, refuse_masked
 from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Array, ArrayLike, Floats, np
 
@@ -61,6 +61,7 @@ def _numbers(labels: Array) -> Floats | None:
 
 
 def _weights(weights: ArrayLike) -> Floats:
+    refuse_masked(weights, "the array of weights")
     try:
         array = np.atleast_1d(np.asarray(weights, np.float64))
     except (TypeError, ValueError):

@@ -74,7 +74,7 @@ class CacheWriter:
         flags, arrays = _packed(batch)
         tags = b"".join(batch.tags) if batch.tags else b""
         columns = -1 if batch.columns is None else batch.columns
-        line = -1 if batch.first_line is None else batch.first_line
+        line = -1 if batch.first_line is None or batch.find_line is not None else batch.first_line
         entries = int(batch.views.indptr[-1]) - int(batch.views.indptr[0])
         facts = (len(batch), entries, columns, line, len(tags), flags)
         check = _native.checksum(_BLOCK.pack(*facts, 0))

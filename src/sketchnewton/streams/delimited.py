@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Generator, Iterator
+from functools import partial
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch, ParseError
@@ -35,8 +36,6 @@ LOOK_AHEAD = 1000
 _DELIMITERS = ",;\t"
 _DECIMAL_COMMA = re.compile(rb"\s*[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?\s*")
 _FIRST_LINE = re.compile(rb"[\r\n]*([^\n]*)")
-_BOM = b"\xef\xbb\xbf"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # byte order marks; without one, every other byte of ASCII text is 0
 _DROPPED, _LABEL, _WEIGHT, _TAG = -1, -2, -3, -4  # fields that are no features, to the compiled parser
 
 
@@ -102,13 +101,6 @@ class Delimited:
 
     def _begin(self, text: bytes, ended: bool) -> int:
         """Find out what the columns are, if there is enough to tell; where the first record begins."""
-        if text.startswith(_UTF_16) or text[:1] == b"\0" or text[1:2] == b"\0":
-            raise ParseError(
-                self._path,
-                1,
-                1,
-                "expected UTF-8, got UTF-16: iconv -f UTF-16 -t UTF-8 turns one into the other",
-            )
         if self._delimiter is None:
             self._delimiter = _delimiter_of(text)
         quote = self._quote or "\0"
@@ -119,7 +111,7 @@ class Delimited:
             self._read_header(text[begin:end], self._line + lines)
         if not ended and records <= LOOK_AHEAD and self._unknown():
             return 0
-        at = begin + len(_BOM) * text.startswith(_BOM, begin)
+        at = begin
         self._line += lines
         if self._options.header:
             at = end
@@ -131,7 +123,6 @@ class Delimited:
     def _read_header(self, record: bytes, line: int) -> None:
         names: list[str] = []
         start = 0
-        record = record.removeprefix(_BOM)
         for name in self._split(record):
             quoted = bool(self._quote) and record[start : start + 1] == b'"'
             names.append(name if quoted else name.strip())
@@ -211,6 +202,7 @@ class Delimited:
         """Rows up to the last record, or to one that is open; gives where that is."""
         rows = self._rows
         first_line: int | None = None  # of the rows in the making
+        begin, begin_line = at, self._line  # where they were looked for
         while True:
             why, at, behind, lines, own, first, fields, field, cell = parser.parse(rows, text, at)
             if first_line is None and first >= 0:
@@ -228,13 +220,29 @@ class Delimited:
                     continue
             self._policy.misfits += rows.misfits()
             if first_line is not None:
-                yield finished(rows, self._options, first_line)
+                batch = finished(rows, self._options, first_line)
+                if self._line - first_line != len(batch):  # some rows have several lines, or none are between
+                    batch.find_line = partial(self._line_of_row, text, begin, begin_line)
+                yield batch
+                del batch
                 first_line = None
             if fault is None:
                 return at
             self._policy.report(fault)
             self._line += own
             at = behind
+            begin, begin_line = at, self._line
+
+    def _line_of_row(self, text: bytes, begin: int, line: int, row: int) -> int | None:
+        """The line in which a record begins: of the records of `text` from `begin` on, which is in that line."""
+        with memoryview(text) as view:
+            delimiter, quote = self._delimiter or ",", self._quote or "\0"
+            for _ in range(row + 1):
+                records, _, end, lines, own = _native.csv_start(view[begin:], delimiter, quote, 1)
+                if not records:
+                    return None
+                begin, line = begin + end, line + lines + own
+        return line - own
 
     def _answered(self, why: str, field: int, cell: bytes, record: bytes) -> ParseError | None:
         """Tell the parser what it asked for; what is wrong, if the record cannot be a row."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.streams.error_policy import ErrorPolicy
@@ -13,6 +15,8 @@ from sketchnewton.streams.source import Source
 
 _PATIENCE = 0.01  # seconds that a complete line of a slow pipe waits for others: they cost less together
 _SHOWN = 20  # characters of an offending token in a message
+_BOM = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")  # byte order marks; without one, every other byte of ASCII text is 0
 
 LineError = tuple[int, str, bytes | None, int]
 """Column, message, token, and where the line behind begins."""
@@ -22,19 +26,27 @@ ParseText = Callable[[memoryview, int], Parsed]
 """Makes rows of whole lines and the number of the first."""
 
 
-def line_parser(parse_text: ParseText, options: ReadOptions) -> Parse:
-    """A format whose rows are lines of text, each parsed by itself, for a ``BatchReader``."""
+def line_parser(parse_text: ParseText, options: ReadOptions, comment: bytes = b"\0") -> Parse:
+    """A format whose rows are lines of text, each parsed by itself, for a ``BatchReader``.
+
+    Blank lines are no rows, nor are those that begin with a ``comment``.
+    """
     # Names are numbered as they appear, so whoever collects them takes line after line.
     threads = options.threads if options.names is None else 1
 
     def parse(source: Source, policy: ErrorPolicy) -> Iterator[Batch]:
-        return parse_lines(source, parse_text, policy, options, threads)
+        return parse_lines(source, parse_text, policy, options, threads, comment)
 
     return parse
 
 
 def parse_lines(
-    source: Source, parse: ParseText, policy: ErrorPolicy, options: ReadOptions, threads: int = 1
+    source: Source,
+    parse: ParseText,
+    policy: ErrorPolicy,
+    options: ReadOptions,
+    threads: int = 1,
+    comment: bytes = b"\0",
 ) -> Iterator[Batch]:
     """Parse chunk after chunk; errors come after the rows that precede them."""
     line = 1
@@ -48,11 +60,13 @@ def parse_lines(
     try:
         for text, first in parsed:
             batch, lines, error = parse(text, line) if first is None else first
-            batch.first_line = line
             del first
             start = 0
             while True:
                 if len(batch):
+                    batch.first_line = line
+                    if len(batch) != lines:  # some lines are no rows
+                        batch.find_line = partial(_line_of_row, bytes(text[start:]), line, comment)
                     yield batch
                 del batch  # whoever has it may be done with it before the next is parsed
                 line += lines
@@ -81,19 +95,23 @@ def chunks(
 ) -> Iterator[memoryview]:
     """Whole lines, about ``batch_bytes`` at a time; only the last one may lack its newline.
 
-    In a regular file the cuts depend on the bytes alone; a slow pipe is also cut where it pauses. Errors leave
-    the line to the caller, who counts lines. The next chunk takes the place of the last, unless there is a list
-    of ``spare`` memory: then it has memory of its own, taken from there if the caller has put back what is done.
+    A byte order mark is left out, UTF-16 is refused. In a regular file the cuts depend on the bytes alone; a slow
+    pipe is also cut where it pauses. Errors leave the line to the caller, who counts lines. The next chunk takes
+    the place of the last, unless there is a list of ``spare`` memory: then it has memory of its own, taken from
+    there if the caller has put back what is done.
     """
     buffer = bytearray(batch_bytes)
     kept = 0  # bytes of a line whose end is still to come
+    begun = False
     while True:
         filled, ended, failure = _fill(source, buffer, kept)
         cut = filled if ended else buffer.rfind(b"\n", kept, filled) + 1
-        if cut and spare is not None:
-            yield memoryview(buffer)[:cut]
-        elif cut:
-            with memoryview(buffer) as view, view[:cut] as text:
+        begin = 0 if begun or not cut else _text_begins(source.name, buffer[: min(cut, len(_BOM))])
+        begun = begun or cut > 0
+        if cut > begin and spare is not None:
+            yield memoryview(buffer)[begin:cut]
+        elif cut > begin:
+            with memoryview(buffer) as view, view[begin:cut] as text:
                 yield text
         if isinstance(failure, ParseError):
             raise ParseError(source.name, None, filled - cut + 1, failure.message)
@@ -114,6 +132,25 @@ def chunks(
             del buffer[size:]
         else:
             buffer.extend(bytes(size - len(buffer)))
+
+
+def _line_of_row(text: bytes, line: int, comment: bytes, row: int) -> int | None:
+    """The line of row number ``row`` of a text that begins in that line."""
+    rows = (
+        line + at
+        for at, words in enumerate(map(bytes.split, text.split(b"\n")))
+        if words and not words[0].startswith(comment)
+    )
+    return next(itertools.islice(rows, row, None), None)
+
+
+def _text_begins(name: str, start: bytearray) -> int:
+    """How many of the first bytes of a text are a byte order mark; ``ParseError`` if it is UTF-16."""
+    if start.startswith(_UTF_16) or b"\0" in start[:2]:
+        raise ParseError(
+            name, 1, 1, "expected UTF-8, got UTF-16: iconv -f UTF-16 -t UTF-8 turns one into the other"
+        )
+    return len(_BOM) if start == _BOM else 0
 
 
 def _fill(source: Source, buffer: bytearray, filled: int) -> tuple[int, bool, ParseError | OSError | None]:

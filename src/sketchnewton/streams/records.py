@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import ModuleType, UnionType
 
-from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.batch import Batch, ParseError, refuse_masked
 from sketchnewton.core.hints import TYPE_CHECKING, Any
 from sketchnewton.core.types import Array, ArrayLike, Integers, np
 from sketchnewton.features.columns import Columns
@@ -390,6 +390,7 @@ def _array_batches(X: Array | csr_array, options: ReadOptions) -> Iterator[Batch
         raise ValueError(f"expected an array of two dimensions, one row per record, got the shape {X.shape}")
     if X.dtype.kind not in "biuf":
         raise ValueError(f"expected an array of numbers, got {X.dtype}")
+    refuse_masked(X, "the array of records")
     if isinstance(X, np.ndarray):
         options.check_numbered(X.shape[1])
     return _numbered(X, options)

@@ -294,6 +294,8 @@ _CODECS = (
     _Codec("bzip2", b"BZh", _bunzip2),
     _Codec("xz", b"\xfd7zXZ\x00", _unxz),
     _Codec("zstd", b"\x28\xb5\x2f\xfd", _unzstd),
+    # Skippable frames, with which parallel compressors begin.
+    *(_Codec("zstd", bytes([kind]) + b"\x2a\x4d\x18", _unzstd) for kind in range(0x50, 0x60)),
 )
 _LONGEST_MAGIC = max(len(codec.magic) for codec in _CODECS)
 

@@ -30,7 +30,7 @@ COMMANDS = {
     "sketch": ("DATA", "principal directions of the rows, certified error"),
     "merge": ("FILE ...", "merge several sketches, or several models, into one"),
     "top": ("URL", "watch a server in the terminal"),
-    "demo": ("", "the default against tuned learners, in half a minute"),
+    "demo": ("", "the default against tuned learners, in seconds"),
     "eigen": ("COMPARISON", "compare methods for online learning of eigenvectors"),
     "reproduce": ("NAME", "recompute the papers' tables and figures"),
     "completion": ("SHELL", "print shell completion for bash, zsh or fish"),

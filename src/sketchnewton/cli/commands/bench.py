@@ -7,7 +7,7 @@ import math
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sketchnewton.cli.io.console import Console, amount, counted, number, percent, print_page
 from sketchnewton.cli.io.errors import CommandError, usage_error
@@ -66,7 +66,6 @@ def add_options(parser: Parser) -> None:
 
 _ALPHAS = (None, 0.1, 1.0, 10.0, 100.0)
 _ETAS = (0.01, 0.03, 0.1, 0.3, 1.0)
-_PICTURES = (".png", ".svg", ".pdf")
 _WIDEST_FULL = 2_000  # features, beyond which a full matrix takes too long
 
 
@@ -123,13 +122,9 @@ _CONTENDERS: tuple[tuple[str, str, dict[str, str | float], str | None, tuple[flo
 def run(args: argparse.Namespace) -> int:
     """Compare, print, draw."""
     from sketchnewton.cli.io.data_source import DataSource
-    from sketchnewton.cli.io.files import check_writable
+    from sketchnewton.cli.pictures.saving import check_picture
 
-    if args.output is not None:
-        check_writable(args.output)
-        if not args.output.endswith(_PICTURES):
-            raise usage_error(f"--output {args.output}: the picture can be one of {' '.join(_PICTURES)}")
-        draw = _drawing()
+    check_picture("--output", args.output)
     contenders = _chosen(args.learners)
     given = {
         name: getattr(args, name) for name in ("loss", "clip", "sketch_size", "seed") if hasattr(args, name)
@@ -148,10 +143,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         import json
 
-        print(json.dumps({"data": args.data, "rows": rows, "learners": [_facts(c) for c in contenders]}))
+        facts = {"data": args.data, "rows": rows, "learners": [_facts(c) for c in contenders]}
+        print_page([json.dumps(facts)])
     else:
         print_page(_page(args, rows, contenders))
     if args.output is not None:
+        from sketchnewton.cli.pictures.bench import draw  # matplotlib is optional
+
         draw(args.output, data.name, rows, contenders)
         console.line(f"picture in {args.output}")
     return 0
@@ -169,16 +167,6 @@ def _check(contenders: list[Contender], given: Mapping[str, object], *, all_aske
             errors.append(error)
     if errors and (all_asked_for or len(errors) == len(contenders)):
         raise errors[0]
-
-
-def _drawing() -> Callable[[str, str, int, list[Contender]], None]:
-    try:
-        from sketchnewton.cli.pictures.bench import draw  # matplotlib is optional
-    except ImportError as error:
-        raise CommandError(
-            f"the picture needs matplotlib, which is missing ({error}): pip install 'sketchnewton[plot]'"
-        ) from None
-    return draw
 
 
 def _chosen(names: list[str] | None) -> list[Contender]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from sketchnewton.cli.commands import COMMANDS
+from sketchnewton.cli.io.standard_streams import open_stdout
 from sketchnewton.cli.options.parser import Parser
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "run"]
@@ -26,7 +27,8 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the script for the shell."""
-    print({"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]())
+    with open_stdout() as stdout:
+        stdout.write({"bash": _bash, "zsh": _zsh, "fish": _fish}[args.shell]() + "\n")
     return 0
 
 

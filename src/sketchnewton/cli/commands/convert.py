@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     from sketchnewton.cli.io.files import check_distinct, check_writable
     from sketchnewton.streams import Names, format_of_name, open_writer
 
+    check_writable(args.output)
     to = args.to or format_of_name(args.output)
     if to is None:
         raise usage_error(f"{args.output}: the name does not show the format to write: give --to")
@@ -70,7 +71,6 @@ def run(args: argparse.Namespace) -> int:
     data = DataSource(args.data, args)
     data.check()
     check_distinct({"OUT": args.output}, {f"DATA {path}": path for path in data.paths})
-    check_writable(args.output)
     kind = BY_NAME[to]
     if kind.writes_names and data.names is None and not _numbered(data):
         data.names = Names(exact=True)

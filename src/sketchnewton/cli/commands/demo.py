@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import sketchnewton
 from sketchnewton.cli.io.console import Console, print_page
-from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.core.types import Floats
 
@@ -41,7 +40,7 @@ SUMMARY = (
 )
 EXAMPLES = """\
 examples:
-  skn demo                              the full comparison, half a minute or so
+  skn demo                              the full comparison, about ten seconds
   skn demo --quick --output small.png   smaller data, a few seconds
 
 The picture needs matplotlib: pip install 'sketchnewton[plot]'
@@ -58,8 +57,6 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument("--quick", action="store_true", help="Use smaller data: a few seconds.")
 
-
-_PICTURES = (".png", ".svg", ".pdf")
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -145,18 +142,12 @@ def _error(method: Method, setting: float, intercept: bool, rows: Floats, labels
 
 def run(args: argparse.Namespace) -> int:
     """Compare, print, draw, and say what to do next."""
-    from sketchnewton.cli.io.files import check_writable
     from sketchnewton.cli.pictures.demo_data import ill_conditioned, real_data
+    from sketchnewton.cli.pictures.saving import check_picture
 
-    check_writable(args.output)
-    if not args.output.endswith(_PICTURES):
-        raise usage_error(f"--output {args.output}: the picture can be one of {' '.join(_PICTURES)}")
-    try:
-        from sketchnewton.cli.pictures.demo import draw  # matplotlib is optional
-    except ImportError as error:
-        raise CommandError(
-            f"the picture needs matplotlib, which is missing ({error}): pip install 'sketchnewton[plot]'"
-        ) from None
+    check_picture("--output", args.output)
+    from sketchnewton.cli.pictures.demo import draw  # matplotlib is optional
+
     console = Console()
     start = time.perf_counter()
 

@@ -7,7 +7,7 @@ import math
 from types import ModuleType
 
 from sketchnewton.cli.io.console import Console, print_page
-from sketchnewton.cli.io.errors import CommandError, usage_error
+from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_one
 from sketchnewton.core.hints import TYPE_CHECKING
@@ -56,14 +56,11 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="Print machine-readable results on stdout.")
 
 
-_PICTURES = (".png", ".svg", ".pdf")
-
-
 def run(args: argparse.Namespace) -> int:
     """Play, print, draw."""
     from threadpoolctl import threadpool_limits
 
-    draw = _drawing(args.output) if args.output else None
+    draw = None if args.output is None else _drawing(args.output)
     console = Console(args.json)
     # The matrices are small: threads of BLAS would only wait for each other.
     with threadpool_limits(1):
@@ -77,17 +74,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _drawing(path: str) -> ModuleType:
-    from sketchnewton.cli.io.files import check_writable
+    from sketchnewton.cli.pictures.saving import check_picture
 
-    check_writable(path)
-    if not path.endswith(_PICTURES):
-        raise usage_error(f"--output {path}: the picture can be one of {' '.join(_PICTURES)}")
-    try:
-        from sketchnewton.cli.pictures import eigen as eigen_picture  # matplotlib is optional
-    except ImportError as error:
-        raise CommandError(
-            f"the picture needs matplotlib, which is missing ({error}): pip install 'sketchnewton[plot]'"
-        ) from None
+    check_picture("--output", path)
+    from sketchnewton.cli.pictures import eigen as eigen_picture  # matplotlib is optional
+
     return eigen_picture
 
 
@@ -156,7 +147,8 @@ def _table_1(args: argparse.Namespace, console: Console, draw: ModuleType | None
         import json
 
         both = {"rounds": in_rounds, "n": in_n}
-        print(json.dumps({by: [_growth_facts(growth) for growth in growths] for by, growths in both.items()}))
+        facts = {by: [_growth_facts(growth) for growth in growths] for by, growths in both.items()}
+        print_page([json.dumps(facts)])
     else:
         for line in table_1_lines(in_rounds, in_n):
             print(line)

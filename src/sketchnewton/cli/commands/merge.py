@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from sketchnewton.cli.io.console import Console, amount
+from sketchnewton.cli.io.console import Console, amount, print_page
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.options.output import add_sketch_output_options
 from sketchnewton.cli.options.parser import Parser
@@ -45,14 +45,15 @@ def add_options(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Merge the files that `args` name, in their order."""
     from sketchnewton.cli.io.files import check_model_place, check_readable
-    from sketchnewton.cli.pictures.spectrum import check_plot, deliver
+    from sketchnewton.cli.pictures.saving import check_picture
+    from sketchnewton.cli.pictures.spectrum import deliver
     from sketchnewton.sketches import Sketch
 
     args.base_files = [] if args.base is None else [args.base]
     for path in [*args.sketches, *args.base_files]:
         check_readable(path)
     check_model_place(args.output)
-    check_plot(args.plot)
+    check_picture("--plot", args.plot)
     merged = _load(args.sketches[0])
     others = [_load(path) for path in [*args.sketches[1:], *args.base_files]]
     if isinstance(merged, Sketch):
@@ -134,4 +135,4 @@ def _deliver(args: argparse.Namespace, model: Model) -> None:
     console.line(f"model saved to {args.output}")
     if args.json:
         facts = {"model": args.output, "rows_seen": learner.rows_seen, "features": learner.features_seen}
-        print(json.dumps(facts))
+        print_page([json.dumps(facts)])

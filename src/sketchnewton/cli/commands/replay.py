@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from sketchnewton.cli.io.console import Console, counted
+from sketchnewton.cli.io.console import Console, counted, print_page
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.cli.options.learner import LEARNER_OPTIONS, add_learner_options
 from sketchnewton.cli.options.parser import Parser
@@ -41,11 +41,12 @@ def add_options(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay as `args` say."""
-    from sketchnewton.cli.io.files import check_model_place
+    from sketchnewton.cli.io.files import check_model_place, check_named
     from sketchnewton.serve.log import LOAD, LogError
     from sketchnewton.serve.past import Past
     from sketchnewton.serve.replaying import Standing
 
+    check_named(args.log)
     if args.model is not None:
         check_model_place(args.model)
     other = any(hasattr(args, name) for name in LEARNER_OPTIONS)
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         import json
 
-        print(json.dumps(summary))
+        print_page([json.dumps(summary)])
         return 0
     wrong = "" if score.error_rate is None else f", error {score.error_rate:.6g}"
     console.line(f"{counted(standing.replayed, 'event')}, {counted(score.rows, 'row')} in {seconds:.2f} s")

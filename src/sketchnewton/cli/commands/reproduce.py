@@ -63,8 +63,9 @@ def run(args: argparse.Namespace) -> int:
     sys.path.insert(0, str(root))
     catalogue = _part("catalogue").EXPERIMENTS
     if args.list or not (args.names or args.all):
-        for experiment in catalogue:
-            print(f"{experiment.name:<14} {experiment.paper}: {experiment.title}")
+        print_page(
+            f"{experiment.name:<14} {experiment.paper}: {experiment.title}" for experiment in catalogue
+        )
         return 0
     chosen = _chosen(args, catalogue)
     folder = (Path(args.data) if args.data else root / _part("data").DEFAULT_FOLDER).resolve()
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     page = _part("report").write(output, outcomes, settings)
     missing: dict[str, list[str]] = {}
     for experiment, outcome in outcomes:
-        print(f"{experiment.name:<14} {outcome.verdict}")
+        print_page([f"{experiment.name:<14} {outcome.verdict}"])
         for line in outcome.missing:
             missing.setdefault(line, []).append(experiment.name)
     for line, names in missing.items():

@@ -51,7 +51,9 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("--name", help="Name of the model in the Open Inference Protocol (default: model).")
     state = parser.add_argument_group("state")
     state.add_argument(
-        "--state", metavar="DIR", help="Directory of the log and the snapshots (default MODEL.state)."
+        "--state",
+        metavar="DIR",
+        help="Directory of the log and the snapshots (default MODEL.state, or skn-state).",
     )
     state.add_argument(
         "--recover",
@@ -63,7 +65,7 @@ def add_options(parser: Parser) -> None:
         type=at_least_one,
         default=10_000,
         metavar="N",
-        help="Save the model every N events.",
+        help="Save the model every N events (default 10000).",
     )
     state.add_argument(
         "--snapshot-seconds",
@@ -108,31 +110,43 @@ def add_options(parser: Parser) -> None:
     access.add_argument("--tls-key", metavar="FILE", help="Key of the certificate, as PEM.")
     limits = parser.add_argument_group("limits")
     limits.add_argument(
-        "--max-body", type=at_least_one, default=16 << 20, metavar="BYTES", help="Of a request."
+        "--max-body",
+        type=at_least_one,
+        default=16 << 20,
+        metavar="BYTES",
+        help="Largest body of a request (default 16777216).",
     )
     limits.add_argument(
-        "--max-rows", type=at_least_one, default=10_000, metavar="N", help="Records of a request."
+        "--max-rows",
+        type=at_least_one,
+        default=10_000,
+        metavar="N",
+        help="Most records in a request (default 10000).",
     )
     limits.add_argument(
-        "--max-features", type=at_least_one, default=100_000, metavar="N", help="Features of a record."
+        "--max-features",
+        type=at_least_one,
+        default=100_000,
+        metavar="N",
+        help="Most features of a record (default 100000).",
     )
     limits.add_argument(
         "--queue", type=at_least_one, default=1000, metavar="N",
-        help="Requests that may wait for the disk; more get 429."
+        help="Requests that may wait for the disk (default 1000); more get 429."
     )  # fmt: skip
     limits.add_argument(
         "--header-seconds",
         type=seconds,
         default=10.0,
         metavar="S",
-        help="For the headers of a request (default 10).",
+        help="Longest wait for the headers of a request (default 10).",
     )
     limits.add_argument(
         "--body-seconds",
         type=seconds,
         default=60.0,
         metavar="S",
-        help="For the body of a request (default 60).",
+        help="Longest wait for the body of a request (default 60).",
     )
     output = parser.add_argument_group("output")
     output.add_argument(
@@ -163,8 +177,12 @@ def run(args: argparse.Namespace) -> int:
         import_module("httptools")
     except ImportError:
         raise CommandError("skn serve needs the extra `serve`: pip install 'sketchnewton[serve]'") from None
+    from sketchnewton.cli.io.files import check_named
     from sketchnewton.serve.server import serve, to_stderr
 
+    for path in (args.state, args.model):
+        if path is not None:
+            check_named(path)
     settings = _settings(args)
     if args.model is not None and not os.path.exists(settings.state):
         _check_model(args.model)  # a mistyped name leaves no directory behind
@@ -192,7 +210,7 @@ def _settings(args: argparse.Namespace) -> Settings:
     if args.port > 65535:
         raise usage_error(f"--port {args.port} is invalid: must be at most 65535")
     return Settings(
-        state=args.state or (f"{args.model}.state" if args.model else "skn-state"),
+        state=args.state or ("skn-state" if args.model is None else f"{args.model}.state"),
         host=args.host,
         port=args.port,
         recover=args.recover,

@@ -91,12 +91,13 @@ def run(args: argparse.Namespace) -> int:
     """Sketch as `args` say; a signal stops reading, and the rows read so far are sketched and saved."""
     from sketchnewton.cli.io.data_source import DataSource
     from sketchnewton.cli.io.files import check_model_place
-    from sketchnewton.cli.pictures.spectrum import check_plot, deliver
+    from sketchnewton.cli.pictures.saving import check_picture
+    from sketchnewton.cli.pictures.spectrum import deliver
 
     sketch = _make(args)
     data = DataSource(args.data, args)
     data.check()
-    check_plot(args.plot)
+    check_picture("--plot", args.plot)
     if args.output is not None:
         check_model_place(args.output)
     console = Console(args.quiet)

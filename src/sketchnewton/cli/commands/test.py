@@ -53,9 +53,10 @@ def run(args: argparse.Namespace) -> int:
 
     from sketchnewton.cli.io.data_source import DataSource, check_order
     from sketchnewton.cli.io.errors import CommandError
-    from sketchnewton.cli.io.files import check_distinct, check_readable, check_writable
+    from sketchnewton.cli.io.files import check_distinct, check_readable
     from sketchnewton.cli.io.segments import Segments
     from sketchnewton.cli.io.signals import GracefulStop
+    from sketchnewton.cli.pictures.saving import check_picture
     from sketchnewton.core.batch import ParseError
     from sketchnewton.evaluation.metrics import calibration, confusion, measure
     from sketchnewton.model import open_model
@@ -64,8 +65,7 @@ def run(args: argparse.Namespace) -> int:
     check_order(args)
     inputs = {"MODEL": args.model, **{f"DATA {path}": path for path in args.data}}
     check_distinct({"--picture": args.picture}, inputs)
-    if args.picture is not None:
-        check_writable(args.picture)
+    check_picture("--picture", args.picture)
     model = open_model(args.model)
     model.learner.threads = max(1, args.threads - 1)
     data = DataSource(args.data, args, model, testing=True)

@@ -43,7 +43,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("url", metavar="URL", help="URL of the server, such as http://127.0.0.1:8080.")
     parser.add_argument("--once", action="store_true", help="Print one page and exit.")
     parser.add_argument(
-        "--interval", metavar="SECONDS", type=float, default=1.0, help="Time between two pages (1)."
+        "--interval", metavar="SECONDS", type=float, default=1.0, help="Time between two pages (default 1)."
     )
     parser.add_argument("--token-file", metavar="FILE", help="File with a bearer token.")
 

@@ -8,9 +8,20 @@ import sys
 import time
 from collections.abc import Iterable
 
+from sketchnewton.cli.io.standard_streams import open_stdout
 from sketchnewton.core.hints import TextIO
 
-__all__ = ["Console", "amount", "counted", "number", "percent", "print_page", "printable", "terminal_width"]
+__all__ = [
+    "Console",
+    "amount",
+    "counted",
+    "number",
+    "percent",
+    "print_page",
+    "printable",
+    "say",
+    "terminal_width",
+]
 
 _BAR_EVERY = 0.1  # seconds
 
@@ -65,7 +76,24 @@ def printable(text: str) -> str:
 
 def print_page(lines: Iterable[str]) -> None:
     """Print lines for people on stdout."""
-    sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
+    with open_stdout() as stdout:
+        stdout.writelines(f"{printable(line)}\n" for line in lines)
+
+
+def say(text: str) -> None:
+    """Write to stderr. A log that cannot be written, as on a full disk, must not end the work it tells of."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except BrokenPipeError:  # whoever read it, as `head` does, has had enough
+        raise
+    except OSError as error:
+        lost.append(error)
+        del lost[1:]
+
+
+lost: list[OSError] = []
+"""Why the first message that could not be written was not."""
 
 
 class Console:
@@ -81,8 +109,7 @@ class Console:
         """Print a line, above the bar if there is one."""
         if not self._quiet:
             self.clear()
-            sys.stderr.write(f"{printable(text)}\n")
-            sys.stderr.flush()
+            say(f"{printable(text)}\n")
 
     def progress(self, fraction: float | None, note: str = "") -> None:
         """Redraw the bar, a few times per second at most. If the size is unknown (`None`), show the note only."""
@@ -97,13 +124,11 @@ class Console:
             cells = max(4, min(40, width - len(note) - 8))
             full = round(cells * min(max(fraction, 0.0), 1.0))
             text = f"{'━' * full}{'╌' * (cells - full)} {fraction:4.0%}  {printable(note)}"
-        sys.stderr.write(f"\r{text[:width]}\x1b[K")
-        sys.stderr.flush()
+        say(f"\r{text[:width]}\x1b[K")
         self._drawn = True
 
     def clear(self) -> None:
         """Remove the bar."""
         if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            say("\r\x1b[K")
             self._drawn = False

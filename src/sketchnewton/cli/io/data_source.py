@@ -31,7 +31,7 @@ class DataSource:
     What `model` knows of records holds unless the options say otherwise. With `readable` the names of features are
     recorded; `predicting` goes without labels, weights and other columns that only mattered to training.
     `predicting` or `testing` takes note of columns of features that the model knows and a table does not have;
-    a table without any of them is refused.
+    a table without any of them is refused. Rows none of whose features the model has learned get a warning.
 
     After reading, `skipped` counts the rows that could not be read and `unlearnable` those that no learner takes,
     which `--on-error skip` left out; `first_error` says why it left out the first.
@@ -94,6 +94,9 @@ class DataSource:
         self.label_codes = None if model is None else model.target.label_codes
         self.ignore_labels = predicting
         self.absent: dict[str, None] | None = {} if predicting or testing else None  # columns
+        self._model = model
+        self._file: tuple[str, int] | None = None  # that the last batch is of, and the rows before it
+        self._met: bool | None = None  # whether the model knows a feature of the rows; None: they have none
         self.prepare: Callable[[Batch], object] | None = None
         """What threads that parse make of a batch, as its `prepared`."""
         self._paths: list[str] | None = None
@@ -117,6 +120,7 @@ class DataSource:
         data.typed, data._paths, data._ahead, data.columns = [path], None, None, self._typed_columns()
         data.skipped, data.unlearnable, data.first_error, data._column_options = 0, 0, None, []
         data._dialect_options, data.misfits, data.first_misfit, data.absent = [], 0, None, {}
+        data._met = None
         return data
 
     @property
@@ -238,6 +242,8 @@ class DataSource:
                 if len(self.paths) == 1:  # a pipe has not told before
                     self._check_columns(reader.formats)
                 self.kinds = dict(getattr(reader, "kinds", {}))
+                if self._file is None or self._file[0] != reader.path:
+                    self._file = reader.path, reader.rows - len(batch)
                 self._delimited = not {"csv", "tsv"}.isdisjoint(reader.formats)
                 yield batch
                 del batch
@@ -250,16 +256,31 @@ class DataSource:
 
         Without a `target`, one that cannot be predicted.
         """
-        self.unlearnable = 0
-        return fit(batches, None if target is None else target.as_read, self._refuse, self._feature)
+        self.unlearnable, self._file = 0, None
+        fitted = fit(batches, None if target is None else target.as_read, self._refuse, self._feature)
+        return fitted if self.absent is None or self._model is None else self._judged(fitted, self._model)
+
+    def _judged(self, batches: Iterable[Batch], model: Model) -> Generator[Batch]:
+        """The batches, until the first feature that the model has learned looked at for one."""
+        for batch in batches:
+            views = batch.views
+            entries = slice(views.indptr[0], views.indptr[len(batch)])
+            if not self._met and entries.start < entries.stop:
+                self._met = model.learner.knows_any(views.indices[entries].tolist())
+            yield batch
+            del batch, views  # before the next is asked for: memory for one batch less
 
     def _feature(self, index: int) -> str:
         return shown_feature(index, self.kinds, self.features.mask, self.names)
 
-    def _refuse(self, row: int, why: str) -> None:
+    def _refuse(self, row: int, why: str, line: int | None) -> None:
         if why == NO_LABEL and self.columns.label is None:
             why += self._name_the_label(at_once=row == 1)
-        message = f"{self.name}: row {row} {why}"
+        place = self.name
+        if self._file is not None:  # rows of a cache have none
+            path, before = self._file
+            place, row = path if line is None else f"{path}:{line}", row - before
+        message = f"{place}: row {row} {why}"
         if self.on_error == "stop":
             raise CommandError(message)
         self.unlearnable += 1
@@ -302,6 +323,11 @@ class DataSource:
         if self.absent:
             place = "the table" if len(self.paths) == 1 else "some of the tables"
             console.line(f"skn: warning: {self.name}: {absent_columns(self.absent, place)}")
+        if self._met is False:
+            console.line(
+                f"skn: warning: {self.name}: the model has learned none of the features of these rows: are their "
+                "names those of the rows that it learned?"
+            )
         if count := self.skipped + self.unlearnable:
             console.line(f"skn: warning: {counted(count, 'row')} skipped; the first: {self.first_error}")
         if self.misfits:

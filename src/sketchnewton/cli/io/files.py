@@ -5,30 +5,39 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import sys
 from collections.abc import Iterator, Mapping
 
 from sketchnewton import _native
-from sketchnewton.cli.io.errors import CommandError
+from sketchnewton.cli.io.errors import CommandError, usage_error
+from sketchnewton.cli.io.standard_streams import open_stdout
 from sketchnewton.core import archive
 from sketchnewton.core.batch import View, contiguous
-from sketchnewton.core.hints import TextIO
+from sketchnewton.core.hints import BinaryIO, TextIO
 from sketchnewton.core.types import Floats, np
 
 __all__ = [
     "check_distinct",
     "check_model_place",
+    "check_named",
     "check_readable",
     "check_writable",
+    "open_binary_output",
     "open_output",
     "write_numbers",
 ]
+
+
+def check_named(path: str) -> None:
+    """Raise at once if the name of a file is empty, as that of a variable that is not set: it would be here."""
+    if not path:
+        raise usage_error("'' is invalid: must be the name of a file")
 
 
 def check_readable(path: str) -> None:
     """Raise at once if the input file at `path` cannot be read. `-` is stdin."""
     if path == "-":
         return
+    check_named(path)
     if not os.path.exists(path):
         raise CommandError(f"{path}: no such file")
     if os.path.isdir(path):
@@ -41,6 +50,7 @@ def check_writable(path: str) -> None:
     """Raise at once if no file can be written at `path`. `-` is stdout."""
     if path == "-":
         return
+    check_named(path)
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise CommandError(f"{path}: is a directory, not a file")
@@ -72,23 +82,31 @@ def check_model_place(path: str) -> None:
 
 
 @contextlib.contextmanager
-def open_output(path: str) -> Iterator[TextIO]:
-    """A text file that appears at `path` when the block ends, and does not if it fails. `-` is stdout."""
+def open_binary_output(path: str) -> Iterator[BinaryIO]:
+    """A file that appears at `path` when the block ends, and does not if it fails; errors name it."""
     try:
-        if path == "-":
-            yield sys.stdout
-            sys.stdout.flush()
-        elif os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device cannot be replaced
-            with open(path, "w", encoding="utf-8") as file:
+        if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a device cannot be replaced
+            with open(path, "wb") as file:
                 yield file
         else:
-            with archive.replacement_of(os.path.realpath(path)) as binary:
-                text = io.TextIOWrapper(binary, encoding="utf-8")
-                yield text
-                text.detach()  # written, but not closed
+            with archive.replacement_of(os.path.realpath(path)) as file:
+                yield file
     except OSError as error:
-        error.filename = error.filename or ("<stdout>" if path == "-" else path)
+        error.filename = error.filename or path
         raise
+
+
+@contextlib.contextmanager
+def open_output(path: str) -> Iterator[TextIO]:
+    """A text file that appears at `path` when the block ends, and does not if it fails. `-` is stdout."""
+    if path == "-":
+        with open_stdout() as stdout:
+            yield stdout
+        return
+    with open_binary_output(path) as binary:
+        text = io.TextIOWrapper(binary, encoding="utf-8")
+        yield text
+        text.detach()  # written, but not closed
 
 
 def write_numbers(file: TextIO, numbers: Floats | View) -> None:

@@ -1,11 +1,15 @@
-"""Standard output and standard error that were closed before the command started."""
+"""Standard output, and what to do where it or standard error was closed before the command started."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 
-__all__ = ["replace_closed"]
+from sketchnewton.core.hints import TextIO
+
+__all__ = ["open_stdout", "replace_closed"]
 
 
 def replace_closed() -> None:
@@ -21,3 +25,14 @@ def replace_closed() -> None:
                 os.dup2(opened, descriptor)
                 os.close(opened)
             setattr(sys, name, os.fdopen(descriptor, "w", encoding="utf-8", closefd=False))
+
+
+@contextlib.contextmanager
+def open_stdout() -> Iterator[TextIO]:
+    """Standard output, flushed when the block ends; errors name it."""
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except OSError as error:
+        error.filename = error.filename or "<stdout>"
+        raise

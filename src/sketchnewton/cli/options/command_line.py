@@ -20,8 +20,8 @@ skn: second-order online learning at first-order cost.
 examples:
   skn train clicks.vw.gz --model clicks.skn --test tomorrow.vw.gz
   skn predict clicks.skn today.csv > scores.txt
-DATA: svmlight, VW, CSV, JSON lines, Parquet, npz; .gz .bz2 .xz .zst; - is stdin
-options: --version, -h, --help
+DATA: svmlight, VW, CSV, TSV, JSON lines, Parquet, Arrow, npz; - is stdin
+compressed: .gz .bz2 .xz .zst; options: --version, -h, --help
 """
 
 

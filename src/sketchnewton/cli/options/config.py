@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 
 from sketchnewton.cli.io.errors import CommandError
+from sketchnewton.cli.io.files import check_named
 from sketchnewton.cli.options.parser import Parser, nearest
 
 __all__ = ["with_config"]
@@ -57,6 +58,7 @@ def _has_positionals(parser: Parser, typed: list[str]) -> bool:
 def _arguments(path: str, parser: Parser) -> tuple[list[str], list[str]]:
     import tomllib
 
+    check_named(path)
     try:
         with open(path, "rb") as file:
             settings = tomllib.load(file)

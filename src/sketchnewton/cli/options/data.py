@@ -6,7 +6,7 @@ import argparse
 import functools
 
 from sketchnewton.cli.options.parser import add_if_given
-from sketchnewton.cli.options.types import at_least_one, bits, delimiter, names
+from sketchnewton.cli.options.types import at_least_one, bits, columns, delimiter, names
 from sketchnewton.core.formats import FORMATS
 
 __all__ = [
@@ -19,7 +19,9 @@ __all__ = [
     "add_feature_options",
 ]
 
-DATA_HELP = "Files, globs or directories of svmlight, VW, CSV, JSON lines, Parquet or .npz; - is stdin."
+DATA_HELP = (
+    "Files, globs or directories of svmlight, VW, CSV, TSV, JSON lines, Parquet, Arrow or .npz; - is stdin."
+)
 
 CACHE_SUFFIX = ".skn-cache"  # of the cache that several passes leave beside the first file
 
@@ -40,7 +42,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     add("--label", metavar="COLUMN", help="Column that holds the label (default: label, y or target).")
     add("--weight", metavar="COLUMN", help="Column that holds the importance weight of the row.")
     add("--tag", metavar="COLUMN", help="Column to write after the prediction of each row.")
-    add("--drop", type=names, metavar="COLUMNS", help="Columns to ignore: a,b,c.")
+    add("--drop", type=columns, metavar="COLUMNS", help="Columns to ignore: a,b,c.")
     kinds = {
         "categorical": "Columns of categories, even if they look like numbers: zip,store.",
         "numeric": "Columns of numbers.",
@@ -49,7 +51,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "dates": "Columns of dates or times (2024-01-31T12:30): year, month, day, weekday and hour.",
     }
     for kind, help_text in kinds.items():
-        add(f"--{kind}", type=names, metavar="COLUMNS", help=help_text)
+        add(f"--{kind}", type=columns, metavar="COLUMNS", help=help_text)
     add(
         "--missing",
         type=names,

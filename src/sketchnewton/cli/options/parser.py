@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from sketchnewton.cli.io.console import terminal_width
 from sketchnewton.cli.io.errors import usage_error
+from sketchnewton.cli.io.standard_streams import open_stdout
 from sketchnewton.core.hints import TYPE_CHECKING, Any, NoReturn
 from sketchnewton.core.spelling import closest
 
@@ -66,7 +67,8 @@ class Parser(argparse.ArgumentParser):
         raise usage_error(f"{message} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        (file or sys.stdout).write(message)  # argparse would ignore that it cannot be written
+        with open_stdout():  # argparse would ignore that it cannot be written
+            (file or sys.stdout).write(message)
 
     def _wrong_choice(self, where: str, value: str) -> str:
         choices: list[str] = []

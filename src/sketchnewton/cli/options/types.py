@@ -12,6 +12,7 @@ __all__ = [
     "at_least_zero",
     "bits",
     "clip",
+    "columns",
     "curvature_weight",
     "delimiter",
     "finite",
@@ -84,7 +85,12 @@ def label(text: str) -> float | str:
 
 def names(text: str) -> list[str]:
     """Names separated by commas."""
-    found = [name for name in text.split(",") if name]
-    if not found:
+    found = text.split(",")
+    if not all(found):
         raise argparse.ArgumentTypeError(f"{text!r} is invalid: must be names separated by commas")
     return found
+
+
+def columns(text: str) -> list[str]:
+    """Names of columns separated by commas; that of an index is empty in many tables."""
+    return text.split(",")

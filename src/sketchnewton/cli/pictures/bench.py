@@ -7,6 +7,7 @@ import math
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sketchnewton.cli.pictures.saving import save
 from sketchnewton.core.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -47,4 +48,4 @@ def draw(path: str, name: str, rows: int, contenders: list[Contender]) -> None:
         axes.spines[["top", "right", "left"]].set_visible(False)
     title = name if len(name) <= _LONGEST else "…" + name[1 - _LONGEST :]
     left.set_title(title, loc="left", color=_INK, fontsize=11, parse_math=False)
-    figure.savefig(path)
+    save(figure, path)

@@ -10,6 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from sketchnewton.cli.pictures.saving import save
 from sketchnewton.core.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def draw(
         fontweight="bold",
         color=_INK,
     )
-    figure.savefig(path)
+    save(figure, path)
 
 
 def _lines(axes: Axes, results: Mapping[float, Mapping[str, Best]]) -> None:

@@ -10,6 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sketchnewton.cli.pictures.eigen_games import Growth, Score
+from sketchnewton.cli.pictures.saving import save
 
 __all__ = ["curves", "table_1"]
 
@@ -37,7 +38,7 @@ def curves(path: str, title: str, scores: Sequence[Score]) -> None:
         axes.plot(*score.curve, color=colour, linewidth=2.2, label=score.method.name)
     _finish(axes, title, "rounds", "regret")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), labelcolor=_INK)
-    figure.savefig(path)
+    save(figure, path)
 
 
 def table_1(path: str, in_rounds: Sequence[Growth], in_n: Sequence[Growth]) -> None:
@@ -69,7 +70,7 @@ def table_1(path: str, in_rounds: Sequence[Growth], in_n: Sequence[Growth]) -> N
     _finish(left, "in the number of rounds, n = 10", "T", "mean regret")
     _finish(right, f"in the dimension, T = {in_rounds[0].sizes[1]:,}", "n", "")
     right.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), labelcolor=_INK)
-    figure.savefig(path)
+    save(figure, path)
 
 
 def _finish(axes: Axes, title: str, x: str, y: str) -> None:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 from types import ModuleType
 
 from sketchnewton.cli.io.console import Console, amount, number, print_page
-from sketchnewton.cli.io.errors import CommandError
-from sketchnewton.cli.io.files import check_writable
+from sketchnewton.cli.pictures.saving import save
 from sketchnewton.core.types import Header
 from sketchnewton.sketches import Sketch
 
-__all__ = ["check_plot", "deliver", "show"]
+__all__ = ["deliver", "show"]
 
 _SHOWN = 20  # singular values printed
 _BAR = 30  # cells of the longest bar
-_FORMATS = (".png", ".svg", ".pdf")
 
 
 def deliver(args: argparse.Namespace, name: str, sketch: Sketch, console: Console) -> None:
@@ -39,16 +36,6 @@ def show(path: str, sketch: Sketch, as_json: bool) -> None:
     print_page([json.dumps(_facts(sketch))] if as_json else _page(path, sketch))
 
 
-def check_plot(path: str | None) -> None:
-    """Raise at once if no picture can be drawn at `path`."""
-    if path is None:
-        return
-    if os.path.splitext(path)[1].lower() not in _FORMATS:
-        raise CommandError(f"{path}: the picture's name must end in {', '.join(_FORMATS)}", code=2)
-    check_writable(path)
-    _pyplot()
-
-
 def _draw(path: str, name: str, sketch: Sketch) -> None:
     """Draw the singular values and the share of ‖A‖²_F that they explain."""
     plt = _pyplot()
@@ -64,18 +51,16 @@ def _draw(path: str, name: str, sketch: Sketch) -> None:
     left.set(xlabel="direction", ylabel="singular value", title=f"{name}: {type(sketch).__name__}")
     right.plot(numbers, 100 * explained, "o-", markersize=3)
     right.set(xlabel="directions", ylabel="% of the rows' energy", ylim=(0, None))
-    figure.savefig(path, dpi=150)
+    save(figure, path, dpi=150)
     plt.close(figure)
 
 
 def _pyplot() -> ModuleType:
-    try:
-        import matplotlib as mpl  # optional
+    import matplotlib as mpl  # optional
 
-        mpl.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise CommandError("--plot needs matplotlib: pip install 'sketchnewton[plot]'") from None
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
     return pyplot
 
 

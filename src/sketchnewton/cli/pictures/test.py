@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sketchnewton.cli.pictures.saving import save
 from sketchnewton.core.types import Header, np
 from sketchnewton.evaluation.metrics import Answers
 
@@ -30,7 +31,7 @@ def draw(path: str, name: str, facts: Header, answers: Answers) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     title = name if len(name) <= _LONGEST else "…" + name[1 - _LONGEST :]
     axes.set_title(title, loc="left", color=_INK, fontsize=11, parse_math=False)
-    figure.savefig(path)
+    save(figure, path)
 
 
 def _calibration(axes: Axes, bins: list[Header]) -> None:

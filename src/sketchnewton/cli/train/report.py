@@ -6,7 +6,7 @@ import math
 import signal
 
 from sketchnewton import __version__
-from sketchnewton.cli.io.console import amount, counted, number, percent
+from sketchnewton.cli.io.console import amount, counted, number, percent, print_page
 from sketchnewton.cli.train.learner import describe
 from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.core.types import Header
@@ -25,7 +25,7 @@ def report(training: Training) -> None:
     if args.json:
         import json  # slow to import, and seldom asked for
 
-        print(json.dumps(facts))
+        print_page([json.dumps(facts)])
     line = training.console.line
     alpha = "" if facts["alpha"] is None else f", alpha {facts['alpha']:.4g}"
     stopped = "" if facts["stopped_by"] is None else f"stopped by {facts['stopped_by']}: "
@@ -131,7 +131,7 @@ def dry_run(training: Training) -> None:
     if args.json:
         import json  # slow to import, and seldom asked for
 
-        print(json.dumps(facts))
+        print_page([json.dumps(facts)])
 
 
 def scored(name: str, score: ProgressiveScore) -> str:

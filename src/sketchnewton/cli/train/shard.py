@@ -106,7 +106,7 @@ def learn_rows(
     """Learn what the shard of this `number` reads in a round; why rows were left out that no learner takes."""
     unlearnable: list[str] = []
 
-    def refuse(row: int, why: str) -> None:
+    def refuse(row: int, why: str, _: int | None) -> None:
         place = f"row {rows.begin + row} of what shard {number + 1} reads in this round"
         message = f"{rows.data.name}: {place} {why}"
         if args.on_error == "stop":

@@ -7,7 +7,7 @@ import math
 from sketchnewton import _native
 from sketchnewton.core.checks import LARGEST_COUNT, are_whole
 from sketchnewton.core.hints import Any
-from sketchnewton.core.parameters import checked_clip, checked_dtype
+from sketchnewton.core.parameters import checked_clip, checked_dtype, checked_flag
 from sketchnewton.core.state import Vector
 from sketchnewton.core.types import Floats, Integers, np
 from sketchnewton.learners.adagrad.diagonal import AdaGrad
@@ -65,7 +65,7 @@ class CompositeAdaGrad(CompositeLearner, TableLearner):
             sigma=sigma,
             loss=loss,
             clip=clip,
-            intercept=bool(intercept),
+            intercept=checked_flag("intercept", intercept),
             dtype=checked_dtype(dtype),
             penalty=penalty,
             penalty_strength=penalty_strength,

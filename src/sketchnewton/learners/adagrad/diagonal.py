@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sketchnewton import _native
 from sketchnewton.core.hints import ClassVar, Self
-from sketchnewton.core.parameters import checked, checked_dtype
+from sketchnewton.core.parameters import checked, checked_dtype, checked_flag
 from sketchnewton.core.state import zeros
 from sketchnewton.core.types import Arrays, np
 from sketchnewton.learners.bounded import RangedLearner
@@ -54,7 +54,7 @@ class AdaGrad(RangedLearner):
             sigma=sigma,
             loss=loss,
             clip=clip,
-            intercept=bool(intercept),
+            intercept=checked_flag("intercept", intercept),
             dtype=checked_dtype(dtype),
         )
         self._state["intercept"] = zeros(2)  # value, √Σg²

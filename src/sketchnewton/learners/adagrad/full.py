@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sketchnewton import _native
 from sketchnewton.core.batch import IndexTooLarge
 from sketchnewton.core.hints import Any
-from sketchnewton.core.parameters import checked_clip
+from sketchnewton.core.parameters import checked_clip, checked_flag
 from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
@@ -267,7 +267,7 @@ class FullAdaGrad(DenseAdaGrad):
             loss=loss,
             clip=clip,
             classes=classes,
-            intercept=bool(intercept),
+            intercept=checked_flag("intercept", intercept),
         )
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sketchnewton.core.parameters import checked_size
+from sketchnewton.core.parameters import checked_flag, checked_size
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.adagrad.full import DenseAdaGrad, Metric
 from sketchnewton.learners.adagrad.hadamard import hadamard_projection
@@ -42,7 +42,7 @@ class _RangeFinder(DenseAdaGrad):
             loss=loss,
             clip=clip,
             classes=classes,
-            intercept=bool(intercept),
+            intercept=checked_flag("intercept", intercept),
             random_state=random_state,
         )
         del self._params["l1_ratio"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sketchnewton import _native
 from sketchnewton.core.hints import Any
-from sketchnewton.core.parameters import checked_dtype, checked_size
+from sketchnewton.core.parameters import checked_dtype, checked_flag, checked_size
 from sketchnewton.core.state import Buffers, Vector, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.adagrad.penalty import CompositeLearner, checked_classes, checked_composite
@@ -122,7 +122,7 @@ class SketchedAdaGrad(CompositeLearner, RangedLearner):
             loss=loss,
             clip=clip,
             classes=classes,
-            intercept=bool(intercept),
+            intercept=checked_flag("intercept", intercept),
             dtype=checked_dtype(dtype),
             random_state=random_state,
         )

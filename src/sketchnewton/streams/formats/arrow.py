@@ -186,7 +186,8 @@ class Frame:
                 raise ValueError(
                     f"column '{name}' is an object: name a member, such as {self._structs[name][0]}"
                 )
-            if name in self._structs or self._arrow.types.is_nested(found):
+            nested = name in self._structs or self._arrow.types.is_nested(found)
+            if nested or self._kind(found) == "":
                 raise ValueError(f"expected numbers or texts in column '{name}', got {found}")
 
     def _read_schema(self) -> None:

@@ -20,7 +20,7 @@ def svmlight_parser(options: ReadOptions) -> Parse:
         batch = Batch(indptr, indices, data, labels, columns=columns, first_line=line)
         return options.features.indexed(batch, options.names), lines, error
 
-    return line_parser(parse_text, options)
+    return line_parser(parse_text, options, comment=b"#")
 
 
 class SvmlightWriter(BatchWriter):
