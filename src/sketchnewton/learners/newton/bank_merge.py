@@ -20,6 +20,7 @@ from sketchnewton.learners.newton.expert_merge import faded, further, parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
 from sketchnewton.learners.newton.mean_merge import mean_rows, scores, with_scores
+from sketchnewton.learners.newton.sketch_merge import buffered, eigenpairs, growth
 
 if TYPE_CHECKING:
     from sketchnewton.learners.newton.bank import NewtonBank
@@ -30,7 +31,6 @@ _KNOWN = 4.0  # how soon rows make a weight known; chosen in experiments, not de
 _HEAVY = 0.25  # of a restless expert's constant, as in native/learners/bank.hpp
 _NO_GAP = 1e-290  # as in native/learners/aggregate.hpp
 _LEAST_SHARE = 1e-300  # so that it has a logarithm
-_NO_LENGTH = 1e-12  # of the largest square, below which a direction of sketches' rows is rounding
 _HEAVIEST = {"float32": 2.0**100, "float64": 2.0**1000}  # weights, as in native/learners/bank_state.hpp
 _LEAST_MEAN = 1e-37  # of a feature's size, so that float32 can divide by it
 _ALIKE = 4.0  # sizes of a feature that differ by less between a shard and all rows
@@ -59,6 +59,10 @@ class _Side(NamedTuple):
     def length(self) -> float:
         """The mean squared length of scaled rows."""
         return float(self.scalars[layout._SQUARES]) / self.learned if self.learned else 1.0
+
+    @property
+    def ridge(self) -> float:
+        return float(self.scalars[layout._RIDGE])
 
     @property
     def scales(self) -> Floats:
@@ -244,7 +248,7 @@ def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -
     """Eigenvalues and directions of the m largest, less the next; what was taken away joins the ridge."""
     signed = list(_signed(sides, base))
     stack = np.zeros((sum(len(side.rows) for _, side in signed), len(whole.features) + 1))
-    signs, ridge, at = np.zeros(len(stack)), 0.0, 0
+    signs, at = np.zeros(len(stack)), 0
     for sign, side in signed:
         unit, end = whole.unit(side), at + len(side.rows)
         places = whole.places(side)
@@ -252,13 +256,21 @@ def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -
         stack[at:end, -1] = unit * side.rows[:, -1]
         stack[end - side.waiting : end] *= _standing(side, base)
         signs[at:end] = sign
-        ridge += sign * unit * unit * float(side.scalars[layout._RIDGE])
         at = end
-    values, vectors = _eigenpairs(stack, signs, m + 1)
+    values, vectors = eigenpairs(stack, signs, m + 1)
     taken = max(float(values[m]), 0.0) if len(values) > m else 0.0
+    taken *= _worked_in(sides, base, whole, m)
     kept = np.flatnonzero(values[:m] - taken > np.finfo(float).eps * max(values[:1].sum(), 0.0))
-    whole.scalars[layout._RIDGE] = max(ridge, 0.0) + taken
+    whole.scalars[layout._RIDGE] = _ridge(sides, base, whole, m) + taken
     return values[kept] - taken, vectors[kept]
+
+
+def _ridge(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -> float:
+    """What one bank would have added to the base's, by the sides' means over updates of their sketches."""
+    begun, start = (0.0, 0.0) if base is None else (float(base.rounds), whole.unit(base) ** 2 * base.ridge)
+    added = sum(whole.unit(side) ** 2 * side.ridge - start for side in sides)
+    part = growth(begun, [float(side.rounds) for side in sides], m) if m else 1.0
+    return max(start + part * added, 0.0)
 
 
 def _standing(side: _Side, base: _Side | None) -> float:
@@ -273,22 +285,19 @@ def _standing(side: _Side, base: _Side | None) -> float:
     return float(np.sqrt((side.rounds - begun) / (side.until - begun)))
 
 
-def _eigenpairs(rows: Floats, signs: Floats, most: int) -> tuple[Floats, Floats]:
-    """Of Σ sign·row·rowᵀ, the largest first; the vectors are orthonormal to rounding.
+def _worked_in(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -> float:
+    """The share of a full buffer that the sides' new rows are; 1 where sketches themselves are merged.
 
-    By way of the rows' products: a QR decomposition of the rows takes ten times as long.
+    They are worked in now, where one bank would have let them wait for more, and shrunk its sketch once for all.
     """
-    if not len(rows):
-        return np.zeros(0), rows
-    squares, turn = np.linalg.eigh(rows @ rows.T)
-    spans = squares > _NO_LENGTH * max(squares[-1], np.finfo(float).tiny)
-    lengths, turn = np.sqrt(squares[spans]), turn[:, spans]  # rows = turn · diag(lengths) · orthonormal rows
-    inside = lengths[:, None] * ((turn.T * signs) @ turn) * lengths
-    values, vectors = np.linalg.eigh(inside)
-    values, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
-    found = (turn @ (vectors / lengths[:, None])).T @ rows
-    factor = np.linalg.cholesky(found @ found.T)  # all but the identity: mends what rounding did
-    return values, np.linalg.inv(factor) @ found
+    if base is None or m == 0:
+        return 1.0
+    new = 0
+    for side in sides:
+        if len(side.rows) - side.waiting != len(base.rows) - base.waiting or side.ridge != base.ridge:
+            return 1.0
+        new += side.waiting - base.waiting
+    return min(1.0, max(new, 0) / buffered(float(whole.rounds), m))
 
 
 def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole, leading: Floats) -> Floats:
