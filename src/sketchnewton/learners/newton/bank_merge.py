@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sketchnewton.core.state import State
-from sketchnewton.core.types import Arrays, Floats, Integers, np
+from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners import calibration
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import bank_stack, residuals
@@ -169,6 +169,7 @@ class _Whole(NamedTuple):
 
     features: Integers
     order: Integers  # the place of each feature among them
+    begun: NDArray[np.bool_]  # whether the base knew it
     counts: Floats
     means: Floats
     scales: Floats
@@ -187,6 +188,15 @@ class _Whole(NamedTuple):
         """Where a side's features are."""
         return np.asarray(self.order[side.features])
 
+    def ratio(self, side: _Side, sizes: Floats, common: Floats) -> Floats:
+        """Of each of a side's features, its size there divided by the common one, where numbers have to be converted.
+
+        Sizes change with every row, and what one bank has learned of a feature keeps its numbers. So does what all
+        sides began with, and what they added to it.
+        """
+        places = self.places(side)
+        return np.asarray(np.where(self.begun[places], 1.0, sizes / common[places]))
+
     def unit(self, side: _Side) -> float:
         """The width of a side's labels as a share of all labels' width: its slopes were measured in its own."""
         width = _width(self.scalars)
@@ -199,6 +209,9 @@ def _counted(sides: Sequence[_Side], base: _Side | None, squared: bool) -> _Whol
     for side in sides:
         seen[side.features] = True
     features, order = np.flatnonzero(seen), np.cumsum(seen) - 1
+    begun = np.zeros(len(features), bool)
+    if base is not None:
+        begun[order[base.features]] = True
     counts, sizes = np.zeros(len(features)), np.zeros(len(features))
     for sign, side in _signed(sides, base):
         places = order[side.features]
@@ -209,6 +222,7 @@ def _counted(sides: Sequence[_Side], base: _Side | None, squared: bool) -> _Whol
     return _Whole(
         features=features,
         order=order,
+        begun=begun,
         counts=counts,
         means=means,
         scales=np.asarray(means * (counts / max(learned, 1.0)) ** 0.25),
@@ -251,8 +265,8 @@ def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -
     signs, at = np.zeros(len(stack)), 0
     for sign, side in signed:
         unit, end = whole.unit(side), at + len(side.rows)
-        places = whole.places(side)
-        stack[at:end, places] = side.rows[:, :-1] * (unit * side.scales / whole.scales[places])
+        ratio = whole.ratio(side, side.scales, whole.scales)
+        stack[at:end, whole.places(side)] = side.rows[:, :-1] * (unit * ratio)
         stack[at:end, -1] = unit * side.rows[:, -1]
         stack[end - side.waiting : end] *= _standing(side, base)
         signs[at:end] = sign
@@ -363,10 +377,11 @@ def _comparable(side: _Side | None, whole: _Whole, constants: Floats) -> Floats:
     weights = np.zeros((len(whole.features) + 1, len(constants)))
     if side is None:
         return weights
-    places = whole.places(side)
     with np.errstate(over="ignore"):  # of a feature that is 10³⁰⁰ times as large on another side
-        comparable = side.weights * (whole.means[places] / side.means)[:, None]
-    weights[places] = np.clip(np.nan_to_num(comparable), -_HEAVIEST["float64"], _HEAVIEST["float64"])
+        comparable = side.weights / whole.ratio(side, side.means, whole.means)[:, None]
+    weights[whole.places(side)] = np.clip(
+        np.nan_to_num(comparable), -_HEAVIEST["float64"], _HEAVIEST["float64"]
+    )
     shift = side.scalars[layout._OFFSET] - whole.scalars[layout._OFFSET]
     weights[-1] = side.constants + shift / constants
     return weights
