@@ -189,7 +189,7 @@ class _Whole(NamedTuple):
         return np.asarray(self.order[side.features])
 
     def ratio(self, side: _Side, sizes: Floats, common: Floats) -> Floats:
-        """Of each of a side's features, its size there divided by the common one, where numbers have to be converted.
+        """Of each feature of a side, its size there over the common one, where numbers have to be converted.
 
         Sizes change with every row, and what one bank has learned of a feature keeps its numbers. So does what all
         sides began with, and what they added to it.
