@@ -16,7 +16,8 @@ from sketchnewton.learners import calibration
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import bank_stack, residuals
 from sketchnewton.learners.newton.bank_restart import as_started_again
-from sketchnewton.learners.newton.expert_merge import faded, further, parts
+from sketchnewton.learners.newton.direction_merge import kinds, merged_moves, met, metric
+from sketchnewton.learners.newton.expert_merge import faded, further, lengthened, parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
 from sketchnewton.learners.newton.mean_merge import mean_rows, scores, with_scores
@@ -85,6 +86,8 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     like = max(banks, key=lambda bank: bank._m)
     sketch, directions = _sketch(sides, start, whole, like._m)
     weights = _weights(sides, start, whole, directions[:1])
+    if start is not None:
+        _add_up_by_direction(weights, sides, start, whole, sketch, directions)
     full = _full(sides, start, whole)
     shares = _shares(sides, start, whole, remain=full is not None)
     gaps, experts = whole.scalars[layout._GAPS], np.count_nonzero(shares)
@@ -344,6 +347,53 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole, leading:
             seen_larger = np.where(views == layout._RARE, larger, 1.0)
             usual += side.learned / whole.learned * seen_larger * scores(its, mean)
     return with_scores(weights, mean, usual) if fresh else weights
+
+
+def _add_up_by_direction(
+    weights: Floats, sides: Sequence[_Side], base: _Side, whole: _Whole, sketch: Floats, directions: Floats
+) -> None:
+    """Weights of experts that have a metric, where it is known which directions the rows of all sides had.
+
+    Other losses weigh rows before whole matrices have them, and so these do not tell how many there were.
+    """
+    all_met = _met(sides, base, whole) if whole.squared or whole.labels == layout._SIGNS else None
+    if all_met is None:
+        return
+    views = np.array([view for *_, view in layout.EXPERTS.values()])
+    constants, lengths = _constants(whole, views), [side.length for side in sides]
+    before, factors = _comparable(base, whole, constants), np.ones((len(sides), len(views)))
+    factors[:, views == layout._AVERAGED] = np.array(
+        [lengthened(base.rounds, [side.rounds for side in sides], whole.rounds)]
+    ).T
+    moves = [
+        by * (_comparable(side, whole, constants) - faded(before, base.rounds, side.rounds))
+        for side, by in zip(sides, factors, strict=True)
+    ]
+    begun = faded(before, base.rounds, whole.rounds)
+    for kind, experts in kinds().items():
+        falls = kind.steady + kind.root / np.sqrt(max(whole.scalars[layout._CLOCK], 1.0))
+        seen = np.append(np.ones(len(whole.features)), constants[experts[0]] if kind.heavy else 1.0)
+        flat = whole.length + 0.5 * falls * whole.scalars[layout._RIDGE]
+        weights[:, experts] = begun[:, experts] + merged_moves(
+            [move[:, experts] for move in moves],
+            [squares * np.outer(seen, seen) for squares in all_met],
+            lengths,
+            metric(directions * seen, falls * sketch, flat),
+            kind.multiplier,
+        )
+
+
+def _met(sides: Sequence[_Side], base: _Side, whole: _Whole) -> list[Floats] | None:
+    """Σ xxᵀ of each side's rows since the base, scaled as all are; None if somebody does not know them."""
+    found = []
+    for side in sides:
+        if side.full is None or base.full is None:
+            return None
+        squares = met(side.full, base.full, side.rounds - base.rounds, whole.features, whole.scales)
+        if squares is None:
+            return None
+        found.append(squares)
+    return found
 
 
 def _usual_shares(sides: Sequence[_Side], whole: _Whole) -> Floats:
