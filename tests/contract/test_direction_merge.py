@@ -20,34 +20,17 @@ SUMS = [X.T @ X for X in ROWS]
 LENGTHS = [float(np.trace(C)) / 40 for C in SUMS]
 
 
-@pytest.mark.parametrize("multiplier", [0.5, 1e6])
-def test_moves_are_those_of_the_definition(multiplier: float) -> None:
+@pytest.mark.parametrize("known", [1.0, 4.0])
+def test_moves_are_those_of_the_definition(known: float) -> None:
     G = np.linalg.inv(METRIC)
     total, moved = np.eye(5), np.zeros((5, 3))
     for X, move in zip(ROWS, MOVES, strict=True):
         q = np.mean(np.einsum("ni,ij,nj->n", X, G, X))
-        D = (1 - np.exp(-2 * multiplier * q)) / q * G @ X.T @ X
+        D = known / q * G @ X.T @ X
         total = total + D
         moved = moved + (np.eye(5) + D) @ move
-    found = merged_moves(MOVES, SUMS, LENGTHS, METRIC, multiplier)
+    found = merged_moves(MOVES, SUMS, LENGTHS, METRIC, known)
     np.testing.assert_allclose(found, np.linalg.solve(total, moved))
-
-
-def test_rows_bring_weights_as_far_as_they_do() -> None:
-    """Steps of an expert, row by row: with small ones the share D/(1 + D) is exact to first order."""
-    X, G, multiplier = ROWS[0] * 1e-3, np.linalg.inv(METRIC), 0.5
-    target, w = RNG.normal(size=5), np.zeros(5)
-    for x in X:
-        q = x @ G @ x
-        w += (1 - np.exp(-2 * multiplier * q)) / q * (x @ (target - w)) * G @ x
-    length = float(np.mean(np.sum(X**2, axis=1)))
-    # Two sides that have gone that way each: as one that has gone twice as far.
-    both = merged_moves([w[:, None]] * 2, [X.T @ X] * 2, [length] * 2, METRIC, multiplier)
-    twice = w.copy()
-    for x in X:
-        q = x @ G @ x
-        twice += (1 - np.exp(-2 * multiplier * q)) / q * (x @ (target - twice)) * G @ x
-    np.testing.assert_allclose(both[:, 0], twice, rtol=1e-3)
 
 
 def test_what_one_side_alone_has_seen_is_kept() -> None:
@@ -99,38 +82,34 @@ def test_rows_since_the_base_are_known(weight: float) -> None:
     assert met(side, side, 0, np.arange(4), bank.scales) is None
 
 
-def test_experts_of_one_kind_stand_together() -> None:
-    """All but the rare one; an averaged one moves like the one that it has the mean of."""
+def test_experts_of_one_metric_stand_together() -> None:
+    """All but the rare one; an averaged one moves in the metric of the one that it has the mean of."""
     names = [sorted(list(EXPERTS)[k] for k in experts) for experts in kinds().values()]
     assert sorted(names) == [
         ["averaged", "restless"],
-        ["falling 0.5"],
-        ["falling 8"],
-        ["steady 0.5"],
-        ["steady 2"],
+        ["falling 0.5", "falling 8"],
+        ["steady 0.5", "steady 2"],
     ]
 
 
-def test_directions_in_which_rows_are_short_are_learned_in_rounds() -> None:
-    """Features go up and down together, and what tells classes apart is a tenth as long.
+def test_shards_that_learn_different_directions_of_the_same_features_add_up() -> None:
+    """Both features are in all rows. One shard learns what their sum tells, the other what their difference does.
 
-    By counts of each feature alone, squared losses were 2.3, 1.9, 1.9 and 1.2 times those of one pass.
+    Averaged feature by feature, scores were .43 to .72 instead of 1.
     """
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(12_000, 1)) + 0.1 * rng.normal(size=(12_000, 12))
-    truth = rng.normal(size=12)
-    y = np.sign(X @ (truth - truth.mean()) + 0.02 * rng.normal(size=12_000))
-    serial = NewtonBank()
-    serial.learn(X[:8000], y[:8000])
-    whole = NewtonBank()
-    for part in np.array_split(np.arange(8000), 16):
-        banks = [copy.deepcopy(whole) for _ in range(8)]
-        for i, bank in enumerate(banks):
-            bank.learn(X[part[i::8]], y[part[i::8]])
-        first, *others = banks
-        whole = first.merge(*others, base=whole)
-    losses = [
-        np.mean((bank.predict_experts(X[8000:]) - y[8000:, None]) ** 2, axis=0) for bank in (whole, serial)
+    rng = np.random.default_rng(0)
+    sides = rng.choice([-1.0, 1.0], (400, 1))
+    both, between = sides * [1.0, 1.0], sides * [1.0, -1.0]
+    base = NewtonBank(intercept=False)
+    base.learn(np.vstack([both[:20], between[:20]]), rng.choice([-1.0, 1.0], 40))
+    banks = [copy.deepcopy(base) for _ in range(2)]
+    for bank, rows in zip(banks, (both, between), strict=True):
+        bank.learn(rows, sides.ravel())
+    alone = [
+        bank.predict_experts(rows[:1] * sides[0]) for bank, rows in zip(banks, (both, between), strict=True)
     ]
-    slow = [k for k, name in enumerate(serial.expert_names) if name.startswith(("steady", "falling"))]
-    assert (losses[0][slow] < 1.25 * losses[1][slow]).all()
+    whole = banks[0].merge(banks[1], base=base)
+    stepping = [list(EXPERTS).index(name) for name in ("steady 0.5", "steady 2", "falling 0.5", "falling 8")]
+    for rows, expected in zip((both, between), alone, strict=True):
+        found = whole.predict_experts(rows[:1] * sides[0])
+        np.testing.assert_allclose(found[0, stepping], expected[0, stepping], atol=0.01)

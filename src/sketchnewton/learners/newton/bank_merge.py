@@ -379,7 +379,7 @@ def _add_up_by_direction(
             [squares * np.outer(seen, seen) for squares in all_met],
             lengths,
             metric(directions * seen, falls * sketch, flat),
-            kind.multiplier,
+            _KNOWN,
         )
 
 

@@ -1,10 +1,9 @@
 """What the steps of several banks add up to, direction by direction (docs/merging.md).
 
-A step along G x, G an expert's metric, brings a row's score a share 1 − e^(−2sq) of its way to the label, where
-q = xᵀGx and s is the expert's multiplier. So rows bring weights a share D/(1 + D) of the way to where they should
-be, D = Σ (1 − e^(−2sq))/q G xxᵀ: nearly all of it in directions that many rows have, next to nothing in others.
-Banks that went all the way are averaged, moves of those that have hardly begun add up. While there are few
-features, whole matrices know Σ xxᵀ.
+A long step moves weights along G x, G an expert's metric, until the row's score is the label. So rows bring
+weights a share D/(1 + D) of the way to where they should be, where D is a multiple of Σ G xxᵀ/xᵀGx: nearly all of
+it in directions that many rows have, next to nothing in others. Banks that went all the way are averaged, moves of
+those that have hardly begun add up. While there are few features, whole matrices know Σ xxᵀ.
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ _ALL = 0  # the expert with a whole matrix that forgets nothing
 
 
 class Kind(NamedTuple):
-    """f = steady + root/√t in the metric a + f(U λ Uᵀ), the length of steps, whether the constant is larger."""
+    """f = steady + root/√t in the metric a + f(U λ Uᵀ), and whether the constant is larger."""
 
     steady: float
     root: float
-    multiplier: float
     heavy: bool
 
 
@@ -51,16 +49,17 @@ def met(side: Moments, base: Moments, rows: int, features: Integers, scales: Flo
 
 
 def kinds() -> dict[Kind, list[int]]:
-    """Experts by how they step.
+    """Experts by their metric.
 
-    An averaged expert has the mean of weights that move like those of the next. Rare ones have no metric.
+    An averaged expert has the mean of weights that move in the metric of the next. Rare ones have none.
     """
     experts = list(layout.EXPERTS.values())
     found: dict[Kind, list[int]] = {}
-    for k, (*_, view) in enumerate(experts):
-        steady, root, multiplier, _ = experts[k + 1 if view == layout._AVERAGED else k]
+    for k, expert in enumerate(experts):
+        view = expert[-1]
+        steady, root = experts[k + 1 if view == layout._AVERAGED else k][:2]
         if view != layout._RARE:
-            found.setdefault(Kind(steady, root, multiplier, view in layout.HEAVY_VIEWS), []).append(k)
+            found.setdefault(Kind(steady, root, view in layout.HEAVY_VIEWS), []).append(k)
     return found
 
 
@@ -70,23 +69,19 @@ def metric(directions: Floats, curvature: Floats, flat: float) -> Floats:
 
 
 def merged_moves(
-    moves: Sequence[Floats],
-    met: Sequence[Floats],
-    lengths: Sequence[float],
-    metric: Floats,
-    multiplier: float,
+    moves: Sequence[Floats], met: Sequence[Floats], lengths: Sequence[float], metric: Floats, known: float
 ) -> Floats:
-    """(1 + Σ D_i)⁻¹ Σ (1 + D_i) Δ_i for the moves Δ_i of each side: features × experts of one kind.
+    """(1 + Σ D_i)⁻¹ Σ (1 + D_i) Δ_i for the moves Δ_i of each side: features × experts of one metric.
 
-    Sides have met rows with these Σ xxᵀ, and of these mean squared lengths, in which wild values are bounded. Of q
-    the sums tell only what share of xᵀx it is.
+    Sides have met rows with these Σ xxᵀ, and of these mean squared lengths, in which wild values are bounded. Of
+    xᵀGx the sums tell only what share of xᵀx it is. `known` is how much one row tells of where it has its length.
     """
     inverse = np.linalg.inv(metric)
     whole, moved = metric.copy(), np.zeros_like(moves[0])
     for move, squares, length in zip(moves, met, lengths, strict=True):
         total = float(np.trace(squares))
         q = float(np.sum(inverse * squares)) / total * length if total > 0 else 0.0
-        known = -np.expm1(-2.0 * multiplier * q) / q * squares if q > 0 else np.zeros_like(squares)
-        whole += known
-        moved += (metric + known) @ move
+        its = known / q * squares if q > 0 else np.zeros_like(squares)
+        whole += its
+        moved += (metric + its) @ move
     return np.asarray(np.linalg.solve(whole, moved), np.float64)
