@@ -80,8 +80,10 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
         new = [i for i, bank in enumerate(banks) if bank.rows_seen > base.rows_seen]
         if len(new) < 2:  # the others have learned nothing: not even rounding is to tell of them
             return dict(State(banks[new[0] if new else 0]._all_arrays()).arrays())
+        before, sides = base, [sides[i] for i in new]
         banks, base = as_started_again([banks[i] for i in new], base)
-        start, sides = _side(base), [_side(bank) for bank in banks]
+        if base is not before:
+            start, sides = _side(base), [_side(bank) for bank in banks]
     whole = _counted(sides, start, banks[0]._rule == "squared")
     like = max(banks, key=lambda bank: bank._m)
     sketch, directions = _sketch(sides, start, whole, like._m)
