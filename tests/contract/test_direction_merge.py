@@ -63,6 +63,27 @@ def test_rows_without_length_tell_nothing() -> None:
     np.testing.assert_allclose(found, np.sum(MOVES, axis=0), rtol=1e-9)
 
 
+def test_what_rounding_has_eaten_is_no_answer() -> None:
+    """By feature there is one: such banks merge, and are saved."""
+    assert merged_moves(MOVES, SUMS, LENGTHS, np.ones((5, 5)), 1.0) is None
+    for seed in (53, 88):
+        bank = heavy_rows(seed)
+        assert np.isfinite(NewtonBank.from_bytes(bank.to_bytes()).expert_weights).all()
+
+
+def heavy_rows(seed: int) -> NewtonBank:
+    """A merged bank of rows of weights from 1e-30 to 1e30."""
+    rng = np.random.default_rng(seed)
+    X, weights = rng.normal(size=(90, 6)), 10.0 ** rng.uniform(-30, 30, size=90)
+    y = np.sign(X[:, 0] + rng.normal(size=90))
+    base = NewtonBank()
+    base.learn(X[:30], y[:30], weights[:30])
+    banks = [copy.deepcopy(base) for _ in range(2)]
+    for i, bank in enumerate(banks):
+        bank.learn(X[30 + i :: 2], y[30 + i :: 2], weights[30 + i :: 2])
+    return banks[0].merge(banks[1], base=base)
+
+
 @pytest.mark.parametrize("weight", [1e-30, 1.0, 7.0])
 def test_rows_since_the_base_are_known(weight: float) -> None:
     """Their sums are those of rows of weight 1; a feature that the base has not seen has a place."""

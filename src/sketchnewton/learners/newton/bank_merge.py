@@ -376,13 +376,15 @@ def _add_up_by_direction(
         falls = kind.steady + kind.root / np.sqrt(max(whole.scalars[layout._CLOCK], 1.0))
         seen = np.append(np.ones(len(whole.features)), constants[experts[0]] if kind.heavy else 1.0)
         flat = whole.length + 0.5 * falls * whole.scalars[layout._RIDGE]
-        weights[:, experts] = begun[:, experts] + merged_moves(
+        moved = merged_moves(
             [move[:, experts] for move in moves],
             [squares * np.outer(seen, seen) for squares in all_met],
             lengths,
             metric(directions * seen, falls * sketch, flat),
             _KNOWN,
         )
+        if moved is not None:
+            weights[:, experts] = begun[:, experts] + moved
 
 
 def _met(sides: Sequence[_Side], base: _Side, whole: _Whole) -> list[Floats] | None:

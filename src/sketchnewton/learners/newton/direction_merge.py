@@ -70,12 +70,24 @@ def metric(directions: Floats, curvature: Floats, flat: float) -> Floats:
 
 def merged_moves(
     moves: Sequence[Floats], met: Sequence[Floats], lengths: Sequence[float], metric: Floats, known: float
-) -> Floats:
+) -> Floats | None:
     """(1 + Σ D_i)⁻¹ Σ (1 + D_i) Δ_i for the moves Δ_i of each side: features × experts of one metric.
 
     Sides have met rows with these Σ xxᵀ, and of these mean squared lengths, in which wild values are bounded. Of
     xᵀGx the sums tell only what share of xᵀx it is. `known` is how much one row tells of where it has its length.
+    None if rounding leaves nothing of the answer, as where rows' weights differ by a factor of 10³⁰.
     """
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = _merged_moves(moves, met, lengths, metric, known)
+    except np.linalg.LinAlgError:
+        return None
+    return found if np.isfinite(found).all() else None
+
+
+def _merged_moves(
+    moves: Sequence[Floats], met: Sequence[Floats], lengths: Sequence[float], metric: Floats, known: float
+) -> Floats:
     inverse = np.linalg.inv(metric)
     whole, moved = metric.copy(), np.zeros_like(moves[0])
     for move, squares, length in zip(moves, met, lengths, strict=True):
