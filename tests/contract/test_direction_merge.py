@@ -134,3 +134,33 @@ def test_shards_that_learn_different_directions_of_the_same_features_add_up() ->
     for rows, expected in zip((both, between), alone, strict=True):
         found = whole.predict_experts(rows[:1] * sides[0])
         np.testing.assert_allclose(found[0, stepping], expected[0, stepping], atol=0.01)
+
+
+def test_the_averaged_expert_moves_as_far_in_each_direction_as_in_one_bank() -> None:
+    """Its mean is weighted by the number of the row: t rows after t₀ leave t₀(t₀ + 1)/(t(t + 1)) of what it was.
+
+    In a direction that one shard alone has met, that shard tells where the restless expert was on average. In as
+    many rows as all shards had, the mean comes nearer to that than it did in the shard.
+    """
+    rng = np.random.default_rng(1)
+    sides = rng.choice([-1.0, 1.0], (300, 1))
+    rows = [sides * [1.0, 1.0], sides * [1.0, -1.0]]
+    base = NewtonBank(intercept=False, dtype="float64")
+    base.learn(np.vstack([each[:20] for each in rows]), rng.choice([-1.0, 1.0], 40))
+    banks = [copy.deepcopy(base) for _ in range(2)]
+    for bank, each, count in zip(banks, rows, (100, 300), strict=True):
+        bank.learn(each[:count], sides[:count, 0])
+    whole = copy.deepcopy(banks[0]).merge(banks[1], base=base)
+
+    def score(bank: NewtonBank, direction: np.ndarray) -> float:
+        return float(bank.expert_weights[list(EXPERTS).index("averaged")] @ direction)
+
+    def left(t: int) -> float:
+        return 40 * 41 / (t * (t + 1))
+
+    for bank, each, t in zip(banks, rows, (140, 340), strict=True):
+        direction = each[0]
+        begun, ended = score(base, direction), score(bank, direction)
+        usual = (ended - left(t) * begun) / (1.0 - left(t))
+        expected = left(440) * begun + (1.0 - left(440)) * usual
+        assert score(whole, direction) == pytest.approx(expected, rel=1e-6)
