@@ -46,7 +46,7 @@ def covtype(rows: int, *, shuffled: bool) -> Rows:
 
 
 def noisy(rows: int, seed: int, kind: str) -> Rows:
-    """Linear rules: noise that is the same for all, grows with a feature, or with the label; and drifts."""
+    """Linear rules: noise that is the same for all, grows with features, or with the label; and drifts."""
     random = np.random.default_rng(seed)
     X, w, t = random.uniform(0, 1, (rows, 8)), random.standard_normal(8), np.arange(rows)
     z, mean, era = random.standard_normal(rows), X @ w, t * 5 // rows
@@ -59,6 +59,8 @@ def noisy(rows: int, seed: int, kind: str) -> Rows:
         "drifting noise": mean + np.exp(1.5 * np.sin(t / 1500)) * z,
         "new rules": (X * random.standard_normal((5, 8))[era]).sum(axis=1)
         + np.array([1, 0.2, 3, 1, 0.5])[era] * z,
+        "skewed": mean + (0.1 + 2 * X[:, 0]) * (random.gamma(2, 1, rows) - 2),
+        "new noise": mean + (0.1 + 2 * np.where(2 * t < rows, X[:, 0], X[:, 4])) * z,
     }
     return X, labels[kind]
 
@@ -70,11 +72,29 @@ SETS: dict[str, Callable[[int], Rows]] = {
     **{
         kind: (lambda rows, seed=seed, kind=kind: noisy(rows, seed, kind))
         for seed, kind in enumerate(
-            ("even", "by a feature", "by the label", "counts", "drifting mean", "drifting noise", "new rules")
+            (
+                "even",
+                "by a feature",
+                "by the label",
+                "counts",
+                "drifting mean",
+                "drifting noise",
+                "new rules",
+                "skewed",
+                "new noise",
+            )
         )
     },
 }
-EXCHANGEABLE = ("covtype, shuffled", "like California", "even", "by a feature", "by the label", "counts")
+EXCHANGEABLE = (
+    "covtype, shuffled",
+    "like California",
+    "even",
+    "by a feature",
+    "by the label",
+    "counts",
+    "skewed",
+)
 
 
 def progressive(X: Floats, y: Floats, coverages: list[float]) -> Floats:
@@ -82,7 +102,7 @@ def progressive(X: Floats, y: Floats, coverages: list[float]) -> Floats:
     bank = NewtonBank()
     made = np.empty((len(y), 2, len(coverages)))
     for i in range(len(y)):
-        made[i] = bank.interval(bank.predict(X[i : i + 1]), coverages)[0]
+        made[i] = bank.interval(bank.predict(X[i : i + 1]), coverages, X[i : i + 1])[0]
         bank.learn(X[i : i + 1], y[i : i + 1])
     return made
 
@@ -109,7 +129,7 @@ def measured(X: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     split = len(y) * 4 // 5
     bank = NewtonBank()
     bank.learn(X[:split], y[:split])
-    held_out = covered(bank.interval(bank.predict(X[split:]), COVERAGES), y[split:])
+    held_out = covered(bank.interval(bank.predict(X[split:]), COVERAGES, X[split:]), y[split:])
     return covered(own, y[WARM:]), np.array(ratios), held_out
 
 

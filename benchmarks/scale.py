@@ -1,6 +1,7 @@
 """A click log of ten million rows: speed, memory and error over time, beside Vowpal Wabbit on its first rows.
 
-    python benchmarks/scale.py [--rows 10000000] [--prefix 1000000] [--repeat 3] [--picture scale.png] [--json]
+    python benchmarks/scale.py [--rows 10000000] [--prefix 1000000] [--river 100000] [--repeat 3]
+                               [--picture scale.png] [--json]
 
 Needs the extra `bench`, for the picture `plot`. Rows are generated as they are needed: 40 categorical columns of
 10 to 2·10⁶ names, whose popularity follows Zipf's law, hashed to 2²⁴ features; labels are drawn from a logistic
@@ -10,6 +11,8 @@ model whose weights turn slowly. So the log has no end, and none of it needs to 
 * The first rows are written to a file, which `skn train` and `vw` read in turns; Vowpal Wabbit with each of some
   learning rates, of which the best counts, though it was chosen after the fact. The same rows as Parquet, if
   pyarrow is there.
+* If River is there, its logistic regression learns even fewer rows, with each of some optimizers. Its rows are
+  dicts that are ready: only `predict_proba_one` and `learn_one` are timed.
 
 The exit code is 1 if a promise is broken: memory grows by at most 10% in the second half, the error on the first
 rows is at most that of Vowpal Wabbit at its best rate, and the default learner is at least three times as fast.
@@ -36,6 +39,7 @@ import numpy.typing as npt
 COLUMNS, BITS, CHUNK = 40, 24, 50_000
 TURN = 20_000_000  # rows in which the weights turn once
 RATES = (0.25, 0.5, 1.0, 2.0)
+PIECE = 5_000  # rows for River that are in memory at once
 GROWTH, SPEEDUP = 1.1, 3.0
 SIZES = np.geomspace(10, 2_000_000, COLUMNS).astype(np.int64)
 SKN = str(Path(sysconfig.get_path("scripts")) / "skn")
@@ -127,8 +131,10 @@ def _resident(process: int) -> float:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def compare(rows: int, repeat: int, log: ClickLog, folder: Path) -> dict[str, dict[str, float]]:
-    """Seconds and progressive error of each contender on the first rows."""
+def compare(
+    rows: int, few: int, repeat: int, log: ClickLog, folder: Path
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """Seconds and progressive error of each contender on the first rows, and its error on the first `few`."""
     data = folder / "log.vw"
     labels = []
     with data.open("wb") as file:
@@ -160,14 +166,13 @@ def compare(rows: int, repeat: int, log: ClickLog, folder: Path) -> dict[str, di
     if (table := _parquet(rows, log, folder)) is not None:
         contenders["skn, Parquet"] = [*skn, str(table)]
     found: dict[str, dict[str, float]] = {}
+    early: dict[str, dict[str, float]] = {}
     for name, command in contenders.items():
         output = folder / "predictions"
         option = "-p" if name.startswith("vw") else "--predictions"
         subprocess.run([*command, option, str(output)], check=True)
         scores = np.loadtxt(output)
-        # Scores that leave no doubt would make the loss that of a single row.
-        loss = np.logaddexp(0, np.where(clicked, -1, 1) * np.clip(scores, -50, 50)).mean()
-        found[name] = {"error": float(((scores >= 0) != clicked).mean()), "loss": float(loss)}
+        found[name], early[name] = judged(scores, clicked), judged(scores[:few], clicked[:few])
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(repeat):
         for place in range(len(contenders)):
@@ -177,7 +182,58 @@ def compare(rows: int, repeat: int, log: ClickLog, folder: Path) -> dict[str, di
             seconds[name].append(time.perf_counter() - start)
     for name, times in seconds.items():
         found[name]["seconds"] = statistics.median(times)
+    return found, early
+
+
+def judged(scores: npt.NDArray[np.float64], clicked: npt.NDArray[np.bool_]) -> dict[str, float]:
+    """Error and mean loss of scores, each made before its row was learned."""
+    # Scores that leave no doubt would make the loss that of a single row.
+    loss = np.logaddexp(0, np.where(clicked, -1, 1) * np.clip(scores, -50, 50)).mean()
+    return {"error": float(((scores >= 0) != clicked).mean()), "loss": float(loss)}
+
+
+def river(rows: int, log: ClickLog) -> dict[str, dict[str, float]]:
+    """Seconds, error and loss of River's logistic regression on the first rows."""
+    try:
+        from river import linear_model, optim
+    except ModuleNotFoundError:
+        return {}
+    optimizers = {
+        "SGD 0.01, its default": optim.SGD(0.01),
+        "SGD 0.1": optim.SGD(0.1),
+        "AdaGrad 0.1": optim.AdaGrad(0.1),
+        "FTRLProximal": optim.FTRLProximal(),
+    }
+    found = {}
+    for name, optimizer in optimizers.items():
+        model = linear_model.LogisticRegression(optimizer)
+        seconds, scores, labels = 0.0, [], []
+        for records, clicked in _records(rows, log):
+            start = time.perf_counter()
+            for record, label in zip(records, clicked, strict=True):
+                scores.append(model.predict_proba_one(record)[True])
+                model.learn_one(record, label)
+            seconds += time.perf_counter() - start
+            labels += clicked
+        odds = np.clip(scores, 1e-15, 1 - 1e-15)
+        found[f"river, {name}"] = {
+            **judged(np.log(odds / (1 - odds)), np.array(labels)),
+            "seconds": seconds,
+        }
     return found
+
+
+def _records(rows: int, log: ClickLog) -> Iterator[tuple[list[dict[str, float]], list[bool]]]:
+    """The first rows as dicts, and whether they were clicked, a piece at a time."""
+    for chunk in range(-(-rows // CHUNK)):
+        ranks, clicked = log.ranks(chunk)
+        for begin in range(0, min(CHUNK, rows - chunk * CHUNK), PIECE):
+            end = min(begin + PIECE, rows - chunk * CHUNK)
+            records = [
+                {f"{column}:{rank}": 1.0 for column, rank in enumerate(row)}
+                for row in ranks[begin:end].tolist()
+            ]
+            yield records, clicked[begin:end].tolist()
 
 
 def _parquet(rows: int, log: ClickLog, folder: Path) -> Path | None:
@@ -219,13 +275,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000, help="of the whole log")
     parser.add_argument("--prefix", type=int, default=1_000_000, help="rows of the comparison")
+    parser.add_argument("--river", type=int, default=100_000, help="rows that River learns, too")
     parser.add_argument("--repeat", type=int, default=3, help="times that each contender is run")
     parser.add_argument("--picture", metavar="FILE", help="draw error and memory over time")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
     args = parser.parse_args()
     log = ClickLog()
     with tempfile.TemporaryDirectory() as folder:
-        found = compare(args.prefix, args.repeat, log, Path(folder))
+        found, early = compare(args.prefix, args.river, args.repeat, log, Path(folder))
+    rivals = river(args.river, log)
     whole = stream(args.rows, log)
     if args.picture:
         draw(whole, args.picture)
@@ -247,11 +305,16 @@ def main() -> int:
         ),
     ]
     if args.json:
-        print(json.dumps({"prefix": found, "whole": whole, "promises": promises}))
+        everything = {"prefix": found, "early": early, "river": rivals, "whole": whole, "promises": promises}
+        print(json.dumps(everything))
         return int(not all(kept for _, kept, *_ in promises))
     print(f"first {args.prefix:,} rows, medians of {args.repeat}")
     for name, its in found.items():
         print(f"  {name:<18}{its['seconds']:7.2f} s  loss {its['loss']:.4f}  error {its['error']:.2%}")
+    print(f"first {args.river:,} rows, microseconds each; River's without making its dicts, one run")
+    for name, its in (early | rivals).items():
+        micros = its["seconds"] / args.river if name in rivals else found[name]["seconds"] / args.prefix
+        print(f"  {name:<30}{1e6 * micros:7.2f}  loss {its['loss']:.4f}  error {its['error']:.2%}")
     rate = args.rows / float(whole["seconds"])  # type: ignore[arg-type]
     print(
         f"{args.rows:,} rows through a pipe: {rate:,.0f} rows/s, of which the pipe was full for "

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bindings/module.hpp"
 #include "bindings/row_kernel.hpp"
@@ -23,6 +25,8 @@ using namespace nb::literals;
 
 namespace {
 
+using Widths = std::optional<ConstDoubles>;  // of distributions, by features
+
 class BankKernel : public SketchKernel {
  public:
   using SketchKernel::SketchKernel;
@@ -31,9 +35,12 @@ class BankKernel : public SketchKernel {
   virtual std::int64_t experts() const = 0;
   // Places for features that the experts with whole matrices may need to learn these rows.
   virtual std::int64_t places_for(const PyRows& x) = 0;
+  // How wide the distributions of the labels of these rows are, by their features. False if these are many.
+  virtual bool stretches(const PyRows& x, Array<double, 1> out) = 0;
   // Quantiles of the labels of rows with these predictions, and how far off these are.
-  virtual void quantiles(ConstDoubles predictions, ConstDoubles levels, Array<double, 2> out) const = 0;
-  virtual void deviations(ConstDoubles predictions, Array<double, 1> out) const = 0;
+  virtual void quantiles(ConstDoubles predictions, Widths widths, ConstDoubles levels,
+                         Array<double, 2> out) const = 0;
+  virtual void deviations(ConstDoubles predictions, Widths widths, Array<double, 1> out) const = 0;
   // The probability of +1 by the score of a row.
   virtual double chance(double score) const = 0;
   virtual void chances(ConstDoubles scores, Array<double, 1> out) const = 0;
@@ -62,19 +69,29 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
     return this->kernel_.places_for(*x.rows);
   }
 
-  void quantiles(ConstDoubles predictions, ConstDoubles levels, Array<double, 2> out) const override {
-    require(out.shape(0) == predictions.size() && out.shape(1) == levels.size(), "lengths differ");
-    require(residuals_.tracked(), "residuals are not tracked");
+  bool stretches(const PyRows& x, Array<double, 1> out) override {
+    require(extent(out.shape(0)) == x.rows->count(), "lengths differ");
     nb::gil_scoped_release release;
-    residuals_.quantiles(extent(predictions.size()), predictions.data(), extent(levels.size()), levels.data(),
-                         out.data());
+    return this->kernel_.stretches(*x.rows, out.data());
   }
 
-  void deviations(ConstDoubles predictions, Array<double, 1> out) const override {
-    require(out.shape(0) == predictions.size(), "lengths differ");
+  void quantiles(ConstDoubles predictions, Widths widths, ConstDoubles levels,
+                 Array<double, 2> out) const override {
+    require(out.shape(0) == predictions.size() && out.shape(1) == levels.size(), "lengths differ");
+    require(!widths || widths->size() == predictions.size(), "lengths differ");
     require(residuals_.tracked(), "residuals are not tracked");
     nb::gil_scoped_release release;
-    residuals_.deviations(extent(predictions.size()), predictions.data(), out.data());
+    residuals_.quantiles(extent(predictions.size()), predictions.data(), widths ? widths->data() : nullptr,
+                         extent(levels.size()), levels.data(), out.data());
+  }
+
+  void deviations(ConstDoubles predictions, Widths widths, Array<double, 1> out) const override {
+    require(out.shape(0) == predictions.size(), "lengths differ");
+    require(!widths || widths->size() == predictions.size(), "lengths differ");
+    require(residuals_.tracked(), "residuals are not tracked");
+    nb::gil_scoped_release release;
+    residuals_.deviations(extent(predictions.size()), predictions.data(), widths ? widths->data() : nullptr,
+                          out.data());
   }
 
   double chance(double score) const override { return calibration_.of(score); }
@@ -90,9 +107,12 @@ class BankKernelOf final : public SketchKernelOf<Bank<T>, T, BankKernel> {
     const bool unknown = this->kernel_.knows_no_labels();
     this->kernel_.learn(rows, labels, weights, out);
     const std::int64_t old = this->kernel_.restarted();
+    const auto& widths = this->kernel_.stretches();
+    const auto few = static_cast<std::int64_t>(widths.size());
     if (old > 0) residuals_.restart();
     residuals_.learn(rows.count() - old, labels + old, weights == nullptr ? weights : weights + old,
-                     out + old, unknown && old == 0);
+                     out + old, widths.data() + std::min(old, few), std::max<std::int64_t>(few - old, 0),
+                     unknown && old == 0);
     calibration_.learn(rows.count(), labels, weights, out);
   }
 
@@ -128,11 +148,44 @@ BankFullState full_view(const State& s, std::int64_t* counts, bool intercept) {
           s.get<double>("full_units", {room, Full::kScale}),
           s.get<double>("full_weights", {room, Full::kMemories}),
           s.get<double>("full_moments", {Full::packed(room)}),
-          s.get<double>("full_odds", {Full::kMemories, Full::kOdds}),
+          s.get<double>("full_odds", {Full::kScores, Full::kOdds}),
           s.get<double>("full_block", {room, Full::kLongest}),
           s.get<double>("full_labels", {Full::kLongest, Full::kLabel}),
+          s.get<double>("full_spread", {room, Spread::kNumbers}),
           room,
           intercept};
+}
+
+BankTrackingState tracking_view(const State& s, std::int64_t of_full) {
+  using Tracking = BankTrackingState;
+  const std::int64_t room = s.rows("tracking");
+  auto* const places = s.get<std::int64_t>("tracked", {1});
+  require(room <= BankTracking::kMost + 1 && *places <= room, "there is no room for the places");
+  require(*places < 0 || *places == of_full, "there are other places");
+  return {places, s.get<double>("tracking", {room, Tracking::kNumbers}),
+          s.get<double>("tracking_covariance", {Tracking::packed(room)}), room};
+}
+
+// Is this the covariance of so many places, as steps leave it? Else they could make it grow without bound.
+bool is_covariance(ConstDoubles packed, std::int64_t places) {
+  using Tracking = BankTrackingState;
+  constexpr double kMost = 1.0 + 1e-6;  // variances begin with 1
+  if (places < 0 || places > BankTracking::kMost + 1 || extent(packed.size()) != Tracking::packed(places))
+    return false;
+  const auto row = [&](std::int64_t i) { return packed.data() + Tracking::packed(i); };
+  std::vector<double> L(static_cast<std::size_t>(places * places));  // by Cholesky's factors
+  for (std::int64_t i = 0; i < places; ++i) {
+    for (std::int64_t j = i + 1; j < padded4(i + 1); ++j)
+      if (row(i)[j] != (j < places ? row(j)[i] : 0.0)) return false;
+    for (std::int64_t j = 0; j <= i; ++j) {
+      if (!(std::abs(row(i)[j]) <= kMost)) return false;
+      double rest = row(i)[j];
+      for (std::int64_t k = 0; k < j; ++k) rest -= L[i * places + k] * L[j * places + k];
+      if (j == i && !(rest > 0)) return false;
+      L[i * places + j] = j < i ? rest / L[j * places + j] : std::sqrt(rest);
+    }
+  }
+  return true;
 }
 
 template <class T>
@@ -140,9 +193,10 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
   const std::int64_t n = s.rows("buffer_length"), K = s.rows("experts"), m = s.rows("constant") - K;
   const std::int64_t q = std::max<std::int64_t>(m, 1), room = s.rows("buffer_index");
   const std::int64_t ld = padded4(q), stride = s.columns("table"), all = s.rows("shares");
-  require(all == K + 1 || all == K + 1 + BankFull::kMemories, "there are other experts");
+  constexpr std::int64_t kFull = BankFull::kMemories;
+  require(all == K + 1 || all == K + 1 + kFull || all == K + 1 + kFull + 1, "there are other experts");
   require(s.has("places"), "the table is not packed");
-  require(K > 0 && K + 1 + BankFull::kMemories <= BankStack::kInputs && m >= 0 && n >= m &&
+  require(K > 0 && K + 1 + kFull + 1 <= BankStack::kInputs && m >= 0 && n >= m &&
               stride >= std::max<std::int64_t>(K + m + 3, 8),
           "the table is too narrow");
   static_assert(sizeof(Expert) == 4 * sizeof(double));
@@ -166,9 +220,11 @@ BankState<T> bank_view(const State& s, bool intercept, double clip) {
           s.get<double>("buffer_gram", {n, padded4(std::max<std::int64_t>(n, 1))}),
           maps_view<T>(s, q, padded4(K + q)),
           full_view(s, counts, intercept),
+          tracking_view(s, counts[BankState<T>::kPlaces]),
           s.get<double>("stack", {BankStack::kRows, BankStack::kInputs}),
           s.get<double>("first_labels", {FirstLabels::kNumbers}),
           all > K + 1,
+          all > K + 1 + kFull,
           intercept,
           clip,
           room};
@@ -234,11 +290,13 @@ void bind_bank(nb::module_& m) {
   nb::class_<BankKernel, SketchKernel>(m, "BankKernel")
       .def("predict_experts", &BankKernel::predict_experts, "rows"_a, "out"_a)
       .def("places_for", &BankKernel::places_for, "rows"_a)
-      .def("quantiles", &BankKernel::quantiles, "predictions"_a, "levels"_a, "out"_a)
-      .def("deviations", &BankKernel::deviations, "predictions"_a, "out"_a)
+      .def("stretches", &BankKernel::stretches, "rows"_a, "out"_a)
+      .def("quantiles", &BankKernel::quantiles, "predictions"_a, "widths"_a.none(), "levels"_a, "out"_a)
+      .def("deviations", &BankKernel::deviations, "predictions"_a, "widths"_a.none(), "out"_a)
       .def("chance", &BankKernel::chance, "score"_a)
       .def("chances", &BankKernel::chances, "scores"_a, "out"_a)
       .def_prop_ro("experts", &BankKernel::experts);
+  m.def("is_covariance", &is_covariance, "packed"_a, "places"_a);
   m.def("calibrate_classes", &calibrate_classes, "side"_a, "logistic"_a, "scores"_a, "labels"_a,
         "weights"_a.none());
   m.def("class_chances", &class_chances, "side"_a, "logistic"_a, "scores"_a, "out"_a);

@@ -2,9 +2,9 @@
 //
 // The experts share features' scales and one sketch U, λ of the rows (bank_sketch.hpp); each takes its own
 // steps, but for one that has the mean of another's weights (bank_experts.hpp). One more knows nothing but
-// labels. While there are few features, experts with whole matrices join them (bank_full.hpp). Predictions
-// are aggregated (aggregate.hpp) in the range of the labels (bank_labels.hpp), and if labels are classes
-// stacked (bank_stack.hpp).
+// labels. While there are few features, experts with whole matrices join them (bank_full.hpp), and for
+// classes one whose weights wander (bank_tracking.hpp). Predictions are aggregated (aggregate.hpp) in the
+// range of the labels (bank_labels.hpp), and if labels are classes stacked (bank_stack.hpp).
 //
 // A table row: K weights w̄ (of the averaged expert what BankState::averaging says), m sketch coordinates,
 // padding, then the number of rows that had the feature, the mean of |x| over them and the epoch up to which
@@ -34,6 +34,7 @@
 #include "learners/bank_sketch.hpp"
 #include "learners/bank_stack.hpp"
 #include "learners/bank_state.hpp"
+#include "learners/bank_tracking.hpp"
 #include "learners/working_response.hpp"
 
 namespace skn {
@@ -51,6 +52,7 @@ class Bank {
         labels_(state, loss),
         sketch_(state, table),
         full_(state.full),
+        tracking_(state.tracking),
         stack_(loss, state.clip, state.stack),
         row_(state, table),
         steps_(loss, state),
@@ -65,17 +67,32 @@ class Bank {
   void learn(const Rows& rows, const double* labels, const double* weights, double* out) {
     const Flush flush{*this};  // rows may turn out to have changed meanwhile, which ends all
     restarted_ = 0;
+    stretches_.clear();
     row_.expect_nothing();
     learn_rows(
         rows, table_, labels, weights, out, 1, [this](const Row& row) { row_.expect(row); },
         [&](const Row& row, double y, double h, double* p) {
           learn_row(row, y, h, p);
+          if (whole()) stretches_.push_back(full_.stretch());
           if (labels_.starts_again()) restart(p + 1 - out);
         });
   }
 
   // How many of the rows learned last came before all was forgotten, as labels among them were wild.
   std::int64_t restarted() const { return restarted_; }
+
+  // How wide the distributions of the labels of the rows learned last were, each before it was learned; as
+  // far as features were few.
+  const std::vector<double>& stretches() const { return stretches_; }
+  // Those of other rows. Returns false if features are many.
+  bool stretches(const Rows& rows, double* out) {
+    if (!whole()) return false;
+    predict_rows(rows, out, 1, [&](const Row& row, double* to) {
+      full_.look(row);  // whatever has no place is left out
+      *to = full_.stretch();
+    });
+    return true;
+  }
 
   void predict(const Rows& rows, std::int64_t features, double* out) {
     predict_rows(rows, out, 1, [&](const Row& row, double* p) { *p = peek(row, features); });
@@ -93,13 +110,14 @@ class Bank {
   // Nothing is known of labels, so predictions are 0.
   bool knows_no_labels() const { return labels_.none(); }
 
-  std::int64_t experts() const { return first_ + (whole() ? BankFull::kMemories : 0); }
+  std::int64_t experts() const { return first_ + (whole() ? BankFull::kMemories + tracks() : 0); }
   // How many places for features the experts with whole matrices may need to learn these rows, 0 if there is
-  // room for them; −1 if these experts have left, but not their memory.
+  // room for them; −1 if experts have left, but not their memory.
   std::int64_t places_for(const Rows& rows) {
     if (!whole()) return full_.room() > 0 ? -1 : 0;
     const std::int64_t needed = full_.needs(rows);
-    return needed > full_.room() ? needed : 0;
+    if (needed > full_.room()) return needed;
+    return !tracking_.alive() && tracking_.room() > 0 ? -1 : 0;
   }
   std::int64_t active() const { return s_.counts[State::kActive]; }
   std::int64_t settled_width() const { return table_.stride; }
@@ -135,7 +153,7 @@ class Bank {
       *out = peek(row, std::numeric_limits<std::int64_t>::max());
       return;
     }
-    if (whole()) full_.look(row);
+    if (whole()) look_exactly(row);
     row_.fetch(row);
     look(row.value());
     const bool rushed = labels_.rare_odds();
@@ -176,6 +194,7 @@ class Bank {
       Aggregate::temper(shrink * shrink, s_.shares, experts());
     }
     if (labels_.weight_unit() != unit) sketch_.rescale(unit / labels_.weight_unit());
+    if (tracks() && !labels_.classes()) track_no_more();
   }
 
   // The prediction of the row that waits for what the experts say together.
@@ -189,7 +208,7 @@ class Bank {
   double peek(const Row& row, std::int64_t features) {
     std::int64_t n = row.size();
     while (n > 0 && row.index()[n - 1] >= features) --n;
-    if (whole()) full_.look(Row(row.index(), row.value(), n));
+    if (whole()) look_exactly(Row(row.index(), row.value(), n));
     row_.peek(row.index(), n, sketch_);
     look(row.value());
     mix();
@@ -231,6 +250,13 @@ class Bank {
   bool stacked() const { return loss_.mixable() && labels_.classes(); }
 
   bool whole() const { return s_.has_full && full_.alive(); }
+  bool tracks() const { return s_.has_tracking && tracking_.alive(); }
+
+  // The scores of the experts that see features as they come.
+  void look_exactly(const Row& row) {
+    full_.look(row);
+    if (tracks()) tracked_ = tracking_.look(full_);
+  }
 
   // Weights of few features, and of rows that have many of them all, may be large and cancel, which rounded
   // sums would show. Sums that are too large for T are not for it.
@@ -252,10 +278,18 @@ class Bank {
       } else if (loss_.logistic()) {
         p = labels_.within(full_.odds(g));
       } else {
-        const double likely = labels_.of_odds(labels_.within_odds(full_.odds(g)));
-        p = loss_.squared() ? likely : labels_.within(likely);
+        p = likely(full_.odds(g));
       }
     }
+    if (!tracks()) return;
+    const double odds = full_.odds_tracked(tracked_);
+    p_[first_ + BankFull::kMemories] = loss_.logistic() ? labels_.within(odds) : likely(odds);
+  }
+
+  // What a class is predicted by its log odds.
+  double likely(double odds) const {
+    const double its = labels_.of_odds(labels_.within_odds(odds));
+    return loss_.squared() ? its : labels_.within(its);
   }
 
   // -- learning
@@ -308,6 +342,7 @@ class Bank {
 
   void improve_whole(const Row& row, double y, double h) {
     const bool classes = labels_.classes();
+    full_.missed(loss_.poisson() ? y - std::exp(played_.all) : labels_.half() * (y - played_.all));
     WorkingResponse its{y, 1.0};
     if (!classes) {
       its.target = labels_.middle() + labels_.half() * y;
@@ -321,8 +356,20 @@ class Bank {
     }
     const std::int64_t all = experts();
     const std::int64_t rows = s_.bank_counts[State::kLearned];
-    if (full_.learn(row, row_.sizes(), its.target, its.weight, h, rows, classes, s_.shares + first_)) return;
-    Aggregate::leave(s_.shares, first_, all);
+    if (!full_.learn(row, row_.sizes(), its.target, its.weight, h, rows, classes, tracked_,
+                     s_.shares + first_)) {
+      if (tracks()) tracking_.leave();
+      Aggregate::leave(s_.shares, first_, all);
+    } else if (tracks() && !tracking_.learn(full_, y, h)) {
+      Aggregate::leave(s_.shares, all - 1, all);
+    }
+  }
+
+  // Labels are no classes.
+  void track_no_more() {
+    const std::int64_t all = experts();
+    tracking_.leave();
+    Aggregate::leave(s_.shares, all - 1, all);
   }
 
   BankLoss loss_;
@@ -332,14 +379,16 @@ class Bank {
   BankLabels<T> labels_;
   BankSketch<T> sketch_;
   BankFull full_;
+  BankTracking tracking_;
   BankStack stack_;
   Waiting waiting_;
   BankRow<T> row_;
   BankExperts<T> steps_;
   std::int64_t K_, first_, ldm_;  // experts that take steps, the first with a whole matrix
-  std::vector<double> sums_, p_, up_, down_;
+  std::vector<double> sums_, p_, up_, down_, stretches_;
   Aggregate::Played played_{};  // by the rule
   double miss_ = 1;             // of the predictions so far
+  double tracked_ = 0;          // the score of the tracking expert
   double unit_ = 1;             // of the table's weights
   std::int64_t restarted_ = 0;  // after so many of the rows learned last
 };

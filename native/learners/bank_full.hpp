@@ -12,7 +12,7 @@
 // moments do, so it waits for as many rows as there are places beyond those.
 //
 // Where labels are classes, the score wᵀx is brought to log odds by a logistic regression of its own
-// (score_odds.hpp).
+// (score_odds.hpp), and so is that of the tracking expert (bank_tracking.hpp).
 //
 // Place 0 is the constant, other places have features. The columns of A are packed, those of all experts for
 // one place together, so that a place more leaves the others where they are.
@@ -29,15 +29,18 @@
 #include "core/small_matrix.hpp"
 #include "learners/mean_ridge.hpp"
 #include "learners/score_odds.hpp"
+#include "learners/spread.hpp"
 
 namespace skn {
 
 struct BankFullState {
   static constexpr std::int64_t kMemories = 3;
+  static constexpr std::int64_t kScores = kMemories + 1;  // and that of the tracking expert
   enum { kUnit, kSize, kScale };  // of a place: a power of two near its first value, its mean size
   static constexpr std::int64_t kLongest = 32;   // rows in a block
   enum { kStale = ScoreOdds::kNumbers, kOdds };  // rows since solving, after the numbers of log odds
-  enum { kTarget, kWeight, kAge, kLabel };       // of a row in the block; for how many rows it stands
+  // Of a row in the block: its target and weight, for how many rows it stands, √|r|.
+  enum { kTarget, kWeight, kAge, kRoot, kLabel };
 
   std::int64_t* places;     // in use; −1: there are too many features
   std::int64_t* non_zeros;  // of all rows so far
@@ -46,9 +49,10 @@ struct BankFullState {
   double* units;            // room × kScale
   double* weights;          // room × kMemories
   double* moments;          // packed(room)
-  double* odds;             // kMemories × kOdds
+  double* odds;             // kScores × kOdds
   double* block;            // room × kLongest: the values of the rows that wait
   double* labels;           // kLongest × kLabel
+  double* spread;           // room × Spread::kNumbers, of the expert that forgets nothing
   std::int64_t room;        // places that there is memory for
   bool intercept;
 
@@ -72,18 +76,50 @@ class BankFull {
   std::int64_t places() const { return *s_.places; }
   bool alive() const { return places() >= 0; }
   double score(std::int64_t g) const { return score_[static_cast<std::size_t>(g)]; }
-  double odds(std::int64_t g) const { return ScoreOdds::of(s_.odds + g * State::kOdds, held(g)); }
+  double odds(std::int64_t g) const { return odds(g, score(g)); }
+  // Log odds by a score of the tracking expert.
+  double odds_tracked(double score) const { return odds(kMemories, score); }
+
+  // How wide the distribution of the row's label is, as a share of the usual width.
+  double stretch() const { return Spread::stretch(spread_); }
+
+  // How far the label of the row that was looked at, and is learned next, is from what the bank predicted.
+  void missed(double residual) { root_ = Spread::target(residual); }
 
   // The scores of a row.
   void look(const Row& row) {
     score_.fill(0.0);
+    spread_ = 0;
     if (places() <= 0) return;
     find(row);
     std::array<double, kMemories> score{};
-    for (const auto& [place, value] : found_)
+    double spread = 0;
+    for (const auto& [place, value] : found_) {
       for (std::size_t g = 0; g < kMemories; ++g) score[g] += value * s_.weights[place * kMemories + g];
+      spread += value * s_.spread[place * Spread::kNumbers + Spread::kWeight];
+    }
     score_ = score;
+    spread_ = spread;
   }
+
+  // The places of the row's features that have one, and their values in the units of the places.
+  const std::vector<std::pair<std::int64_t, double>>& found() const { return found_; }
+
+  // Of a place, in its unit: the mean size of the feature where it is, the mean of all rows and how far
+  // values are from it, both as of the end of the last block.
+  double size(std::int64_t place) const {
+    const double* its = s_.units + place * State::kScale;
+    return its[State::kSize] / its[State::kUnit];
+  }
+  double mean(std::int64_t place) const {
+    const double rows = column(0, 0)[0];
+    return rows > 0 ? column(0, place)[0] / rows : 0.0;
+  }
+  double spread(std::int64_t place) const {
+    const double* const A = column(0, place);
+    return size(place) * std::sqrt(spread_share(A[place], A[0], column(0, 0)[0]));
+  }
+  bool block_ended() const { return *s_.waiting == 0; }
 
   // Places for which there is memory.
   std::int64_t room() const { return s_.room; }
@@ -117,15 +153,16 @@ class BankFull {
     if (places() <= 0) return;
     std::fill_n(s_.weights, places() * kMemories, 0.0);
     std::fill_n(s_.moments, State::packed(places()), 0.0);
+    std::fill_n(s_.spread, places() * Spread::kNumbers, 0.0);
     start();
   }
 
   // Learns the row that was looked at, as number `rows`; `sizes` are the mean sizes of its features so far,
-  // `shares` the experts' weights. Returns false if there are too many features now: then these experts are
-  // no more.
+  // `tracked` is the score of the tracking expert if there is one, `shares` are the experts' weights. Returns
+  // false if there are too many features now: then these experts are no more.
   template <class T>
   bool learn(const Row& row, const T* sizes, double y, double weight, double h, std::int64_t rows,
-             bool classes, const double* shares) {
+             bool classes, double tracked, const double* shares) {
     *s_.non_zeros += row.size();
     if (!all_found(row)) {
       if (!enter(row, rows)) {
@@ -138,9 +175,10 @@ class BankFull {
     for (std::size_t i = 0; i + first < found_.size(); ++i)
       s_.units[found_[i + first].first * State::kScale + State::kSize] = static_cast<double>(sizes[i]);
     if (classes) {
-      double scores[kMemories];
-      for (std::int64_t g = 0; g < kMemories; ++g) scores[g] = held(g);
-      ScoreOdds::learn<kMemories>(s_.odds, State::kOdds, scores, y, h, static_cast<double>(rows));
+      double scores[State::kScores];
+      for (std::int64_t g = 0; g < kMemories; ++g) scores[g] = held(score(g));
+      scores[kMemories] = tracked;
+      ScoreOdds::learn<State::kScores>(s_.odds, State::kOdds, scores, y, h, static_cast<double>(rows));
     }
     wait(y, weight * h, h);
     if (*s_.waiting < std::min({1 + rows / kOften, std::max(kShort, places() / 4), State::kLongest}))
@@ -175,7 +213,10 @@ class BankFull {
   static constexpr double kHuge = 1e150;                                               // of weights
   static constexpr double kLost = 1e-13;  // share of a pivot that is rounding
 
-  double held(std::int64_t g) const { return std::clamp(score(g), -1.0, 1.0); }
+  static double held(double score) { return std::clamp(score, -1.0, 1.0); }
+  double odds(std::int64_t g, double score) const {
+    return ScoreOdds::of(s_.odds + g * State::kOdds, held(score));
+  }
 
   double* column(std::int64_t g, std::int64_t j) const {  // A_0j … A_jj, b_j
     return s_.moments + State::packed(j) + g * (j + 2);
@@ -198,7 +239,6 @@ class BankFull {
     return at != known_.end() && at->feature == feature ? at->place : -1;
   }
 
-  // The places of the row's features that have one, and their values in the units of the places.
   void find(const Row& row) {
     found_.clear();
     if (s_.intercept) found_.emplace_back(0, 1.0);
@@ -250,6 +290,7 @@ class BankFull {
     s_.units[place * State::kScale + State::kSize] = size;
     std::fill_n(s_.weights + place * kMemories, kMemories, 0.0);
     std::fill_n(column(0, place), kMemories * (place + 2), 0.0);
+    std::fill_n(s_.spread + place * Spread::kNumbers, static_cast<int>(Spread::kNumbers), 0.0);
     std::fill_n(s_.block + place * State::kLongest, State::kLongest, 0.0);
     if (place == 0) {
       start();
@@ -263,7 +304,7 @@ class BankFull {
 
   void start() {
     *s_.waiting = 0;
-    for (std::int64_t g = 0; g < kMemories; ++g) {
+    for (std::int64_t g = 0; g < State::kScores; ++g) {
       double* its = s_.odds + g * State::kOdds;
       ScoreOdds::start(its, s_.intercept);
       its[State::kStale] = 0.0;
@@ -281,6 +322,7 @@ class BankFull {
     s_.labels[at * State::kLabel + State::kTarget] = y;
     s_.labels[at * State::kLabel + State::kWeight] = weight;
     s_.labels[at * State::kLabel + State::kAge] = h;
+    s_.labels[at * State::kLabel + State::kRoot] = root_;
     if (static_cast<std::int64_t>(found_.size()) < places())
       for (std::int64_t i = 0; i < places(); ++i) s_.block[i * State::kLongest + at] = 0.0;
     for (const auto& [place, value] : found_) s_.block[place * State::kLongest + at] = value;
@@ -302,21 +344,28 @@ class BankFull {
     for (std::size_t g = 0; g < kMemories; ++g) kept[g] = std::pow(kForget[g], passed);
     for (std::int64_t j = 0; j < n; j += 4) {
       multiply_block(j, ld, rows);
+      Four targets{}, roots{};
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const double* its = s_.labels + r * State::kLabel;
+        targets += its[State::kTarget] * four(&weighed_[4 * r]);
+        roots += its[State::kRoot] * four(&weighed_[4 * r]);
+      }
       for (std::int64_t c = j; c < std::min(j + 4, n); ++c) {
         double* const sums = &R_[(c - j) * ld];
-        double b = 0;
-        for (std::int64_t r = 0; r < rows; ++r)
-          b += weighed_[4 * r + c - j] * s_.labels[r * State::kLabel + State::kTarget];
+        if (c > 0) s_.spread[c * Spread::kNumbers + Spread::kSum] += roots[c - j];
         for (std::int64_t g = 0; g < kMemories; ++g) {
           double* const A = column(g, c);
           const double keep = kept[static_cast<std::size_t>(g)];
           std::int64_t i = 0;
           for (; i + 4 <= c + 1; i += 4) four(A + i) = keep * four(A + i) + four(sums + i);
           for (; i <= c; ++i) A[i] = keep * A[i] + sums[i];
-          A[c + 1] = keep * A[c + 1] + b;
+          A[c + 1] = keep * A[c + 1] + targets[c - j];
         }
       }
     }
+    for (std::int64_t r = 0; r < rows; ++r)  // there without a constant, too
+      s_.spread[Spread::kSum] +=
+          s_.labels[r * State::kLabel + State::kWeight] * s_.labels[r * State::kLabel + State::kRoot];
     *s_.waiting = 0;
   }
 
@@ -391,6 +440,20 @@ class BankFull {
       if (j > 0 || rows == 0) R.at(j, j) += mean_ridge(size * size, A[j], A[0], rows, static_cast<double>(n));
     }
     for (std::int64_t k = 0; k < n; k += 4) eliminate(R, k, n, g);
+    substitute(R, n, b);
+    if (std::all_of(b, b + n, [](double w) { return std::abs(w) < kHuge; }))  // else nothing was learned
+      for (std::int64_t i = 0; i < n; ++i) s_.weights[i * kMemories + g] = b[i];
+    if (g > 0 || s_.spread[Spread::kSum] == 0) return;
+    std::fill_n(b, ld, 0.0);
+    for (std::int64_t i = s_.intercept ? 0 : 1; i < n; ++i)
+      b[i] = s_.spread[i * Spread::kNumbers + Spread::kSum];
+    substitute(R, n, b);
+    Spread::keep(s_.spread, n, b);
+  }
+
+  // b ← (RᵀR)⁻¹ b.
+  static void substitute(const Small& R, std::int64_t n, double* b) {
+    const std::int64_t ld = R.ld;
     for (std::int64_t k = 0; k < n; ++k) {
       b[k] = R.at(k, k) > 0 ? b[k] / R.at(k, k) : 0.0;
       axpy(-b[k], R.row(k) + k + 1, b + k + 1, n - k - 1);
@@ -402,14 +465,13 @@ class BankFull {
       for (std::int64_t i = k + 1; i < std::min(whole, n); ++i) rest += row[i] * b[i];
       b[k] = row[k] > 0 ? (b[k] - rest) / row[k] : 0.0;
     }
-    if (!std::all_of(b, b + n, [](double w) { return std::abs(w) < kHuge; })) return;  // nothing was learned
-    for (std::int64_t i = 0; i < n; ++i) s_.weights[i * kMemories + g] = b[i];
   }
 
   BankFullState s_;
   std::vector<Known> known_;  // sorted
   std::vector<std::pair<std::int64_t, double>> found_;
   std::array<double, kMemories> score_{};
+  double spread_ = 0, root_ = 0;
   std::vector<double> x_, R_, mean_;
   std::array<double, 4 * State::kLongest> weighed_;  // values of the block's rows times their weights
 };

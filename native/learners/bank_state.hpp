@@ -8,6 +8,7 @@
 
 #include "curvature/delayed_maps.hpp"
 #include "learners/bank_full.hpp"
+#include "learners/bank_tracking.hpp"
 
 namespace skn {
 
@@ -92,10 +93,10 @@ struct BankState {
   std::int64_t* counts;       // rounds, active features, dimension
   std::int64_t* bank_counts;  // kLearned …
   double* scalars;            // kClock …
-  double* shares;             // v: one per expert, then the constant one, then those with whole matrices
-  double* lambda;             // ldm
-  double* b;                  // experts × ldm, see `coordinate`
-  double* constant;           // of the feature that is always 1: experts + m numbers; not used without it
+  double* shares;    // v: one per expert, then the constant one, those with whole matrices, the tracking one
+  double* lambda;    // ldm
+  double* b;         // experts × ldm, see `coordinate`
+  double* constant;  // of the feature that is always 1: experts + m numbers; not used without it
   std::int64_t* buffer_index;
   T* buffer_value;
   std::int64_t* buffer_start;  // n + 1
@@ -104,9 +105,11 @@ struct BankState {
   double* buffer_gram;         // n × ldn: products of the buffer's values
   MapState<T> epochs;
   BankFullState full;
+  BankTrackingState tracking;
   double* stack;         // BankStack::kRows × kInputs
   double* first_labels;  // FirstLabels::kNumbers
   bool has_full;         // are there experts with whole matrices for this loss?
+  bool has_tracking;     // and one whose weights wander?
   bool intercept;
   double clip;        // bound on predictions
   std::int64_t room;  // entries that the buffer has room for

@@ -20,13 +20,16 @@ inline double of_a_row(double rows, double places) {
   return few * few;
 }
 
-// Of a feature with the square of its mean size, Σ x², Σ x and the number of rows; no rows without a
-// constant.
+// The share of Σ x² that is not the mean's; a few rows tell little of it. No rows without a constant.
+inline double spread_share(double squares, double sum, double rows) {
+  if (!(squares > 0 && rows > 0)) return 1.0;
+  return std::clamp(1.0 - sum / squares * (sum / rows), 1.0 / std::max(1.0, rows), 1.0);
+}
+
+// Of a feature with the square of its mean size, Σ x², Σ x and the number of rows.
 inline double mean_ridge(double square, double squares, double sum, double rows, double places) {
   if (!(squares > 0)) return square;
-  double spread = 1.0;  // the share of Σ x² that is not the mean's; a few rows tell little of it
-  if (rows > 0) spread = std::clamp(1.0 - sum / squares * (sum / rows), 1.0 / std::max(1.0, rows), 1.0);
-  return square * spread * of_a_row(squares / square, places);
+  return square * spread_share(squares, sum, rows) * of_a_row(squares / square, places);
 }
 
 }  // namespace skn

@@ -2,10 +2,11 @@
 // next label (docs/intervals.md).
 //
 // Experts are histograms of residuals in units of their mean size, which differ in what they remember and in
-// whether that size depends on the prediction. They are mixed by the likelihood that they gave to residuals.
-// Of a grid of levels τ each is calibrated by adaptive conformal inference: the quantile at level a is
-// played, and a moves up or down with every label, by more if it was missed. So τ of all labels are below it,
-// whatever the stream.
+// what that size depends on: on nothing, on the prediction, or on the row's features (spread.hpp), as long as
+// they are few: then that expert, the last, leaves. They are mixed by the likelihood that they gave to
+// residuals. Of a grid of levels τ each is calibrated by adaptive conformal inference: the quantile at level
+// a is played, and a moves up or down with every label, by more if it was missed. So τ of all labels are
+// below it, whatever the stream.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 namespace skn {
 
 struct ResidualState {
-  static constexpr int kExperts = 4, kBins = 64, kBlock = 8, kBlocks = kBins / kBlock;
+  static constexpr int kExperts = 5, kBins = 64, kBlock = 8, kBlocks = kBins / kBlock;
   // An expert: masses of bins, then of blocks of them, the mass of the latest row, sums over rows of |r|, r²
   // and 1, its share.
   enum {
@@ -64,58 +65,66 @@ class Residuals {
     start();
   }
 
-  // Rows in the order in which they were learned; scores are those made before.
+  // Rows in the order in which they were learned; scores are those made before, and so are the first `few`
+  // widths by features, which were few for so many rows.
   // `unknown`: the first row was predicted before any label, and tells nothing about predictions.
   void learn(std::int64_t n, const double* labels, const double* weights, const double* scores,
-             bool unknown) {
+             const double* widths, std::int64_t few, bool unknown) {
     if (s_.experts == nullptr) return;
     for (std::int64_t i = 0; i < n; ++i) {
+      if (i >= few) leave();
       const double h = weights == nullptr ? 1.0 : weights[i], p = counts_ ? std::exp(scores[i]) : scores[i];
       if (h > 0 && std::isfinite(h) && std::isfinite(p) && std::isfinite(labels[i])) {
-        if (!unknown) learn(p, labels[i], h);
+        if (!unknown) learn(p, labels[i], h, i < few ? widths[i] : 1.0);
         unknown = false;
       }
     }
   }
 
   // Quantiles of the labels of rows with these predictions, n × count numbers. Levels rise, and so do
-  // quantiles.
-  void quantiles(std::int64_t n, const double* predictions, std::int64_t count, const double* levels,
-                 double* out) const {
+  // quantiles. Without widths by features (nullptr), they are those of all rows with these predictions.
+  void quantiles(std::int64_t n, const double* predictions, const double* widths, std::int64_t count,
+                 const double* levels, double* out) const {
     std::array<double, State::kLevels.size()> played;
     std::copy_n(s_.levels, played.size(), played.begin());
     std::sort(played.begin(), played.end());
     for (std::int64_t i = 0; i < n; ++i) {
-      const Sizes sizes = sizes_of(predictions[i]);
+      const Sizes sizes = sizes_of(stretches(predictions[i], widths == nullptr ? 1.0 : widths[i]));
       for (std::int64_t j = 0; j < count; ++j)
         *out++ = !std::isfinite(predictions[i])
                      ? NAN
-                     : predictions[i] + quantile(sizes, between(levels[j], played));
+                     : predictions[i] + quantile(sizes, heard(widths), between(levels[j], played));
     }
   }
 
-  // Root mean squares of the residuals of rows with these predictions.
-  void deviations(std::int64_t n, const double* predictions, double* out) const {
+  // Root mean squares of the residuals of rows with these predictions, and widths as above.
+  void deviations(std::int64_t n, const double* predictions, const double* widths, double* out) const {
+    const int all = heard(widths);
     for (std::int64_t i = 0; i < n; ++i) {
-      const double stretch = stretch_of(predictions[i]);
+      const Stretches stretch = stretches(predictions[i], widths == nullptr ? 1.0 : widths[i]);
       double square = 0;
-      for (int g = 0; g < kExperts; ++g) {
-        const double *e = expert(g), by = kForms[g].stretched ? stretch : 1.0;
+      for (int g = 0; g < all; ++g) {
+        const double *e = expert(g), by = stretch[kForms[g].by];
         if (e[State::kRows] > 0)
           square += e[State::kShare] * by * by * (e[State::kSquares] / e[State::kRows]);
       }
-      out[i] = s_.scalars[State::kClock] > 0 ? std::sqrt(square) : INFINITY;
+      out[i] = s_.scalars[State::kClock] > 0 ? std::sqrt(square / shares(all)) : INFINITY;
     }
   }
 
  private:
+  enum { kNothing, kPrediction, kFeatures, kWays };
   struct Form {
-    bool stretched;          // does the size of residuals depend on the prediction?
+    int by;                  // what the size of residuals depends on
     double keep, keep_size;  // how much of a row remains after the next, in the histogram and in the size
   };
-  static constexpr Form kForms[kExperts] = {
-      {false, 1.0, 1.0}, {true, 1.0, 1.0}, {true, 0.999, 0.999}, {true, 0.999, 0.99}};
-  static constexpr int kGuide = 2;  // the expert whose sizes teach how they depend on predictions
+  static constexpr Form kForms[kExperts] = {{kNothing, 1.0, 1.0},
+                                            {kPrediction, 1.0, 1.0},
+                                            {kPrediction, 0.999, 0.999},
+                                            {kPrediction, 0.999, 0.99},
+                                            {kFeatures, 1.0, 1.0}};
+  static constexpr int kLast = kExperts - 1;  // the only one by features
+  static constexpr int kGuide = 2;            // the expert whose sizes teach how they depend on predictions
 
   static constexpr double kPrior = 3.0;                     // rows that the prior counts as
   static constexpr double kMixed = 1e-3;                    // of all shares are redistributed with every row
@@ -132,6 +141,7 @@ class Residuals {
       1e-250;  // beside that of the latest row; below it, bins and blocks round apart
 
   using Sizes = std::array<double, kExperts>;
+  using Stretches = std::array<double, kWays>;
   using Bins = std::array<double, kBins>;
 
   // Where a residual is: r/(size + |r|) from −1 to 1, in equal bins.
@@ -171,6 +181,25 @@ class Residuals {
 
   double* expert(int g) const { return s_.experts + g * State::kWidth; }
 
+  // How many experts there are: the last has a share until it leaves.
+  int experts() const { return expert(kLast)[State::kShare] > 0 ? kExperts : kLast; }
+  // How many have something to say of rows, whose widths by features are known or not, and their shares.
+  int heard(const double* widths) const { return widths == nullptr ? kLast : experts(); }
+  double shares(int all) const {
+    double sum = 0;
+    for (int g = 0; g < all; ++g) sum += expert(g)[State::kShare];
+    return sum;
+  }
+
+  // The expert by features; its share is that of the others.
+  void leave() {
+    if (experts() < kExperts) return;
+    std::fill_n(expert(kLast), static_cast<int>(State::kWidth), 0.0);
+    expert(kLast)[State::kUnit] = 1.0;
+    const double one = 1.0 / shares(kLast);
+    for (int g = 0; g < kLast; ++g) expert(g)[State::kShare] *= one;
+  }
+
   // The mass below a place, and that of its bin, as shares of all.
   struct Below {
     double all, bin;
@@ -190,22 +219,22 @@ class Residuals {
     return {(sum + prior * prior_below_[at.bin] + at.share * bin) * one, bin * one};
   }
 
-  double mixed(const Sizes& sizes, double r) const {
-    double all = 0;
-    for (int g = 0; g < kExperts; ++g) all += expert(g)[State::kShare] * below(g, place(r, sizes[g])).all;
-    return all;
+  double mixed(const Sizes& sizes, int all, double r) const {
+    double sum = 0;
+    for (int g = 0; g < all; ++g) sum += expert(g)[State::kShare] * below(g, place(r, sizes[g])).all;
+    return sum;
   }
 
-  // The residual below which the mixture has mass a.
-  double quantile(const Sizes& sizes, double a) const {
+  // The residual below which the mixture of the first experts has mass a.
+  double quantile(const Sizes& sizes, int all, double a) const {
     if (s_.scalars[State::kClock] == 0) return a < 0.5 ? -INFINITY : INFINITY;
     if (a <= 0 || a >= 1) return a <= 0 ? -INFINITY : INFINITY;
-    const double unit = *std::max_element(sizes.begin(), sizes.end());
+    const double unit = *std::max_element(sizes.begin(), sizes.begin() + all), wanted = a * shares(all);
     const auto residual = [unit](double t) { return unit * (t / (1.0 - std::abs(t))); };
     double low = -1, high = 1;
     for (int i = 0; i < 50; ++i) {
       const double t = 0.5 * (low + high);
-      (mixed(sizes, residual(t)) < a ? low : high) = t;
+      (mixed(sizes, all, residual(t)) < wanted ? low : high) = t;
     }
     // In the outermost bins nobody knows how far: they reach to infinity.
     const double t = 0.5 * (low + high);
@@ -237,34 +266,37 @@ class Residuals {
     return std::exp(std::clamp(log, -kMostStretch, kMostStretch));
   }
 
-  double size(int g, double stretch) const {
+  Stretches stretches(double prediction, double width) const { return {1.0, stretch_of(prediction), width}; }
+
+  double size(int g, const Stretches& stretch) const {
     const double* e = expert(g);
     const double mean = e[State::kRows] > 0 ? e[State::kAbsolute] / e[State::kRows] : 0.0;
-    return std::max(mean, kLeastSize) * (kForms[g].stretched ? stretch : 1.0);
+    return std::max(mean, kLeastSize) * stretch[kForms[g].by];
   }
 
-  Sizes sizes_of(double prediction) const {
-    const double stretch = stretch_of(prediction);
-    Sizes sizes;
-    for (int g = 0; g < kExperts; ++g) sizes[g] = size(g, stretch);
+  // 0 of an expert that has left.
+  Sizes sizes_of(const Stretches& stretch) const {
+    Sizes sizes{};
+    for (int g = 0, all = experts(); g < all; ++g) sizes[g] = size(g, stretch);
     return sizes;
   }
 
-  void learn(double prediction, double label, double h) {
+  void learn(double prediction, double label, double h, double width) {
     double* its = s_.scalars;
     if (its[State::kNumbers] == 0) {
       if (!counts_ && std::abs(label) == 1.0) return;  // as long as labels are classes
       its[State::kNumbers] = 1;
     }
-    const double r = label - prediction, stretch = stretch_of(prediction);
+    const double r = label - prediction;
+    const Stretches stretch = stretches(prediction, width);
     if (its[State::kClock] > 0) {
-      Sizes sizes;
-      for (int g = 0; g < kExperts; ++g) sizes[g] = size(g, stretch);
+      const Sizes sizes = sizes_of(stretch);
       observe(r, sizes, h);
       bend(prediction, std::abs(r) / sizes[kGuide], h);
     }
-    const double stretched = std::abs(r) / stretch;
-    for (int g = 0; g < kExperts; ++g) grow(g, kForms[g].stretched ? stretched : std::abs(r), h);
+    Stretches stretched;
+    for (int way = 0; way < kWays; ++way) stretched[way] = std::abs(r) / stretch[way];
+    for (int g = 0, all = experts(); g < all; ++g) grow(g, stretched[kForms[g].by], h);
     follow(prediction, h);
     its[State::kClock] += h;
   }
@@ -274,8 +306,9 @@ class Residuals {
     std::array<double, kExperts> likely;
     std::array<Place, kExperts> places;
     const double largest = *std::max_element(sizes.begin(), sizes.end());
+    const int all = experts();
     double u = 0, sum = 0;
-    for (int g = 0; g < kExperts; ++g) {
+    for (int g = 0; g < all; ++g) {
       const double near = 1.0 / (sizes[g] + std::abs(r)), share = expert(g)[State::kShare];
       places[g] = place(r * near);
       const Below at = below(g, places[g]);
@@ -284,9 +317,9 @@ class Residuals {
       sum += likely[g];
     }
     const double one = 1.0 / sum;
-    for (int g = 0; g < kExperts; ++g) {
+    for (int g = 0; g < all; ++g) {
       if (one > 0 && std::isfinite(one))
-        expert(g)[State::kShare] = (1.0 - kMixed) * (likely[g] * one) + kMixed / kExperts;
+        expert(g)[State::kShare] = (1.0 - kMixed) * (likely[g] * one) + kMixed / all;
       add(g, places[g].bin, h);
     }
     calibrate(u, h);

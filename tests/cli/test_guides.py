@@ -13,6 +13,8 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {"walkthrough": 9, "tables": 5, "text": 5, "regression": 4, "classes": 3, "model-files": 4}
+EXAMPLES = ["untuned", "class-bank", "newton", "oja", "frequent-directions", "invariant", "adaptive"]
+EXAMPLES += ["regret", "sketching", "eigenvectors"]
 PART = re.compile(r"```(sh|python)\n(.*?)```\n(?:```text\n(.*?)```\n)?", re.DOTALL)
 BLOCK = re.compile(r"```sh\n(.*?)```\n(?:```text\n(.*?)```\n)?", re.DOTALL)
 
@@ -46,3 +48,14 @@ def test_a_guide_runs_as_printed(page: str, tmp_path: Path) -> None:
         assert ended.returncode == 0, f"{script}\n{said}"
         if expected or language == "sh":
             assert pattern(expected).fullmatch(said), f"{script}\nprinted\n{said}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_the_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
+    """Its blocks in one program: later ones use the names of earlier ones."""
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    subprocess.run(
+        [sys.executable, "-W", "error", "-c", "".join(blocks)], cwd=tmp_path, timeout=120, check=True
+    )

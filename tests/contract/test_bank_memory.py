@@ -95,7 +95,7 @@ def test_a_thousand_labels() -> None:
     for _ in range(1000):
         banks.append(NewtonBank())
         banks[-1].learn(X, y)
-    assert sum(map(size, banks)) < 170e6  # moments of 64 features and a block of rows among it
+    assert sum(map(size, banks)) < 195e6  # moments of 64 features, a covariance and a block of rows among it
 
 
 def test_a_copy_of_ten_classes() -> None:

@@ -16,7 +16,7 @@ from tests.contract.bank_streams import adversaries, regression_stream
 from tests.contract.learners import sparse_stream
 from tests.oracles.bank import mix
 
-ALL = len(EXPERTS) + 1 + len(FULL)
+ALL = len(EXPERTS) + 1 + len(FULL) + 1
 
 
 @pytest.mark.parametrize("d", [40, 400])  # with experts that have whole matrices and without
@@ -75,7 +75,7 @@ def test_numbers_have_no_second_opinion() -> None:
     np.testing.assert_array_equal(learner._state["stack"], np.array(bank_stack.fresh()))
 
 
-@pytest.mark.parametrize(("d", "inputs"), [(40, 11), (400, 8)])
+@pytest.mark.parametrize(("d", "inputs"), [(40, 12), (400, 8)])
 def test_what_shards_learned_since_their_base_adds_up(d: int, inputs: int) -> None:
     X, y = sparse_stream(900, d=d, non_zeros=8)
     base = NewtonBank()

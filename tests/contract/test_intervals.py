@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 import sketchnewton
 from sketchnewton import Model, NewtonBank, SketchedNewton
 from sketchnewton.core.archive import ModelFileError
+from sketchnewton.learners.newton import full_merge
 from sketchnewton.learners.newton import residuals as layout
-from tests.oracles.residuals import LEVELS, Residuals, step
+from sketchnewton.learners.rows import as_rows
+from tests.oracles.residuals import LEVELS, Residuals, Spread, step
 
 NAMES = layout.NAMES
 
@@ -31,15 +33,48 @@ def progressive(X: np.ndarray, y: np.ndarray, levels: list[float], **options: ob
     bank = NewtonBank(**options)
     made = []
     for row, label in zip(X, y, strict=True):
-        made.append(bank.quantiles(bank.predict(row[None]), levels)[0])
+        made.append(bank.quantiles(bank.predict(row[None]), levels, row[None])[0])
         bank.learn(row[None], [label])
     return np.array(made)
 
 
+def noisy(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Noise by a feature on which the mean does not depend; and how much of it."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 1, (rows, 4))
+    noise = 0.1 + 2 * X[:, 0]
+    return X, X @ [0.0, 1.0, -1.0, 0.5] + noise * rng.standard_normal(rows), noise
+
+
+def widths_of(bank: NewtonBank, X: np.ndarray) -> np.ndarray:
+    """By features, as shares of the usual width."""
+    widths = np.empty(len(X))
+    assert bank._kernel.stretches(as_rows(X), widths)
+    return widths
+
+
+def followed(bank: NewtonBank, X: np.ndarray, y: np.ndarray, exact: float) -> Residuals:
+    """What the oracle knows when the bank has learned the rows; widths by features are the other oracle's."""
+    intercept = bool(bank.params["intercept"])
+    residuals, spread = Residuals(), Spread(X.shape[1] + intercept, intercept=intercept)
+    for row, label in zip(X, y, strict=True):
+        x = np.append(row, np.ones(int(intercept)))
+        learned, (low, high), known = bank._state["bank_counts"][0], bank.label_range, bank.rows_seen > 0
+        (width,) = widths_of(bank, row[None])
+        assert width == pytest.approx(spread.width(x), rel=exact)
+        (p,) = bank.learn(row[None], [label])
+        if known:  # the first was predicted before any label was known
+            residuals.learn(p, label, width)
+        if bank._state["bank_counts"][0] > learned:  # wild labels teach weights nothing
+            full = bank.expert_names.index("full")
+            spread.learn(x, np.clip(label, low, high) - p, bank._state["shares"][full])
+    return residuals
+
+
 @pytest.mark.parametrize("unit", [1e-20, 1.0, 1e20])
-@pytest.mark.parametrize("kind", ["prices", "drift", "copies", "heavy"])
+@pytest.mark.parametrize("kind", ["prices", "drift", "copies", "heavy", "noisy", "sparse", "no constant"])
 def test_the_oracle(kind: str, unit: float) -> None:
-    X, y = stream(1200)
+    X, y = stream(1200) if kind != "noisy" else noisy(1200)[:2]
     rng = np.random.default_rng(1)
     if kind == "drift":
         y = y * np.where(np.arange(1200) < 600, 1, 20)
@@ -47,21 +82,23 @@ def test_the_oracle(kind: str, unit: float) -> None:
         X, y = X[:7].repeat(170, axis=0), y[:7].repeat(170)
     if kind == "heavy":
         y = y + rng.standard_cauchy(1200)
-    bank, oracle = NewtonBank(), Residuals()
-    rows = list(zip(bank.learn(X, y * unit), y * unit, strict=True))
-    for p, label in rows[1:]:  # the first was predicted before any label was known
-        oracle.learn(p, label)
+    if kind == "sparse":
+        X = X * (rng.uniform(0, 1, X.shape) < 0.5)
+    bank = NewtonBank(intercept=kind != "no constant", dtype="float64")  # the ridge is by mean sizes
+    # A row that comes again and again leaves all other directions to rounding.
+    oracle = followed(bank, X, y * unit, exact=1e-5 if kind == "copies" else 1e-9)
     state = bank._state
     assert state["residual_levels"] == pytest.approx(oracle.levels, abs=1e-9)
     assert state["residuals"][:, layout.SHARE] == pytest.approx(oracle.shares, abs=1e-6)
     assert state["residual_scalars"][[layout.SLOPE, layout.BEND]] == pytest.approx(oracle.theta, abs=1e-8)
     scores = bank.predict(X[:20])
-    quantiles = bank.quantiles(scores, LEVELS.tolist())
-    for p, row, std in zip(scores, quantiles, bank.deviations(scores), strict=True):
-        assert std == pytest.approx(oracle.std(p), rel=1e-8)
-        for a, q in zip(np.sort(oracle.levels), row, strict=True):
-            if np.isfinite(q):
-                assert oracle.cdf(p, q - p) == pytest.approx(a, abs=1e-6)
+    for rows, known in ((X[:20], widths_of(bank, X[:20])), (None, [None] * 20)):
+        quantiles, stds = bank.quantiles(scores, LEVELS.tolist(), rows), bank.deviations(scores, rows)
+        for p, row, std, width in zip(scores, quantiles, stds, known, strict=True):
+            assert std == pytest.approx(oracle.std(p, width), rel=1e-8)
+            for a, q in zip(np.sort(oracle.levels), row, strict=True):
+                if np.isfinite(q):
+                    assert oracle.cdf(p, q - p, width) == pytest.approx(a, abs=1e-6)
 
 
 @settings(max_examples=25, deadline=None)
@@ -77,14 +114,14 @@ def test_any_stream_is_covered_as_theory_says(labels: list[float], times: int, t
     tracked = Residuals()
     below, bank, n = np.zeros(len(LEVELS)), NewtonBank(), 0
     for row, label in zip(X, y, strict=True):
-        score = bank.predict(row[None])[0]
+        score, (width,) = bank.predict(row[None])[0], widths_of(bank, row[None])
         if tracked.rows:
-            below += tracked.cdf(score, label - score) <= tracked.levels
+            below += tracked.cdf(score, label - score, width) <= tracked.levels
             n += 1
         before = bank._state["residual_scalars"][layout.CLOCK]
         bank.learn(row[None], [label])
         if bank._state["residual_scalars"][layout.CLOCK] > before:
-            tracked.learn(score, label)
+            tracked.learn(score, label, width)
     if n:
         most = 1.1 / step(n)
         assert (np.abs(below - n * LEVELS) <= most + 1e-6).all()
@@ -103,7 +140,7 @@ def test_coverage_of_the_next_rows_and_of_others() -> None:
     for k, c in enumerate(coverages):
         lower, upper = made[100:, 3 - k], made[100:, 4 + k]
         assert np.mean((lower <= y[100:4000]) & (y[100:4000] <= upper)) == pytest.approx(c, abs=0.02)
-        bounds = bank.interval(bank.predict(X[4000:]), c)
+        bounds = bank.interval(bank.predict(X[4000:]), c, X[4000:])
         held_out = np.mean((bounds[:, 0] <= y[4000:]) & (y[4000:] <= bounds[:, 1]))
         assert held_out == pytest.approx(c, abs=0.04)  # 2,000 labels: three standard deviations
 
@@ -115,6 +152,65 @@ def test_intervals_follow_the_prediction() -> None:
     order = np.argsort(bank.predict(X))
     lower, upper = bank.interval(bank.predict(X[order[[100, -100]]]), 0.9).T
     assert upper[1] - lower[1] > 1.5 * (upper[0] - lower[0])
+
+
+def test_intervals_follow_features() -> None:
+    X, y, noise = noisy(6000)
+    bank = NewtonBank()
+    bank.learn(X[:4000], y[:4000])
+    X, y, noise = X[4000:], y[4000:], noise[4000:]
+    scores = bank.predict(X)
+    quiet, loud = noise < np.quantile(noise, 1 / 3), noise > np.quantile(noise, 2 / 3)
+    shares = {}
+    for rows in (X, None):
+        lower, upper = bank.interval(scores, 0.9, rows).T
+        inside, width = (lower <= y) & (y <= upper), upper - lower
+        assert inside.mean() == pytest.approx(0.9, abs=0.03)
+        shares[rows is None] = inside[quiet].mean() - inside[loud].mean(), width.mean()
+    (gap, width), (plain_gap, plain_width) = shares[False], shares[True]
+    assert gap < 0.5 * plain_gap
+    assert width < 0.95 * plain_width
+    std = bank.predict(X, return_std=True)[1]
+    assert np.corrcoef(std, noise)[0, 1] > 0.95
+
+
+def test_an_even_noise_stays_even() -> None:
+    """Where the noise does not depend on features, widths by features are not believed."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (6000, 30))
+    y = X @ rng.standard_normal(30) + rng.standard_normal(6000)
+    bank = NewtonBank()
+    bank.learn(X[:4000], y[:4000])
+    scores = bank.predict(X[4000:])
+    widths = [np.diff(bank.interval(scores, 0.9, rows)).mean() for rows in (X[4000:], None)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.02)
+
+
+def test_widths_by_features_leave_with_the_experts_with_whole_matrices() -> None:
+    X, y, _ = noisy(400)
+    wide = np.hstack([X, np.random.default_rng(1).uniform(0, 1, (400, 500))])
+    bank = NewtonBank()
+    bank.learn(X, y)
+    assert bank._state["residuals"][layout.BY_FEATURES, layout.SHARE] > 0
+    bank.learn(wide[:200], y[:200])
+    once, again = copy.deepcopy(bank), NewtonBank.from_bytes(bank.to_bytes())
+    for each in (once, again):
+        assert each._state["residuals"][layout.BY_FEATURES, layout.SHARE] == 0
+        assert each._state["residuals"][:, layout.SHARE].sum() == pytest.approx(1)
+        each.learn(wide[200:], y[200:])
+    scores = once.predict(wide)
+    assert np.array_equal(once.interval(scores, 0.9, wide), again.interval(scores, 0.9))
+
+
+def test_rows_and_scores_belong_together() -> None:
+    X, y = stream(100)
+    bank = NewtonBank()
+    bank.learn(X, y)
+    with pytest.raises(ValueError, match="X has 5 rows, but there are 3 scores"):
+        bank.interval(bank.predict(X[:3]), 0.9, X[:5])
+    assert bank.interval(bank.predict(X[:0]), 0.9, X[:0]).shape == (0, 2)
+    with pytest.raises(ValueError, match="X contains NaN"):
+        bank.quantiles(np.zeros(1), [0.5], np.full((1, 4), np.nan))
 
 
 def test_quantiles_do_not_cross() -> None:
@@ -135,9 +231,11 @@ def test_batches_and_files_are_exact(loss: str, tmp_path: Path) -> None:
         parts.learn(X[begin : begin + 100], y[begin : begin + 100], weights[begin : begin + 100])
         parts.save(tmp_path / "bank.skn")
         parts = sketchnewton.load(tmp_path / "bank.skn")
-    for name in NAMES:
-        assert np.array_equal(whole._state[name], parts._state[name])
-    bounds = parts.interval(parts.predict(X), [0.5, 0.9])
+    for name in (*NAMES, "full_spread", "full_labels"):
+        used = slice(whole._places if name == "full_spread" else None)
+        assert np.array_equal(whole._state[name][used], parts._state[name][used])
+    bounds = parts.interval(parts.predict(X), [0.5, 0.9], X)
+    assert np.array_equal(bounds, whole.interval(whole.predict(X), [0.5, 0.9], X))
     assert bounds.shape == (600, 2, 2)
     assert (bounds[:, 0] <= bounds[:, 1]).all()
 
@@ -203,6 +301,8 @@ def test_what_has_faded_away_can_be_loaded() -> None:
         ("residual_scalars", layout.BOTH, 1e7),
         ("residual_scalars", layout.NUMBERS, 0.5),
         ("residual_levels", 3, 2.0),
+        ("residuals", (3, layout.SHARE), 0.0),
+        ("full_labels", (0, 3), -1.0),
     ],
 )
 def test_impossible_numbers_are_refused(name: str, place: object, value: float) -> None:
@@ -232,11 +332,34 @@ def test_merged_banks_know_what_both_saw() -> None:
     assert np.mean(widths[0]) == pytest.approx(np.mean(widths[1]), rel=0.1)
 
 
+def test_merged_banks_know_the_noise_of_features() -> None:
+    X, y, noise = noisy(4000)
+    for begun in (0, 1001):
+        base, whole = NewtonBank(), NewtonBank()
+        if begun:
+            base.learn(X[:begun], y[:begun])
+        left, right = copy.deepcopy(base), copy.deepcopy(base)
+        left.learn(X[begun:2300], y[begun:2300])
+        right.learn(X[2300:], y[2300:])
+        sides = [full_merge.moments_of(bank) for bank in (left, right, base)]
+        left.merge(right, base=base if begun else None)
+        # No row forgotten, none counted twice; the features came with whatever units a bank met first.
+        scaled = [side.roots * side.units for side in sides if len(side.roots)]
+        roots = left._state["full_spread"][:, 0] * left._state["full_units"][:, 0]
+        assert roots == pytest.approx(sum(scaled[:2]) - (scaled[2] if begun else 0), rel=1e-12)
+        whole.learn(X, y)
+        mine, theirs = (
+            np.diff(bank.interval(bank.predict(X[:500]), 0.9, X[:500]))[:, 0] for bank in (left, whole)
+        )
+        assert np.mean(mine) == pytest.approx(np.mean(theirs), rel=0.1)
+        assert np.corrcoef(mine, noise[:500])[0, 1] > 0.95
+
+
 def test_predictions_do_not_depend_on_tracking() -> None:
     X, y = stream(200)
     asked, left_alone = NewtonBank(), NewtonBank()
     for row, label in zip(X, y, strict=True):
-        asked.interval(asked.predict(row[None]), 0.9)
+        asked.interval(asked.predict(row[None]), 0.9, row[None])
         asked.predict(row[None], return_std=True)
         assert asked.learn(row[None], [label]) == left_alone.learn(row[None], [label])
 
@@ -278,6 +401,20 @@ def test_models() -> None:
     assert model.predict(records, interval=[0.5, 0.9])[1].shape == (500, 2, 2)
     quantiles = model.predict_quantiles(records, [0.05, 0.5, 0.95])
     assert np.allclose(quantiles[:, [0, 2]], bounds)
+
+
+def test_the_server_answers_with_the_same_bounds() -> None:
+    from sketchnewton.serve.answers import add_bounds, answers
+
+    X, y, _ = noisy(500)
+    records = [dict(zip("abcd", row, strict=True)) for row in X.tolist()]
+    model = Model()
+    model.learn(records, y)
+    made = answers(model, model.decision_function(records))
+    add_bounds(model, records, made, "0.9")
+    bounds = model.predict(records, interval=0.9)[1]
+    assert [[answer["lower"], answer["upper"]] for answer in made] == bounds.tolist()
+    assert len(set(np.round(np.diff(bounds)[:, 0], 6))) > 100
 
 
 def test_estimators_and_river(tmp_path: Path) -> None:

@@ -45,5 +45,6 @@ sketchnewton.streams.open_stream, sketchnewton.eigen.play
 print("sketchnewton.learners" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    tables = ["sketchnewton.core", "sketchnewton.core.names"]  # plain names, which say where everything is
+    # Plain names, which say where everything is, and those of annotations.
+    tables = ["sketchnewton.core", "sketchnewton.core.hints", "sketchnewton.core.names"]
     assert done.stdout == f"{tables}\nFalse\n"

@@ -44,6 +44,7 @@ class Trace:
     constant: float = 0.0  # of the expert that knows only labels
     full: Matrix = field(default_factory=lambda: np.zeros((0, 0)))  # of the experts with whole matrices
     full_shifts: Vector = field(default_factory=lambda: np.zeros(0))  # of their log odds
+    tracking: Vector | None = None  # of the expert whose weights wander
     offset: float = 0.0  # of all scores
     scales: Vector = field(default_factory=lambda: np.zeros(0))
     eigenvalues: Vector = field(default_factory=lambda: np.zeros(0))
@@ -97,6 +98,10 @@ class Shares:
         now = self.rate if old == np.inf else old  # before the first difference all losses were equal
         v = self._dealt(self.v * np.exp(-now * cost), share) ** (self.rate / now)
         self.v = v / v.sum()
+
+    def leave(self, remain: int) -> None:
+        """The first of them remain."""
+        self.v = self.v[:remain] / self.v[:remain].sum()
 
     def _dealt(self, v: Vector, share: float) -> Vector:
         return (1 - share) * v / v.sum() + share / len(v)
@@ -400,10 +405,12 @@ def bank(
                 else working.of(*at, h, miss, expected, full.places)
             )
             full.learn(x, z - labels.offset, weight, h, labels, T, N, M1, shares.v[K + 1 :])
-            shares.v = shares.v[: K + 1 + len(full)] / shares.v[: K + 1 + len(full)].sum()
+            shares.leave(K + 1 + len(full))
 
         average(W, set(range(K)) - {k for k, *_ in stepping}, t)
         shrink = labels.grow(label, h, t)
+        full.go_on(signs=labels.signs)
+        shares.leave(K + 1 + len(full))
         lam, rho, buffer = lam * shrink**2, rho * shrink**2, [row * shrink for row in buffer]
         shares.v = shares.v ** (shrink**2) / (shares.v ** (shrink**2)).sum()
         if labels.start_again():
@@ -417,6 +424,7 @@ def bank(
     trace.W, trace.eigenvalues = W * np.array(factors)[:, None], lam
     trace.constant = usual.score(labels)
     trace.full, trace.full_shifts = full.weights(signs=labels.signs)
+    trace.tracking = full.tracking and full.tracking.weights()
     trace.offset = labels.offset
     trace.scales = M1 / np.maximum(N, 1) * (N / max(T, 1)) ** 0.25
     return trace

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from .bank_paths import travel
+from .bank_odds import Odds
+from .bank_tracking import LOSSES as TRACKED
+from .bank_tracking import MOST, Tracking
 from .common import Vector
 
 Matrix = NDArray[np.float64]
@@ -25,28 +27,6 @@ class Range(Protocol):
 
     def bounds(self) -> tuple[float, float]:
         """Of predictions."""
-
-
-@dataclass
-class Odds:
-    """Log odds of a class, given a score within [-1, 1]: logistic regression that remembers half of the rows."""
-
-    P: Matrix
-    theta: Vector = field(default_factory=lambda: np.array([2.0, 0.0]))
-
-    def of(self, score: float) -> float:
-        return float(self.theta @ [np.clip(score, -1, 1), 1.0])
-
-    def learn(self, score: float, y: float, h: float, T: int) -> None:
-        z = np.array([np.clip(score, -1, 1), 1.0])
-        now, u = self.of(score), self.P @ z
-        q = float(z @ u)
-        if q == 0:
-            return
-        self.theta = self.theta + travel("logistic", 0.0, now, y, h * q / 8, 1.0) / q * u
-        c = h * max(expit(now) * expit(-now), 1e-4)
-        self.P = self.P - c / (1 + c * q) * np.outer(u, u)
-        self.P *= max(1.0, min(1 + 2 * h / (T + 20), 1 / self.P.diagonal().max()))
 
 
 @dataclass
@@ -106,29 +86,42 @@ class Full:
 
 
 class FullExperts:
-    """All of them; none when features have become many, or if the loss has none."""
+    """All of them; none when features have become many, or if the loss has none.
+
+    The last is the one whose weights wander, while features are fewer still and labels are classes.
+    """
 
     def __init__(self, loss: str, d: int, intercept: bool) -> None:
         self.loss, self.features = loss, d - intercept
         self.experts = [Full(forget, d, intercept) for forget in FORGET] if loss in LOSSES else []
+        self.tracking = Tracking(d, intercept=intercept) if loss in TRACKED else None
+        self.tracking_odds = Odds(np.diag([1.0, float(intercept)]))
         self.non_zeros, self.places = 0, 0  # places are those of features met, and the constant's
         self.block: list[tuple[Vector, float, float, float]] = []
         self.scores: list[float] = []
 
     def __len__(self) -> int:
-        return len(self.experts)
+        return len(self.experts) + (self.tracking is not None)
 
     def predictions(self, x: Vector, labels: Range, middle: float, half: float) -> Vector:
         low, high = labels.bounds()
         self.scores = [float(expert.w @ x) for expert in self.experts]
+        odds = [expert.odds.of(s) for expert, s in zip(self.experts, self.scores, strict=True)]
+        if self.tracking is not None:
+            self.scores.append(self.tracking.score(x))
+            odds.append(self.tracking_odds.of(self.scores[-1]))
         if not labels.signs:
             held = np.clip(np.array(self.scores) + labels.offset, low, high)
             return (held - middle) / half if half > 0 else np.zeros(len(held))
-        odds = np.array([expert.odds.of(s) for expert, s in zip(self.experts, self.scores, strict=True)])
+        odds = np.array(odds)
         if self.loss == "logistic":
             return np.clip(odds, low, high)
         likely = 2 * expit(np.clip(odds, -20, 20)) - 1
         return likely if self.loss == "squared" else np.clip(likely, low, high)
+
+    def go_on(self, *, signs: bool) -> None:
+        """Without the one whose weights wander, if labels are no classes."""
+        self.tracking = self.tracking if signs else None
 
     def restart(self) -> None:
         """Forget all rows."""
@@ -158,9 +151,13 @@ class FullExperts:
         new = (present & (N[: self.features] == 1)).any()
         sparse = max(known / 8, known**2 / 1024) * T > self.non_zeros
         if new and (known > 384 or (known > 64 and sparse)):
-            self.experts = []
+            self.experts, self.tracking = [], None
+        if known > MOST:
+            self.tracking = None
         self.block.append((x, y, weight * h, h))
         ended = len(self.block) >= min(1 + T // 32, max(8, (known + 1) // 4), 32)
+        if self.tracking is not None:
+            self.tracking_odds.learn(self.scores[-1], y, h, T)
         for expert, score, share in zip(self.experts, self.scores, shares, strict=False):
             if labels.signs:
                 expert.odds.learn(score, y, h, T)
@@ -169,6 +166,11 @@ class FullExperts:
                 expert.learn(rows, targets, weights, ages.sum())
                 if expert.due(len(self.block), T, share, known):
                     expert.solve(M1 / np.maximum(N, 1), N > 0)
+        if self.tracking is not None:
+            sizes = M1 / np.maximum(N, 1)
+            self.tracking.learn(x, y, h, N > 0, sizes)
+            if ended:
+                self.tracking.measure(self.experts[0].A, sizes)
         self.block, self.places = ([] if ended else self.block), known + 1
 
     def weights(self, *, signs: bool) -> tuple[Matrix, Vector]:

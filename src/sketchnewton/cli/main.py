@@ -9,13 +9,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 from sketchnewton.cli.commands import command
 from sketchnewton.cli.io.console import printable
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.cli.io.standard_streams import replace_closed
 from sketchnewton.cli.options.command_line import parse
+from sketchnewton.core.hints import NoReturn
 
 __all__ = ["main", "run"]
 

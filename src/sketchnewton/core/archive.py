@@ -29,9 +29,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from io import BufferedReader, BufferedWriter, BytesIO
-from typing import TYPE_CHECKING, Any
 
 from sketchnewton import _native
+from sketchnewton.core.hints import TYPE_CHECKING, Any
 from sketchnewton.core.types import Array, ArrayLike, Arrays, Header, Path, np
 
 if TYPE_CHECKING:
@@ -374,7 +374,7 @@ def temporary_beside(target: str) -> str:
     start = f".{name[:40]}.{_MACHINE}."
     with contextlib.suppress(OSError):
         for other in os.listdir(directory):
-            left = _TEMPORARY.fullmatch(other, len(start)) if other.startswith(start) else None
+            left = re.fullmatch(_TEMPORARY, other[len(start) :]) if other.startswith(start) else None
             if left is not None and not _is_running(int(left[1]), left[2]):
                 os.unlink(os.path.join(directory, other))
     return os.path.join(directory, f"{start}{os.getpid()}.{_PROCESS}{os.urandom(4).hex()}.tmp")
@@ -384,7 +384,7 @@ def temporary_beside(target: str) -> str:
 _MACHINE = "".join(c for c in os.uname().nodename if c.isalnum())[:40] if hasattr(os, "uname") else ""
 _CAN_ASK = hasattr(os, "fork")  # on Windows, os.kill(number, 0) would interrupt that process
 _PROCESS = os.urandom(4).hex()  # tells this process from one that had its number before
-_TEMPORARY = re.compile(r"(\d+)\.([0-9a-f]{8})[0-9a-f]{8}\.tmp")
+_TEMPORARY = r"(\d+)\.([0-9a-f]{8})[0-9a-f]{8}\.tmp"
 
 
 def _is_running(number: int, process: str) -> bool:

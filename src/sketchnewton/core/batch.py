@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
-
 from sketchnewton import _native
+from sketchnewton.core.hints import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from sketchnewton.core.types import ArrayLike, Floats, Integers, NDArray, np
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ Nothing here imports what it names: choices on the command line, documentation a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from sketchnewton.core.hints import NamedTuple
 
 __all__ = ["BY_NAME", "COMPRESSED", "FORMATS", "TABLE", "WITHOUT_COLUMNS", "WRITABLE", "Format"]
 

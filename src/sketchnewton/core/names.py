@@ -8,7 +8,8 @@ made from the table of learners: `python -m sketchnewton.core.stubs` writes them
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+
+from sketchnewton.core.hints import Any, NamedTuple
 
 __all__ = [
     "AT_TOP_LEVEL",

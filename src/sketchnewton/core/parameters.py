@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import SupportsFloat, SupportsIndex
 
+from sketchnewton.core.hints import SupportsFloat, SupportsIndex, cast
 from sketchnewton.core.types import DTypeLike, np
 
 __all__ = ["checked", "checked_clip", "checked_dtype", "checked_share", "checked_size"]
@@ -59,8 +59,10 @@ def checked_dtype(value: DTypeLike) -> str:
 
 def _number(value: object) -> float | None:
     """The value as a float, None if it is no number; text that reads as one will do."""
+    if not (isinstance(value, str) or hasattr(value, "__float__")):
+        return None
     try:
-        return float(value) if isinstance(value, SupportsFloat | str) else None
+        return float(cast("SupportsFloat | str", value))
     except (OverflowError, TypeError, ValueError):
         return None
 
@@ -72,6 +74,6 @@ def _whole_number(value: object) -> int | None:
     if isinstance(value, float):
         return int(value) if value.is_integer() else None
     try:
-        return operator.index(value) if isinstance(value, SupportsIndex) else None
+        return operator.index(cast("SupportsIndex", value))
     except TypeError:
         return None

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import importlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from sketchnewton.core import archive
 from sketchnewton.core.checks import LARGEST_COUNT, all_finite, check_numbers, counts_fit
+from sketchnewton.core.hints import TYPE_CHECKING, Any, ClassVar, Self, cast
 from sketchnewton.core.names import persistent_classes
 from sketchnewton.core.state import dtype_name
 from sketchnewton.core.types import Array, Arrays, DTypeLike, Header, Path, np
@@ -143,13 +142,17 @@ class Persistent(ABC):
     def __getstate__(self) -> tuple[Header, Arrays]:
         with self._exclusive():
             header, arrays = self.to_archive()
-            return copy.deepcopy(header), {name: np.array(array) for name, array in arrays.items()}
+            from copy import deepcopy
+
+            return deepcopy(header), {name: np.array(array) for name, array in arrays.items()}
 
     def __setstate__(self, state: tuple[Header, Arrays]) -> None:
         header, arrays = state
         # Copies: joblib hands out read-only maps of files.
         own = {name: np.array(array) for name, array in arrays.items()}
-        self.__dict__ = vars(self._rebuilt(copy.deepcopy(header), own))
+        from copy import deepcopy
+
+        self.__dict__ = vars(self._rebuilt(deepcopy(header), own))
 
     # -- for those who inherit
 

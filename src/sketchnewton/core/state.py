@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from sketchnewton import _native
+from sketchnewton.core.hints import TYPE_CHECKING, Any
 from sketchnewton.core.types import NDArray, np
 
 if TYPE_CHECKING:
+    from typing import TypeVar
+
+    Made = TypeVar("Made")
     View = memoryview[float]
     Vector = NDArray[np.float64] | View
     Buffers = Mapping[str, NDArray[Any] | View]
 else:
     Buffers = Vector = View = Any
-
-Made = TypeVar("Made")
 
 __all__ = ["Buffers", "State", "Vector", "View", "dtype_name", "filled", "view_of", "zeros"]
 

@@ -8,7 +8,8 @@ serves annotations alone.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+
+from sketchnewton.core.hints import TYPE_CHECKING, Any, TypeAlias
 
 Path = str | os.PathLike[str]
 Header = dict[str, Any]

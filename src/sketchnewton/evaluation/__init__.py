@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+from sketchnewton.core.hints import TYPE_CHECKING, Any
 from sketchnewton.evaluation.progressive import (
     ClassScore,
     Learner,

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sketchnewton.core.checks import DivergedError
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats
 from sketchnewton.evaluation.comparator import best_fixed, checked_clip, dense
 from sketchnewton.learners import SketchedAdaGrad

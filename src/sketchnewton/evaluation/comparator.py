@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sketchnewton.core.batch import is_frame
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats
 from sketchnewton.losses import Loss, get_loss
 from sketchnewton.losses.base import Line

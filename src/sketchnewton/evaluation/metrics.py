@@ -11,8 +11,8 @@ To add one: write a function, and add its line to `METRICS`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
+from sketchnewton.core.hints import Any, NamedTuple
 from sketchnewton.core.types import Floats, NDArray, np
 
 __all__ = ["METRICS", "Answers", "calibration", "confusion", "measure"]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.sketch_kinds import epoch_rounds
 from sketchnewton.core.types import Floats, Integers
 from sketchnewton.evaluation.comparator import best_fixed, checked_clip, dense

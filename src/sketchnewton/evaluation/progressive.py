@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol, cast
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch, View
+from sketchnewton.core.hints import Any, NamedTuple, Protocol, cast
 from sketchnewton.core.types import ArrayLike, Floats, Header, NDArray, np
 from sketchnewton.losses import Loss, get_loss
 

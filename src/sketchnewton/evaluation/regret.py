@@ -16,11 +16,11 @@ True
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sketchnewton.core.hints import Any
 from sketchnewton.evaluation import adagrad_bounds, newton_bounds
 from sketchnewton.evaluation.comparator import TOLERANCE, Comparator, best_fixed, checked_clip, dense
 from sketchnewton.learners import FullNewton, InvariantNewton, Learner, SketchedAdaGrad, SketchedNewton

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from sketchnewton import _native
+from sketchnewton.core.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:  # as in `batch`
     import numpy as np

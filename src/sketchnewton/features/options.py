@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.hints import Any, NamedTuple, Self
 from sketchnewton.core.types import Header, Integers, NDArray, np
 from sketchnewton.features.names import DEFAULT_BITS, MAX_BITS, Names, mask_of
 
@@ -16,8 +16,6 @@ MAX_NGRAM = 16
 # Columns with interactions have numbers that no letter has, 0 being that of all others.
 _FIRST_COLUMN = 128
 _MOST_COLUMNS = 128
-
-_GRAM = re.compile(r"([^\d]?)([0-9]{1,2})", re.ASCII | re.DOTALL)
 
 
 class _Options(NamedTuple):
@@ -69,7 +67,7 @@ class Features(_Options):
             if not getattr(self, field).isascii():
                 raise ValueError(f"{field}={getattr(self, field)!r} is invalid: must be ASCII characters")
         for gram in self.ngram:
-            found = _GRAM.fullmatch(gram)
+            found = _parts(gram)
             if found is None or not 2 <= int(found[2]) <= MAX_NGRAM:
                 raise ValueError(
                     f"ngram={gram!r} is invalid: must be a number from 2 to {MAX_NGRAM}, "
@@ -208,13 +206,18 @@ class Features(_Options):
 
     def _ngrams(self) -> bytes:
         longest = bytearray(256)
-        grams = [_GRAM.fullmatch(gram) for gram in self.ngram]
+        grams = [_parts(gram) for gram in self.ngram]
         for letter, number in sorted(gram.groups() for gram in grams if gram):  # those for all come first
             if letter:
                 longest[ord(letter)] = int(number)
             else:
                 longest[:] = bytes([int(number)]) * 256
         return bytes(longest)
+
+
+def _parts(gram: str) -> re.Match[str] | None:
+    """The namespace that n-grams are for, if any, and their length."""
+    return re.fullmatch(r"([^\d]?)([0-9]{1,2})", gram, re.ASCII | re.DOTALL)
 
 
 def _joined(batch: Batch, products: Batch, before: Integers) -> Batch:

@@ -10,11 +10,11 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Literal, Self, overload
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
 from sketchnewton.core.checks import check_finite, check_numbers, check_sizes
+from sketchnewton.core.hints import Any, ClassVar, Literal, Self, overload
 from sketchnewton.core.persistence import Persistent, part
 from sketchnewton.core.state import Buffers, State, Vector, View, filled, zeros
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, Header, Integers, np
@@ -76,8 +76,8 @@ class Learner(Persistent):
         A row of weight h counts as a loss that is h times as large; weight 0 predicts without learning. The whole
         batch is checked before anything is learned, so an error leaves the learner as it was.
         """
-        if type(X) is np.ndarray and X.shape[:1] == (1,) and sample_weight is None and self.classes is None:
-            lesson = _native.one_row(X, y)  # in a third of the time that what follows takes
+        if type(X) is np.ndarray and sample_weight is None and self.classes is None:
+            lesson = _native.one_row(X, y)  # if it is one: in a third of the time that what follows takes
             if lesson is not None and self.feature_names is None:
                 return np.array((self.learn_row(*lesson),))
         rows = self._rows(X)
@@ -104,7 +104,7 @@ class Learner(Persistent):
         With `return_std` also the root mean square of what labels of such rows are off by (`deviations`).
         """
         predictions = self._predictions(X)
-        return (predictions, self.deviations(predictions)) if return_std else predictions
+        return (predictions, self.deviations(predictions, X)) if return_std else predictions
 
     def _predictions(self, X: object) -> Floats:
         rows = self._rows(X)
@@ -128,21 +128,26 @@ class Learner(Persistent):
         """
         return contextlib.nullcontext()
 
-    def quantiles(self, scores: Floats, levels: Sequence[float]) -> Floats:
-        """Quantiles of the labels of rows with these scores: an array of rows × levels, which must rise.
+    def quantiles(self, scores: Floats, levels: Sequence[float], X: object = None) -> Floats:
+        """Quantiles of the labels of the rows `X` with these scores: an array of rows × levels, which must rise.
 
         They are calibrated while the learner learns: of the labels that were predicted so far, a share `level` was
-        below its quantile (docs/intervals.md). Infinite while too few rows were learned to tell.
+        below its quantile (docs/intervals.md). Infinite while too few rows were learned to tell. Without `X`
+        they depend on the scores alone.
         """
         wanted = np.array(levels, np.float64)
         if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all() or (np.diff(wanted) < 0).any():
             raise ValueError(f"levels={levels!r} is invalid: must be numbers between 0 and 1 that rise")
         self._check_tracked()
-        found = self._label_quantiles(np.ascontiguousarray(self.loss.link(scores), np.float64), wanted)
+        linked = np.ascontiguousarray(self.loss.link(scores), np.float64)
+        found = self._label_quantiles(linked, wanted, self._scored_rows(X, scores))
         return np.asarray(np.clip(found, *self.loss.label_range))
 
-    def interval(self, scores: Floats, coverage: float | Sequence[float]) -> Floats:
-        """Lower and upper bounds of the labels of rows with these scores: rows × 2, or rows × 2 × coverages."""
+    def interval(self, scores: Floats, coverage: float | Sequence[float], X: object = None) -> Floats:
+        """Bounds of the labels of the rows `X` with these scores, as `quantiles`.
+
+        Lower and upper ones: rows × 2, of several coverages rows × 2 × coverages.
+        """
         listed = np.atleast_1d(np.asarray(coverage, np.float64))
         if listed.ndim != 1 or not ((listed > 0) & (listed < 1)).all():
             raise ValueError(
@@ -151,14 +156,23 @@ class Learner(Persistent):
         levels = np.concatenate([(1 - listed) / 2, (1 + listed) / 2])
         order = np.argsort(levels, kind="stable")
         flat = np.empty((len(scores), len(levels)))
-        flat[:, order] = self.quantiles(scores, levels[order].tolist())
+        flat[:, order] = self.quantiles(scores, levels[order].tolist(), X)
         bounds = flat.reshape(len(scores), 2, len(listed))
         return bounds[:, :, 0] if np.ndim(coverage) == 0 else bounds
 
-    def deviations(self, scores: Floats) -> Floats:
-        """The root mean square of the distance from label to prediction of rows with these scores."""
+    def deviations(self, scores: Floats, X: object = None) -> Floats:
+        """The root mean square of the distance from label to prediction of the rows `X` with these scores."""
         self._check_tracked()
-        return self._deviations(np.ascontiguousarray(self.loss.link(scores), np.float64))
+        linked = np.ascontiguousarray(self.loss.link(scores), np.float64)
+        return self._deviations(linked, self._scored_rows(X, scores))
+
+    def _scored_rows(self, X: object, scores: Floats) -> _native.Rows | None:
+        if X is None:
+            return None
+        rows = self._rows(X)
+        if len(rows) != len(scores):
+            raise ValueError(f"X has {len(rows)} rows, but there are {len(scores)} scores")
+        return rows
 
     def _check_tracked(self) -> None:
         if not self.tracks_residuals:
@@ -168,10 +182,10 @@ class Learner(Persistent):
 
     # Learners that track residuals define these two; `_check_tracked` has refused all others.
 
-    def _label_quantiles(self, predictions: Floats, levels: Floats) -> Floats:
+    def _label_quantiles(self, predictions: Floats, levels: Floats, rows: _native.Rows | None) -> Floats:
         raise NotImplementedError
 
-    def _deviations(self, predictions: Floats) -> Floats:
+    def _deviations(self, predictions: Floats, rows: _native.Rows | None) -> Floats:
         raise NotImplementedError
 
     def new_predictions(self, n: int) -> View:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import NamedTuple, Self
 
 from sketchnewton import _native
+from sketchnewton.core.hints import NamedTuple, Self
 from sketchnewton.core.parameters import checked_clip
 from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np

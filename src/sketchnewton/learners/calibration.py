@@ -6,10 +6,10 @@ One row of `WIDTH` numbers for each side of a bank, one alone for several classe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
 
 from sketchnewton import _native
 from sketchnewton.core.checks import LARGEST_COUNT
+from sketchnewton.core.hints import Any, cast
 from sketchnewton.core.state import State, Vector, View, zeros
 from sketchnewton.core.types import ArrayLike, Arrays, Floats, np
 from sketchnewton.losses import Loss

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.hints import Any, Self
 from sketchnewton.core.persistence import class_named
 from sketchnewton.core.state import Buffers, Vector
 from sketchnewton.core.types import Arrays, Floats, Header, Integers, NDArray, np

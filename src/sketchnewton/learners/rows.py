@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch, contiguous, csr_rows, is_frame
+from sketchnewton.core.hints import Any
 from sketchnewton.core.types import ArrayLike, Floats, np
 
 LARGEST_VALUE = _native.LARGEST_VALUE

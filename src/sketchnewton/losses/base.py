@@ -23,10 +23,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cache
-from typing import ClassVar, Literal, Self
 
 from sketchnewton import _native
 from sketchnewton.core.batch import contiguous
+from sketchnewton.core.hints import ClassVar, Literal, Self
 from sketchnewton.core.names import LOSSES
 from sketchnewton.core.spelling import closest
 from sketchnewton.core.types import ArrayLike, Floats, np

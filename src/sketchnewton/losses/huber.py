@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
+from sketchnewton.core.hints import ClassVar
 from sketchnewton.core.types import Floats, np
 from sketchnewton.losses.base import ResidualLoss, inverse_square
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
 
+from sketchnewton.core.hints import ClassVar, Literal
 from sketchnewton.core.types import Floats, np
 from sketchnewton.losses.base import MarginLoss
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
+from sketchnewton.core.hints import ClassVar
 from sketchnewton.core.types import Floats
 from sketchnewton.losses.base import ResidualLoss, inverse_square
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from sketchnewton.core.batch import ParseError
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.kinds import looks_like_number
 from sketchnewton.learners import Learner, OneVsAll

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypedDict
 
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.core.persistence import Persistent, class_named, part, prefixed, taken, without_prefix
 from sketchnewton.core.state import Buffers
 from sketchnewton.core.types import Arrays, Header
@@ -16,21 +16,23 @@ from sketchnewton.model.run_note import checked_run
 from sketchnewton.model.target import Target
 
 if TYPE_CHECKING:
+    from typing import TypedDict
+
     from sketchnewton.model.model import Model
+
+    class Parts(TypedDict):
+        """What a model is made of."""
+
+        learner: Learner
+        target: Target
+        features: Features
+        columns: Columns
+        exact_names: bool
+
 
 __all__ = ["archived", "parts_around", "rebuilt_learner", "restore"]
 
 _LEARNER, _NAMES, _BEST = "learner/", "names/", "best/"  # before the names of arrays
-
-
-class Parts(TypedDict):
-    """What a model is made of."""
-
-    learner: Learner
-    target: Target
-    features: Features
-    columns: Columns
-    exact_names: bool
 
 
 def archived(model: Model) -> tuple[Header, Buffers]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.core.types import np
 from sketchnewton.features.names import Names
 from sketchnewton.learners import Learner

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Self, overload
 
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.core.batch import Batch
+from sketchnewton.core.hints import TYPE_CHECKING, Self, overload
 from sketchnewton.core.persistence import Persistent, class_named, load, part
 from sketchnewton.core.state import Buffers, View
 from sketchnewton.core.types import Array, ArrayLike, Arrays, Floats, Header, Path, np
@@ -20,7 +19,6 @@ from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
 from sketchnewton.learners import Learner
 from sketchnewton.model.file import archived, parts_around, rebuilt_learner, restore
-from sketchnewton.model.joint_names import renumbered
 from sketchnewton.model.label_watch import LabelWatch
 from sketchnewton.model.record_reader import RecordReader, listed
 from sketchnewton.model.target import Target, target_of
@@ -111,6 +109,8 @@ class Model(RecordReader, Persistent):
                 watch.follow(batch.views.labels)
             learned.append(scores)
         if (runs := watch.runs(numbers=self.target.kind == "numbers")) is not None:
+            import warnings
+
             warnings.warn(f"{runs}: shuffle them first", stacklevel=2)
         return self.answer(self._joined(learned))
 
@@ -194,7 +194,10 @@ class Model(RecordReader, Persistent):
         """
         if interval is None:
             return self.answer(self.decision_function(records))
-        wanted = [(self.linked(scores), self.interval(scores, interval)) for scores in self._scored(records)]
+        wanted = [
+            (self.linked(scores), self.interval(scores, interval, batch))
+            for batch, scores in self._scored(records)
+        ]
         if not wanted:
             return self._joined([]), self.interval(np.zeros(0), interval)
         predictions, bounds = zip(*wanted, strict=True)
@@ -203,16 +206,20 @@ class Model(RecordReader, Persistent):
     def predict_quantiles(self, records: object, levels: Sequence[float]) -> Floats:
         """Quantiles of the label of each record, rows × levels, which must rise; quantiles never cross."""
         self._check_numbers()
-        scores = [self.learner.quantiles(scores, levels) for scores in self._scored(records)]
-        return np.concatenate(scores) if scores else np.zeros((0, len(levels)))
+        found = [
+            self.learner.quantiles(scores, levels, batch.rows) for batch, scores in self._scored(records)
+        ]
+        return np.concatenate(found) if found else np.zeros((0, len(levels)))
 
-    def interval(self, scores: Floats, coverage: float | Sequence[float]) -> Floats:
-        """Lower and upper bounds of the labels of rows with these scores, as `predict` has them."""
+    def interval(
+        self, scores: Floats, coverage: float | Sequence[float], batch: Batch | None = None
+    ) -> Floats:
+        """Lower and upper bounds of the labels of the rows of a batch with these scores, as `predict` has them."""
         self._check_numbers()
-        return self.learner.interval(scores, coverage)
+        return self.learner.interval(scores, coverage, None if batch is None else batch.rows)
 
-    def _scored(self, records: object) -> Iterator[Floats]:
-        return (self.scores(batch) for batch in self.rows_of(records))
+    def _scored(self, records: object) -> Iterator[tuple[Batch, Floats]]:
+        return ((batch, self.scores(batch)) for batch in self.rows_of(records))
 
     def _check_numbers(self) -> None:
         if self.has_classes:
@@ -271,6 +278,8 @@ class Model(RecordReader, Persistent):
         begun = base if base is not None and base.learner.rows_seen else None
         if begun is not None:
             first.check_mergeable(begun)
+        from sketchnewton.model.joint_names import renumbered
+
         names, learners, start = renumbered(models, begun)
         self.learner.merge(*learners[int(first is self) :], base=start)
         self.features, self.columns, self.names = first.features, columns, names

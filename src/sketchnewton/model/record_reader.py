@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from array import array
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sketchnewton.core.batch import Batch
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.core.types import ArrayLike, np
 from sketchnewton.features.columns import Columns, absent_columns
-from sketchnewton.features.kinds import MISSING, encoded, looks_like_number
 from sketchnewton.features.names import Names, shown_feature
 from sketchnewton.features.options import Features
 from sketchnewton.model.fitting import LARGEST_VALUE, fit
@@ -211,6 +209,8 @@ class RecordReader:
             absent=noted,
         )
         if absent is None and noted and frozenset(noted) != self._told:
+            import warnings
+
             warnings.warn(absent_columns(noted), stacklevel=_frames_inside())
             self._told = frozenset(noted)  # tables that follow are mostly like the first
         if kinds and columns is None:
@@ -243,6 +243,8 @@ def _numbers(labels: Labels | None) -> Labels | None:
     """Labels of which texts are numbers, as in a table."""
     if not isinstance(labels, list) or not any(isinstance(label, str) for label in labels):
         return labels
+    from sketchnewton.features.kinds import encoded, looks_like_number
+
     texts = [encoded(label) if isinstance(label, str) else None for label in labels]
     if not all(text is None or looks_like_number(text) for text in texts):
         raise ValueError("labels are text: give the model classes, such as target=Signs(names=[…])")
@@ -254,7 +256,11 @@ def _as_in_a_record(label: object) -> object:
         from sketchnewton.streams.records import plain_value
 
         label = plain_value(label)
-    return None if isinstance(label, str) and label.strip() in MISSING else label
+    if not isinstance(label, str):
+        return label
+    from sketchnewton.features.kinds import MISSING
+
+    return None if label.strip() in MISSING else label
 
 
 def _of_this_package(names: dict[str, object]) -> bool:

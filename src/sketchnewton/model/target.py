@@ -16,10 +16,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from sketchnewton import _native
 from sketchnewton.core.batch import contiguous
+from sketchnewton.core.hints import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 from sketchnewton.core.types import Array, ArrayLike, Floats, Header, np
 from sketchnewton.learners import Learner
 from sketchnewton.losses import Loss, get_loss

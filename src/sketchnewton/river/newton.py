@@ -309,7 +309,7 @@ class SketchedNewtonRegressor(_Model, base.MiniBatchRegressor):
         try:
             scores = self._learner.predict(row)
             if with_interval:
-                return conf.Interval(*self._learner.interval(scores, confidence_level)[0].tolist())
+                return conf.Interval(*self._learner.interval(scores, confidence_level, row)[0].tolist())
             return float(self._learner.loss.link(scores)[0])
         except ValueError:
             self._names.check(row, x)

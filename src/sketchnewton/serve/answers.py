@@ -45,15 +45,20 @@ def answers(model: Model, scores: Floats) -> list[Answer]:
     return made
 
 
-def add_bounds(model: Model, made: list[Answer], coverage: str) -> None:
-    """Add the lower and the upper bound of the label to each answer; ValueError if there are none."""
+def add_bounds(model: Model, records: object, made: list[Answer], coverage: str) -> None:
+    """Add the lower and the upper bound of the label to each record's answer; ValueError if there are none."""
     try:
         wanted = float(coverage)
     except ValueError:
         raise ValueError(f"interval={coverage!r} is not a number") from None
     scores = np.array([math.nan if answer.get("score") is None else answer["score"] for answer in made])
-    for answer, (lower, upper) in zip(made, model.interval(scores, wanted).tolist(), strict=True):
-        answer["lower"], answer["upper"] = _number(lower), _number(upper)
+    begin = 0
+    for batch in model.rows_of(records, absent={}):
+        part = slice(begin, begin + len(batch))
+        bounds = model.interval(scores[part], wanted, batch).tolist()
+        for answer, (lower, upper) in zip(made[part], bounds, strict=True):
+            answer["lower"], answer["upper"] = _number(lower), _number(upper)
+        begin = part.stop
 
 
 def _probabilities(model: Model, scores: Floats) -> list[list[float]]:

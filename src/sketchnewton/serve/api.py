@@ -68,7 +68,8 @@ class Api(Door):
         made, version = await engine.predict_beside(body) if large else engine.predict(body)
         if "interval" in query:
             try:
-                add_bounds(model, made, query["interval"])
+                asked = (model, body.records, made, query["interval"])
+                await asyncio.to_thread(add_bounds, *asked) if large else add_bounds(*asked)
             except ValueError as error:
                 raise ApiError(400, "bad_query", str(error)) from None
         if ids is None and _flag(query, "remember", self.options.remember):

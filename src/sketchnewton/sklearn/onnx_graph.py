@@ -9,7 +9,7 @@ import numpy as np
 from sketchnewton.core.types import Array, Floats
 from sketchnewton.learners import NewtonBank, calibration
 from sketchnewton.learners.newton.frozen_bank import LARGEST_LOGIT as BANK_LOGIT
-from sketchnewton.learners.newton.frozen_bank import FrozenBank, freeze
+from sketchnewton.learners.newton.frozen_bank import FrozenBank, Tracking, freeze
 from sketchnewton.learners.probabilities import LARGEST_LOGIT
 from sketchnewton.sklearn.base import OnlineEstimator
 
@@ -114,10 +114,20 @@ class Graph:
             "MatMul", self.node("Sub", X, self.constant(bank.centre)), self.constant(bank.full_weights)
         )
         scores = self.node("Add", sums, self.constant(bank.full_constants))
+        if bank.tracking is not None:
+            scores = self.node("Concat", scores, self._tracked(bank.tracking, X), axis=1)
         if bank.slopes is None:
             return scores
         sure = self.node("Mul", self._clip(scores, -1.0, 1.0), self.constant(bank.slopes))
         return self.node("Add", sure, self.constant(bank.shifts))
+
+    def _tracked(self, its: Tracking, X: str) -> str:
+        """The score of the expert whose weights wander."""
+        u = self.node("Mul", self.node("Sub", X, self.constant(its.centre)), self.constant(its.per))
+        u = self._clip(u, -its.wild, its.wild)
+        sums = self.node("MatMul", u, self.constant(its.weights[:, None]))
+        odds = self.node("Add", sums, self.constant(its.constant))
+        return self.node("Tanh", self.node("Mul", odds, self.constant(0.5)))
 
     def _scaled(self, bank: FrozenBank, X: str) -> str:
         """The row as the bank sees it: rounded as its table is, to the last bit."""

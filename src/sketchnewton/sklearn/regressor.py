@@ -16,6 +16,8 @@ from sketchnewton.sklearn.base import OnlineEstimator, mean_loss
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
+    from sketchnewton._native import Rows
+    from sketchnewton.learners import Learner
     from sketchnewton.sklearn.base import Matrix
 
 
@@ -75,12 +77,19 @@ class OnlineRegressor(RegressorMixin, OnlineEstimator):  # type: ignore[misc]
         """
         if return_std and interval is not None:
             raise ValueError("return_std and interval cannot be combined")
-        scores = self._answers(X, lambda learner, rows: learner.predict(rows))[:, 0]
-        learner = self._learners[0]
-        predictions = np.asarray(learner.loss.link(scores))
-        if return_std:
-            return predictions, learner.deviations(scores)
-        return predictions if interval is None else (predictions, learner.interval(scores, interval))
+        beside: list[Floats] = []  # the last is that of rows that were valid
+
+        def ask(learner: Learner, rows: Rows) -> Floats:
+            scores = learner.predict(rows)
+            if return_std:
+                beside.append(learner.deviations(scores, rows))
+            if interval is not None:
+                beside.append(learner.interval(scores, interval, rows))
+            return scores
+
+        scores = self._answers(X, ask)[:, 0]
+        predictions = np.asarray(self._learners[0].loss.link(scores))
+        return (predictions, beside[-1]) if beside else predictions
 
     @property
     def coef_(self) -> Floats:

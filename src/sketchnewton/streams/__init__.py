@@ -11,10 +11,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from sketchnewton.core.batch import Batch, ParseError
 from sketchnewton.core.formats import FORMATS, WRITABLE
+from sketchnewton.core.hints import TYPE_CHECKING, Any
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names, hash_feature, hash_namespace
 from sketchnewton.features.options import Features

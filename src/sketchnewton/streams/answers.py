@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Array, ArrayLike, Floats, np
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import io
 import struct
-from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchnewton.core.batch import ParseError
+from sketchnewton.core.hints import TYPE_CHECKING, Any, BinaryIO
 from sketchnewton.streams.reader import MAX_LINE_BYTES
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.streams.arrow_texts import TEXTS, import_arrow, text_cells
 from sketchnewton.streams.column_rows import Lists, Numbers
 

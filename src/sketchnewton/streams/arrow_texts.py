@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.features.kinds import number_text
 from sketchnewton.streams.column_rows import Texts
 

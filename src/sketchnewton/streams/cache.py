@@ -30,11 +30,11 @@ import sys
 from array import array
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
-from typing import Any, BinaryIO
 
 from sketchnewton import _native
 from sketchnewton.core import archive
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.hints import Any, BinaryIO
 from sketchnewton.core.types import Header, np
 from sketchnewton.streams.reader import BatchReader
 from sketchnewton.streams.source import Source

@@ -9,13 +9,13 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats, Integers
 from sketchnewton.features.columns import BOOLEAN, NUMBER
 from sketchnewton.features.kinds import (

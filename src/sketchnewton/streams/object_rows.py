@@ -7,10 +7,10 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.batch import Batch
+from sketchnewton.core.hints import Any
 from sketchnewton.core.types import Integers, NDArray, np
 from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER, Columns, meant
 from sketchnewton.features.kinds import (

@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
 
 from sketchnewton.core import archive
 from sketchnewton.core.formats import COMPRESSED
+from sketchnewton.core.hints import Any, BinaryIO
 
 
 @contextmanager

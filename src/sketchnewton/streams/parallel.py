@@ -7,9 +7,9 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from sketchnewton.core.batch import Batch
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.streams.source import Cancelled, Source
 
 if TYPE_CHECKING:

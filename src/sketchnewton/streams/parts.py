@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.hints import TYPE_CHECKING, Any, NamedTuple
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.opening import _Opener, _options, format_of_file
 from sketchnewton.streams.source import Source, _Raw, open_source

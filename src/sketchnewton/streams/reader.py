@@ -8,15 +8,17 @@ import stat
 import threading
 import weakref
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.hints import TYPE_CHECKING, NamedTuple
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names
 from sketchnewton.features.options import Features
-from sketchnewton.features.roles import Roles
 from sketchnewton.streams.error_policy import ErrorPolicy
 from sketchnewton.streams.source import Cancelled, Source, open_source
+
+if TYPE_CHECKING:
+    from sketchnewton.features.roles import Roles
 
 BATCH_BYTES = 1 << 21
 MAX_LINE_BYTES = 8 << 20
@@ -63,6 +65,8 @@ class ReadOptions(NamedTuple):
 
     def roles(self, names: Sequence[str]) -> Roles:
         """Which of a table's columns is what; ``ValueError`` names the first that is not there."""
+        from sketchnewton.features.roles import Roles  # only for tables
+
         joined = () if self.ignore_labels else self.features.column_numbers
         return Roles.of(names, self.columns, joined, self.only_labels)
 

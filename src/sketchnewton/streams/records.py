@@ -13,9 +13,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import ModuleType, UnionType
-from typing import TYPE_CHECKING, Any
 
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.hints import TYPE_CHECKING, Any
 from sketchnewton.core.types import Array, ArrayLike, Integers, np
 from sketchnewton.features.columns import Columns
 from sketchnewton.features.names import Names

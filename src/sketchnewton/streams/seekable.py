@@ -6,8 +6,8 @@ import io
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO
 
+from sketchnewton.core.hints import TYPE_CHECKING, BinaryIO
 from sketchnewton.streams.source import Source
 
 if TYPE_CHECKING:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import errno
 import io
 import os
-import select
 import stat
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from sketchnewton.core.batch import ParseError
+from sketchnewton.core.hints import Any, BinaryIO, NamedTuple, Protocol
 
 _PIECE = 1 << 17  # compressed bytes read at a time
 
@@ -182,6 +181,8 @@ class _Raw:
         """Wait until there is something to read, an end or a cancellation included."""
         if self._wake is None:
             return True
+        import select  # only for pipes
+
         poll = select.poll()
         poll.register(self._file.fileno(), select.POLLIN)
         poll.register(self._wake[0], select.POLLIN)

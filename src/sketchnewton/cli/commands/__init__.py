@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from typing import TYPE_CHECKING, Protocol, cast
+
+from sketchnewton.core.hints import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
     from sketchnewton.cli.options.parser import Parser

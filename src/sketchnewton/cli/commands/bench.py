@@ -8,7 +8,6 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
 
 from sketchnewton.cli.io.console import Console, amount, counted, number, percent, print_page
 from sketchnewton.cli.io.errors import CommandError, usage_error
@@ -17,6 +16,7 @@ from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_featu
 from sketchnewton.cli.options.learner import add_learner_options
 from sketchnewton.cli.options.parser import Parser, nearest
 from sketchnewton.cli.options.types import at_least_one, label, names
+from sketchnewton.core.hints import TYPE_CHECKING, Any
 from sketchnewton.core.names import DEFAULT_LOSS
 from sketchnewton.core.types import Floats, Header
 

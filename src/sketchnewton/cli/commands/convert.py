@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING, NamedTuple
 
 from sketchnewton.cli.io.console import Console, counted, printable
 from sketchnewton.cli.io.errors import CommandError, usage_error
@@ -15,6 +14,7 @@ from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_featu
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import names
 from sketchnewton.core.formats import BY_NAME, WRITABLE
+from sketchnewton.core.hints import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.types import np
 
 if TYPE_CHECKING:

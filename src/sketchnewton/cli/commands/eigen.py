@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from sketchnewton.cli.io.console import Console, print_page
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_one
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.core.types import Header
 
 if TYPE_CHECKING:

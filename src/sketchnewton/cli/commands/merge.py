@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from sketchnewton.cli.io.console import Console, amount
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.options.output import add_sketch_output_options
 from sketchnewton.cli.options.parser import Parser
+from sketchnewton.core.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sketchnewton.model import Model

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING
 
 from sketchnewton.cli.io.console import Console, counted
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.cli.options.learner import LEARNER_OPTIONS, add_learner_options
 from sketchnewton.cli.options.parser import Parser
+from sketchnewton.core.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sketchnewton.model import Model

@@ -9,12 +9,12 @@ import sys
 import time
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from sketchnewton.cli.io.console import print_page
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_one
+from sketchnewton.core.hints import Any
 
 __all__ = ["EXAMPLES", "SUMMARY", "USAGE", "add_options", "checkout", "run"]
 

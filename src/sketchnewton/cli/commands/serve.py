@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.options.data import FEATURE_OPTIONS, add_feature_options
 from sketchnewton.cli.options.learner import add_learner_options
 from sketchnewton.cli.options.parser import Parser
 from sketchnewton.cli.options.types import at_least_one, at_least_two, at_least_zero, label, names, seconds
+from sketchnewton.core.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sketchnewton.model import Model

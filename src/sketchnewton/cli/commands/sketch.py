@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import functools
 import time
-from typing import TYPE_CHECKING, Any
 
 import sketchnewton
 from sketchnewton.cli.io.console import Console, amount
@@ -15,6 +14,7 @@ from sketchnewton.cli.options.data import DATA_HELP, add_data_options, add_featu
 from sketchnewton.cli.options.output import add_sketch_output_options
 from sketchnewton.cli.options.parser import Parser, add_if_given
 from sketchnewton.cli.options.types import at_least_one, at_least_zero, finite
+from sketchnewton.core.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchnewton.sketches import Sketch

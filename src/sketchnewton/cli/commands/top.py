@@ -8,12 +8,12 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
 
 from sketchnewton.cli.io.console import amount, number, printable, terminal_width
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.parser import Parser
+from sketchnewton.core.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchnewton.client import Client

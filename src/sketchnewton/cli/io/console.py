@@ -7,7 +7,8 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from typing import TextIO
+
+from sketchnewton.core.hints import TextIO
 
 __all__ = ["Console", "amount", "counted", "number", "percent", "print_page", "printable", "terminal_width"]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import copy
-import re
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 
 from sketchnewton.cli.io.console import Console, counted
@@ -15,7 +13,6 @@ from sketchnewton.cli.options.data import COLUMN_OPTIONS, DIALECT_OPTIONS, FEATU
 from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
 from sketchnewton.core.formats import WITHOUT_COLUMNS
 from sketchnewton.features.columns import absent_columns
-from sketchnewton.features.kinds import encoded, looks_like_number
 from sketchnewton.features.names import shown_feature
 from sketchnewton.model import Model, Target
 from sketchnewton.model.fitting import fit
@@ -25,7 +22,7 @@ from sketchnewton.streams.opening import format_of_file
 
 __all__ = ["DataSource", "check_order", "expand_data", "shown_paths", "watched"]
 
-_OURS = re.compile(r"\.skn(-cache|\.run)?$")
+_OURS = (".skn", ".skn-cache", ".skn.run")
 
 
 class DataSource:
@@ -114,7 +111,9 @@ class DataSource:
 
     def other(self, path: str) -> DataSource:
         """Another file to be tested on, read in the same way."""
-        data = copy.copy(self)
+        from copy import copy  # only for --test
+
+        data = copy(self)
         data.typed, data._paths, data._ahead, data.columns = [path], None, None, self._typed_columns()
         data.skipped, data.unlearnable, data.first_error, data._column_options = 0, 0, None, []
         data._dialect_options, data.misfits, data.first_misfit, data.absent = [], 0, None, {}
@@ -136,7 +135,7 @@ class DataSource:
         """Raise at once if a file cannot be read, or has none of the columns that were typed."""
         for path in self.paths:
             check_readable(path)
-            if _OURS.search(path):
+            if path.endswith(_OURS):
                 raise usage_error(f"{path} is a model or a part of one, not data")
         if self._column_options or self._dialect_options:
             self._check_columns({self.format or format_of_file(path) for path in self.paths})
@@ -272,6 +271,8 @@ class DataSource:
         if not known:
             return " (in a table, --label names its column)"
         listed = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+        from sketchnewton.features.kinds import encoded, looks_like_number
+
         values = self.header and any(looks_like_number(encoded(name)) for name in known)
         hint = " (--no-header if the first line has no names)" if values else ""
         return f": its cell is empty, or --label names its column, one of {listed}{hint}"
@@ -310,7 +311,7 @@ class DataSource:
 
 def check_order(args: argparse.Namespace) -> None:
     """Refuse a model that stands where the data should, if only that is wrong."""
-    if not _OURS.search(args.model) and any(map(_OURS.search, args.data)):
+    if not args.model.endswith(_OURS) and any(path.endswith(_OURS) for path in args.data):
         raise usage_error(f"MODEL comes before DATA: skn {args.command} {args.data[0]} {args.model}")
 
 
@@ -330,7 +331,7 @@ def _spelled(args: argparse.Namespace, names: tuple[str, ...]) -> list[str]:
 
 def expand_data(typed: list[str]) -> list[str]:
     """The files that paths, globs and directories mean; models and caches that lie among them are no data."""
-    return [path for path in expand_paths(typed) if path in typed or not _OURS.search(path)]
+    return [path for path in expand_paths(typed) if path in typed or not path.endswith(_OURS)]
 
 
 def watched(reader: BatchReader, console: Console, stop: GracefulStop) -> Iterator[Batch]:

@@ -7,12 +7,12 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TextIO
 
 from sketchnewton import _native
 from sketchnewton.cli.io.errors import CommandError
 from sketchnewton.core import archive
 from sketchnewton.core.batch import View, contiguous
+from sketchnewton.core.hints import TextIO
 from sketchnewton.core.types import Floats, np
 
 __all__ = [

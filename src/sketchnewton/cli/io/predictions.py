@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator
-from typing import TextIO
 
 from sketchnewton.cli.io.console import printable
 from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.io.files import write_numbers
 from sketchnewton.core.batch import Batch, View
+from sketchnewton.core.hints import TextIO
 from sketchnewton.core.types import Floats, np
 from sketchnewton.model import Model
 
@@ -57,9 +57,7 @@ class PredictionFormat:
         plain = self.scale in (None, "raw") and self.interval is None and not self._named
         self._as_is = plain and model.learner.classes is None
         ways = {"link": model.linked, "raw": model.ordered, "probabilities": model.probabilities}
-        self.shown = model.answer if self.scale is None else ways[self.scale]
-        if self.interval is not None:
-            self.shown = self._with_bounds
+        self._way = model.answer if self.scale is None else ways[self.scale]
 
     def _check_interval(self, model: Model) -> None:
         if self.scale in ("raw", "probabilities"):
@@ -73,9 +71,11 @@ class PredictionFormat:
                 f"--interval needs a model of the default learner, but this one has {model.learner.title}"
             )
 
-    def _with_bounds(self, scores: Floats) -> Floats:
-        """Prediction, lower and upper bound of each row."""
-        bounds = self._model.interval(scores, self.interval or 0.9)
+    def shown(self, scores: Floats, batch: Batch) -> Floats:
+        """What is asked for of each row; with an interval the prediction, the lower and the upper bound."""
+        if self.interval is None:
+            return self._way(scores)
+        bounds = self._model.interval(scores, self.interval, batch)
         return np.column_stack([self._model.linked(scores), bounds])
 
     def write(self, file: TextIO, scores: Floats | View, batch: Batch) -> None:
@@ -83,7 +83,7 @@ class PredictionFormat:
         if self._as_is and batch.tags is None:  # without NumPy, if scores are native memory
             write_numbers(file, scores)
             return
-        shown = self.shown(np.asarray(scores))
+        shown = self.shown(np.asarray(scores), batch)
         if shown.ndim == 1 and batch.tags is None and shown.dtype.kind == "f" and not self._named:
             write_numbers(file, shown)
             return
@@ -130,7 +130,7 @@ class PredictionTable:
 
     def _rows(self, scores: Floats, batch: Batch) -> Iterator[tuple[str | None, object, list[float]]]:
         """Tag, answer and the numbers of classes, if they were asked for, of each row."""
-        shown = self._form.shown(scores)
+        shown = self._form.shown(scores, batch)
         if self._form.interval is not None:
             for tag, (answer, *bounds) in zip(batch.tags or [b""] * len(batch), shown.tolist(), strict=True):
                 text = tag.decode("utf-8", "backslashreplace") if self._tagged else None

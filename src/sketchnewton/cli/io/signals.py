@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
-from types import FrameType, TracebackType
-from typing import Any, ParamSpec, TypeVar
+
+from sketchnewton.core.hints import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, TracebackType
+    from typing import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    T = TypeVar("T")
 
 __all__ = ["GracefulStop", "Stopped"]
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 # Windows has no SIGHUP.
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]

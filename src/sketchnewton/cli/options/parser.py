@@ -6,10 +6,10 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from sketchnewton.cli.io.console import terminal_width
 from sketchnewton.cli.io.errors import usage_error
+from sketchnewton.core.hints import TYPE_CHECKING, Any, NoReturn
 from sketchnewton.core.spelling import closest
 
 if TYPE_CHECKING:
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Parser", "add_if_given", "nearest"]
 
-_INVALID_CHOICE = re.compile(
-    r"argument (?P<where>.+?): invalid choice: (?P<quote>['\"])(?P<value>.*?)(?P=quote) \("
-)
+_INVALID_CHOICE = r"argument (?P<where>.+?): invalid choice: (?P<quote>['\"])(?P<value>.*?)(?P=quote) \("
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
@@ -60,7 +58,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise the usage error `message`, reworded where argparse's own words do not help."""
-        if choice := _INVALID_CHOICE.match(message):
+        if choice := re.match(_INVALID_CHOICE, message):
             message = self._wrong_choice(choice["where"], choice["value"])
         message = message.removeprefix("argument ").replace(
             "the following arguments are required:", "missing"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from sketchnewton.core.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sketchnewton.cli.commands.bench import Contender

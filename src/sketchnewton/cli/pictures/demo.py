@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
+
+from sketchnewton.core.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sketchnewton.cli.commands.demo import Best

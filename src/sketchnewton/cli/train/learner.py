@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
 
 from sketchnewton import learners
 from sketchnewton.cli.io.errors import usage_error
@@ -15,8 +14,9 @@ from sketchnewton.cli.options.learner import (
     ONLY_WITH_SKETCH,
     SKETCH_LEARNER,
 )
+from sketchnewton.core.hints import Any
 from sketchnewton.core.names import SOFTMAX_LOSS
-from sketchnewton.learners import ClassBank, Learner, OneVsAll
+from sketchnewton.learners import Learner
 from sketchnewton.losses import get_loss
 from sketchnewton.model import Classes, Model, Signs, Target
 from sketchnewton.model.target import shown_label
@@ -75,21 +75,22 @@ def build(kind: str | None, given: Mapping[str, Any], classes: int | None = None
         _check_sketch(given, (takes | parameters)["sketch"])
     if "intercept" in takes:
         parameters.setdefault("intercept", True)
-    if make is ClassBank and classes is None:
+    several = LEARNERS[kind][0] == ("ClassBank",)  # which need not be imported to know
+    if several and classes is None:
         raise usage_error(
             f"--learner {kind} needs several classes: give --multiclass K, or labels that are names"
         )
     try:
         if classes is None:
             return make.simplest(**parameters)
-        if make is ClassBank:
+        if several:
             return make(**parameters, classes=classes)
         if "classes" in takes and "clip" not in given:
             loss = get_loss(parameters.get("loss", SOFTMAX_LOSS))
             if loss.softmax:
                 return make(**{**parameters, "loss": loss, "classes": classes})
         part = make.simplest(**parameters)
-        return OneVsAll(type(part), classes, part.params)
+        return learners.OneVsAll(type(part), classes, part.params)
     except (TypeError, ValueError) as error:
         raise usage_error(str(error)) from None
 

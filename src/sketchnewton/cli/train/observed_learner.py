@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, TextIO
 
 from sketchnewton import _native
 from sketchnewton.cli.io.console import Console
@@ -12,6 +11,7 @@ from sketchnewton.cli.io.predictions import PredictionFormat
 from sketchnewton.cli.train.learner import smaller_steps
 from sketchnewton.core.batch import Batch, View
 from sketchnewton.core.checks import DivergedError
+from sketchnewton.core.hints import TYPE_CHECKING, TextIO
 from sketchnewton.core.types import ArrayLike, np
 from sketchnewton.evaluation import last_row
 from sketchnewton.model import LabelWatch, Model

@@ -6,7 +6,6 @@ import argparse
 import os
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
 
 from sketchnewton import __version__
 from sketchnewton.cli.io.console import Console
@@ -14,6 +13,7 @@ from sketchnewton.cli.io.data_source import DataSource, watched
 from sketchnewton.cli.io.errors import usage_error
 from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import CACHE_SUFFIX
+from sketchnewton.core.hints import TYPE_CHECKING, Any
 from sketchnewton.core.types import Header
 from sketchnewton.streams import Batch
 

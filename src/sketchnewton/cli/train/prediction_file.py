@@ -12,10 +12,10 @@ import io
 import os
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO, TextIO
 
 from sketchnewton.cli.io.files import open_output
 from sketchnewton.core import archive
+from sketchnewton.core.hints import Any, BinaryIO, TextIO
 from sketchnewton.core.types import Header
 
 __all__ = ["PredictionFile"]

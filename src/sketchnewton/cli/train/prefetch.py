@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any, NamedTuple
 
 from sketchnewton.cli.options.data import CACHE_SUFFIX, COLUMN_OPTIONS, FEATURE_OPTIONS
+from sketchnewton.core.hints import Any, NamedTuple
 from sketchnewton.core.types import Header
 from sketchnewton.streams import BatchReader, Columns, Features, format_of_name, open_stream
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import signal
-from typing import TYPE_CHECKING
 
 from sketchnewton import __version__
 from sketchnewton.cli.io.console import amount, counted, number, percent
 from sketchnewton.cli.train.learner import describe
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.core.types import Header
 from sketchnewton.evaluation import ProgressiveScore
 

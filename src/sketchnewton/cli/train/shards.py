@@ -10,13 +10,13 @@ import time
 from collections.abc import Sequence
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any
 
 from sketchnewton.cli.io.console import amount, counted
 from sketchnewton.cli.io.errors import CommandError, usage_error
 from sketchnewton.cli.train.learner import describe
 from sketchnewton.cli.train.shard import Rows, learn_rows, work
 from sketchnewton.core import archive
+from sketchnewton.core.hints import TYPE_CHECKING, Any
 from sketchnewton.core.types import Header
 from sketchnewton.model import LabelWatch, Model, shards
 from sketchnewton.streams.parts import Part, cut

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import copy
 import os
 import threading
 import time
 from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING
 
 from sketchnewton.cli.io.console import Console, amount, printable
 from sketchnewton.cli.io.data_source import DataSource
@@ -31,6 +29,7 @@ from sketchnewton.cli.train.report import dry_run, report, scored
 from sketchnewton.cli.train.saving import Saving
 from sketchnewton.core import archive
 from sketchnewton.core.batch import Batch, IndexTooLarge
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.evaluation import ProgressiveScore, Report, progressive
 from sketchnewton.features.columns import described_kinds
 from sketchnewton.learners import Learner
@@ -380,7 +379,9 @@ class Training:
             self.console.line(f"pass {at + 1} is no better on the rows held out: pass {kept + 1} is kept")
             return False
         if at + 1 < self.pass_count:
-            self.best = copy.deepcopy(self.learner), at
+            from copy import deepcopy
+
+            self.best = deepcopy(self.learner), at
         return True
 
     def hint(self, how_to_shuffle: str) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.checks import LARGEST_COUNT, are_whole
+from sketchnewton.core.hints import Any
 from sketchnewton.core.parameters import checked_clip, checked_dtype
 from sketchnewton.core.state import Vector
 from sketchnewton.core.types import Floats, Integers, np

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
-
 from sketchnewton import _native
+from sketchnewton.core.hints import ClassVar, Self
 from sketchnewton.core.parameters import checked, checked_dtype
 from sketchnewton.core.state import zeros
 from sketchnewton.core.types import Arrays, np

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 from sketchnewton import _native
 from sketchnewton.core.batch import IndexTooLarge
+from sketchnewton.core.hints import Any
 from sketchnewton.core.parameters import checked_clip
 from sketchnewton.core.state import Vector, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np

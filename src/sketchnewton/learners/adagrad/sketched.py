@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 from sketchnewton import _native
+from sketchnewton.core.hints import Any
 from sketchnewton.core.parameters import checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, Vector, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple
 
 from sketchnewton import _native
+from sketchnewton.core.hints import ClassVar, NamedTuple
 from sketchnewton.core.state import State, View
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 

@@ -8,17 +8,17 @@ import math
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Self
 
 from sketchnewton import _native
 from sketchnewton.core.checks import LARGEST_COUNT, all_finite
+from sketchnewton.core.hints import ClassVar, Self
 from sketchnewton.core.parameters import checked_clip, checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners import calibration
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
-from sketchnewton.learners.newton import bank_full, bank_stack, residuals
+from sketchnewton.learners.newton import bank_full, bank_stack, bank_tracking, residuals
 from sketchnewton.learners.newton.expert_shares import ExpertShares
 from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.rows import checked_scan
@@ -62,7 +62,8 @@ class NewtonBank(ExpertShares):
     expert has the mean of another's weights over the rows so far, in which noise averages out; one more knows
     only labels, so that the bank is hardly worse than their frequencies. While there are few features (at most
     384, and rows that are not too sparse), three experts solve least squares with the whole matrix, two of them
-    forgetting old rows, for streams that drift.
+    forgetting old rows, for streams that drift; of classes and at most 128 features, one more follows weights that
+    wander.
     Vovk's aggregating rule weighs their predictions, so that the bank's total loss is hardly more than that of
     its best expert: at most 2 ln K + 2 ln(T + 1) for the squared loss of labels -1 and +1, half of that for the
     logistic loss. If labels are classes, a logistic regression of the experts' predictions is heard beside that
@@ -87,7 +88,8 @@ class NewtonBank(ExpertShares):
     label.
 
     Cost per row with s non-zeros: O(ms), plus O(m³) once in a while; while there are few features d, O(d²) and,
-    once in d/4 rows or more, O(d³); memory: one cache line per feature up to m = 6 in float32, and 12 d² bytes.
+    once in d/4 rows or more, O(d³); memory: one cache line per feature up to m = 6 in float32, and 12 d² bytes
+    (16 d² for classes).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -135,7 +137,8 @@ class NewtonBank(ExpertShares):
         )
         self._clip = checked_clip(clip)
         self._m, self._K = m, K
-        all_experts = K + 1 + (len(FULL) if self.loss.name in bank_full.LOSSES else 0)
+        tracks = self.loss.name in bank_tracking.LOSSES
+        all_experts = K + 1 + (len(FULL) if self.loss.name in bank_full.LOSSES else 0) + tracks
         n = BUFFER * m
         self._experts = _experts()
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
@@ -150,6 +153,7 @@ class NewtonBank(ExpertShares):
                 "scalars": scalars,
                 "shares": filled([1 / all_experts] * all_experts),
                 **bank_full.fresh(),
+                **bank_tracking.fresh(there=tracks),
                 "stack": bank_stack.fresh(),
                 "first_labels": zeros(2 + _FIRST_LABELS),
                 **residuals.fresh(self.loss),
@@ -180,9 +184,9 @@ class NewtonBank(ExpertShares):
         """How curvature counts (the same for ever, or falling like 1/√t), and the length of the steps.
 
         The constant one knows only labels. Those with whole matrices are named after the rows they remember; they
-        leave when features become many.
+        leave when features become many, and so does the one that follows weights that wander.
         """
-        return (*EXPERTS, CONSTANT, *FULL)[: self._kernel.experts]
+        return (*EXPERTS, CONSTANT, *FULL, bank_tracking.TRACKING)[: self._kernel.experts]
 
     @property
     def expert_weights(self) -> Floats:
@@ -192,7 +196,9 @@ class NewtonBank(ExpertShares):
             weights[: self._K, self._seen] = self._settled_weights().T
             if self._whole:
                 places = self._state["full_features"][1 : self._places]
-                weights[self._K + 1 :, places] = self._full_weights()[:, 1:]
+                weights[self._K + 1 : self._K + 1 + len(FULL), places] = self._full_weights()[:, 1:]
+            if self._tracks:
+                weights[-1, places] = self._tracking_weights()[1:]
         return weights
 
     @property
@@ -203,7 +209,8 @@ class NewtonBank(ExpertShares):
             own = constant[: self._K] + its["b"][:, : self._m] @ constant[self._K :]
             own = averaged(own, self.rows_seen)
             own = np.append(its["scalars"][_OFFSET] + self._factors() * own, self._usual())
-            return np.concatenate([own, self._full_intercepts()]) if self._whole else own
+            own = np.concatenate([own, self._full_intercepts()]) if self._whole else own
+            return np.append(own, self._tracking_weights()[:1]) if self._tracks else own
 
     @property
     def linear_expert(self) -> str:
@@ -307,16 +314,16 @@ class NewtonBank(ExpertShares):
             positive = self._kernel.chance(scores[0])
         return [1.0 - positive, positive]
 
-    def _label_quantiles(self, predictions: Floats, levels: Floats) -> Floats:
+    def _label_quantiles(self, predictions: Floats, levels: Floats, rows: _native.Rows | None) -> Floats:
         quantiles = np.empty((len(predictions), len(levels)))
         with self._lock:
-            self._kernel.quantiles(predictions, levels, quantiles)
+            self._kernel.quantiles(predictions, residuals.widths(self._kernel, rows), levels, quantiles)
         return quantiles
 
-    def _deviations(self, predictions: Floats) -> Floats:
+    def _deviations(self, predictions: Floats, rows: _native.Rows | None) -> Floats:
         deviations = np.empty(len(predictions))
         with self._lock:
-            self._kernel.deviations(predictions, deviations)
+            self._kernel.deviations(predictions, residuals.widths(self._kernel, rows), deviations)
         return deviations
 
     # -- for learners
@@ -358,15 +365,28 @@ class NewtonBank(ExpertShares):
         its, places = self._state, max(self._places, 0)
         weights = its["full_weights"][:places] / its["full_units"][:places, bank_full.UNIT, None]
         if self._signs:
-            weights = weights * its["full_odds"][:, bank_full.SLOPE]
+            weights = weights * its["full_odds"][: len(FULL), bank_full.SLOPE]
         return np.asarray(weights.T)
 
     def _full_intercepts(self) -> Floats:
         own = self._full_weights()[:, 0] if self._places > 0 else np.zeros(len(FULL))
-        shift = (
-            self._state["full_odds"][:, bank_full.SHIFT] if self._signs else self._state["scalars"][_OFFSET]
-        )
+        odds = self._state["full_odds"][: len(FULL)]
+        shift = odds[:, bank_full.SHIFT] if self._signs else self._state["scalars"][_OFFSET]
         return np.asarray(own + shift)
+
+    @property
+    def _tracks(self) -> bool:
+        return self._kernel.experts > self._K + 1 + len(FULL)
+
+    def _tracking_weights(self) -> Floats:
+        """Of the expert whose weights wander, for features as they come; the constant first."""
+        if self._places <= 0:
+            return np.zeros(1)
+        numbers, units = self._state["tracking"], self._state["full_units"][:, bank_full.UNIT]
+        its = numbers[: self._places]
+        weights = its[:, bank_tracking.WEIGHT] * its[:, bank_tracking.PER]
+        weights[0] -= weights[1:] @ its[1:, bank_tracking.CENTRE]
+        return np.asarray(weights / units[: self._places])
 
     def _usual(self) -> float:
         """The score of the constant expert, as `usual` of native/learners/bank_labels.hpp has it."""
@@ -424,7 +444,8 @@ class NewtonBank(ExpertShares):
         # Shares fall with the loss, so the largest is that of the least.
         views = {_PLAIN, _RARE} if self._signs else {_PLAIN, _EVEN, _RARE}
         linear = [k for k, (*_, view) in enumerate(EXPERTS.values()) if view in views]
-        linear += range(self._K + 1, self._kernel.experts)
+        if self._whole:
+            linear += range(self._K + 1, self._K + 1 + len(FULL))
         return max(linear, key=self._state.view("shares").__getitem__)
 
     def _bind(self) -> _native.BankKernel:
@@ -441,7 +462,7 @@ class NewtonBank(ExpertShares):
 
     def _learn(self, rows: _native.Rows, labels: Vector, weights: Vector | None, out: Vector) -> None:
         self._kernel.learn(rows, labels, weights, out)
-        if self._places < 0:  # these experts have left
+        if self._places < 0 or bank_tracking.used(self._state) < 0:  # experts have left
             with contextlib.suppress(MemoryError):  # of arrays of nothing
                 self._reserve_places(rows)
 
@@ -458,7 +479,8 @@ class NewtonBank(ExpertShares):
         """Make room for the experts with whole matrices to learn these rows; none if they are gone."""
         needed = self._kernel.places_for(rows)
         if needed != 0:
-            self._replace(bank_full.PLACES.reserve(self._state, needed, self._places))
+            full = bank_full.PLACES.reserve(self._state, needed, self._places)
+            self._replace({**full, **bank_tracking.reserve(self._state, needed)})
 
     def _reserve_epochs(self, rows: int) -> None:
         """Make room for the updates of the sketch that so many rows may bring."""
@@ -503,13 +525,15 @@ class NewtonBank(ExpertShares):
         used = int(self._state.view("bank_counts")[_ENTRIES])
         buffer = {name: self._state.head(name, used) for name in ("buffer_index", "buffer_value")}
         full = bank_full.PLACES.saved(self._state, self._places)
-        return {**super()._all_arrays(), **self._epochs.saved(self._state), **buffer, **full}
+        tracking = bank_tracking.saved(self._state)
+        return {**super()._all_arrays(), **self._epochs.saved(self._state), **buffer, **full, **tracking}
 
     def _restore(self, arrays: Arrays) -> None:
         if not all(map(all_finite, arrays.values())):
             raise ValueError("its counters contradict its arrays")
         self._epochs.restore(self._state, arrays)
         bank_full.PLACES.restore(self._state, arrays)
+        bank_tracking.restore(self._state, arrays)
         self._room_until = self._widest = 0
         for name in ("buffer_index", "buffer_value"):
             self._state.resize(name, len(arrays[name]), 0)
@@ -535,6 +559,9 @@ class NewtonBank(ExpertShares):
             and its.view("first_labels")[_STARTS] in range(1 + _FIRST_LABELS)
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
+            and bank_tracking.fits(
+                its, places, may_be=self._rule in bank_tracking.LOSSES and labels <= _SIGNS
+            )
             and bank_stack.fits(its, 1 + self._K if places < 0 else bank_stack.INPUTS)
             and residuals.fits(its)
             and calibration.fits_bank(its)

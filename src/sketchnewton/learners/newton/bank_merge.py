@@ -8,8 +8,8 @@ those that the banks hardly know it adds up, of those that they know well it bec
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
+from sketchnewton.core.hints import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.state import State
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners import calibration
@@ -20,8 +20,11 @@ from sketchnewton.learners.newton.direction_merge import kinds, merged_moves, me
 from sketchnewton.learners.newton.expert_merge import faded, further, lengthened, parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
+from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.newton.mean_merge import mean_rows, scores, with_scores
 from sketchnewton.learners.newton.sketch_merge import buffered, eigenpairs, growth
+from sketchnewton.learners.newton.tracking_merge import Tracked, tracked_of
+from sketchnewton.learners.newton.tracking_merge import merged as merged_tracking
 
 if TYPE_CHECKING:
     from sketchnewton.learners.newton.bank import NewtonBank
@@ -55,6 +58,7 @@ class _Side(NamedTuple):
     labels: int
     dimension: int
     full: Moments | None  # of the experts with whole matrices
+    tracking: Tracked | None  # of the one whose weights wander
 
     @property
     def length(self) -> float:
@@ -91,18 +95,19 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     if start is not None:
         _add_up_by_direction(weights, sides, start, whole, sketch, directions)
     full = _full(sides, start, whole)
-    shares = _shares(sides, start, whole, remain=full is not None)
+    tracking = merged_tracking([side.tracking for side in sides], start and start.tracking, full)
+    shares = _shares(sides, start, whole, _remaining(full, tracking))
     gaps, experts = whole.scalars[layout._GAPS], np.count_nonzero(shares)
     whole.scalars[layout._RATE] = np.log(experts) / gaps if gaps > _NO_GAP else 0.0
     began = None if start is None or base is None else base._state
     states = [bank._state for bank in banks]
-    tracked = residuals.merged(states, began) | calibration.merged_banks(states, began)
+    tracked = residuals.merged(states, began, few=full is not None) | calibration.merged_banks(states, began)
     inputs = min(bank._kernel.experts for bank in banks)  # one is no expert, and the constant one is none
     clock = float(whole.scalars[layout._CLOCK])
     tracked["stack"] = bank_stack.merged(states, began, inputs, _new(sides, start), clock)
     first = [state["first_labels"] for state in states]
     tracked["first_labels"] = max(first, key=lambda its: its[layout._MET]).copy()  # of whoever has met most
-    return {**_arrays(like, whole, sketch, directions, weights, shares, full), **tracked}
+    return {**_arrays(like, whole, sketch, directions, weights, shares, full), **tracking, **tracked}
 
 
 # --- what one bank knows
@@ -139,6 +144,7 @@ def _side(bank: NewtonBank) -> _Side:
         labels=int(its["bank_counts"][layout._LABELS]),
         dimension=bank.dimension,
         full=moments_of(bank),
+        tracking=tracked_of(bank, float(its["scalars"][layout._CLOCK])),
     )
     _add_waiting(bank, side, rank, waiting)
     return side
@@ -458,16 +464,22 @@ def _full(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Arrays |
     return merged_moments(moments, start, learned, whole.features, whole.counts, whole.means, offset)
 
 
-def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole, *, remain: bool) -> Floats:
+def _remaining(full: Arrays | None, tracking: Arrays) -> int:
+    """How many experts there are."""
+    steps = len(layout.EXPERTS) + 1
+    return steps if full is None else steps + len(FULL) + bool(tracking["tracked"][0] >= 0)
+
+
+def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole, remain: int) -> Floats:
     """The geometric mean, weighted by new rows, with as much of equal shares as after any row.
 
-    If the experts with whole matrices do not remain, they have none.
+    Experts that do not remain have none.
     """
     new = _new(sides, base)
     if not new.any():
         new[:] = 1.0
     each = np.array([side.shares for side in sides])
-    count = each.shape[1] if remain else len(layout.EXPERTS) + 1
+    count = min(each.shape[1], remain)
     logs = np.tensordot(new / new.sum(), np.log(np.maximum(each[:, :count], _LEAST_SHARE)), 1)
     shares = np.exp(logs - logs.max())
     mixed = 1.0 / (whole.scalars[layout._CLOCK] + 1.0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.core.types import np
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import residuals
@@ -54,7 +54,7 @@ def _forgetful(bank: NewtonBank, like: NewtonBank) -> NewtonBank:
     arrays["shares"][:experts] = 1.0 / experts
     arrays["table"][:, :-3] = 0.0
     arrays["table"][:, -1] = -1.0
-    for name in ("full_weights", "full_moments"):
+    for name in ("full_weights", "full_moments", "full_spread"):
         arrays[name][:] = 0.0
     arrays["bank_counts"][_COUNTS] = 0
     arrays["bank_counts"][layout._LABELS] = _RANGE

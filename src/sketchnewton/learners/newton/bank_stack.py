@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
 
+from sketchnewton.core.hints import Any
 from sketchnewton.core.state import State, View, zeros
 from sketchnewton.core.types import Floats, np
 

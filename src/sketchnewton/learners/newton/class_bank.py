@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import ClassVar, Self
 
 from sketchnewton import _native
+from sketchnewton.core.hints import ClassVar, Self
 from sketchnewton.core.parameters import checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np

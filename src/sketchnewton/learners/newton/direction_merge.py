@@ -9,8 +9,8 @@ those that have hardly begun add up. While there are few features, whole matrice
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats, Integers, np
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton.full_merge import Moments

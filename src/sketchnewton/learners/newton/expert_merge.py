@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton import bank as layout
 

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton import bank as banks
-from sketchnewton.learners.newton import bank_full, bank_stack
+from sketchnewton.learners.newton import bank_full, bank_stack, bank_tracking
 from sketchnewton.learners.newton.bank import EXPERTS, NewtonBank
 from sketchnewton.learners.newton.full_places import FULL
 
 LARGEST_LOGIT = 20.0  # of an expert: native/learners/bank_loss.hpp
 WILD = 16.0  # mean sizes that a value counts as at most, if labels are classes: native/learners/bank.hpp
 HEAVY = 0.25  # a restless expert's constant, as a share of the typical row: native/learners/bank.hpp
+
+
+class Tracking(NamedTuple):
+    """The expert whose weights wander."""
+
+    centre: Floats
+    per: Floats
+    weights: Floats
+    constant: float
+    wild: float
 
 
 class FrozenBank(NamedTuple):
@@ -26,7 +36,9 @@ class FrozenBank(NamedTuple):
     2. Its length: the factor of the features is 1, for experts in `evened` √(typical/(one + Σ x²)), the sum being
        over the features in `seen`.
     3. Each expert's score: offset + factor · x·weights + constants. Then those with whole matrices, for x as it
-       came: (x − centre)·full_weights + full_constants; with `slopes`, within ±1, times slopes, plus shifts.
+       came: (x − centre)·full_weights + full_constants. Then, with `tracking`, tanh(L/2) of its L = u·weights +
+       constant, where u = (x − centre)·per is held within ±`wild`. With `slopes`, scores of both kinds are held
+       within ±1, multiplied by slopes, and shifts are added.
     4. The experts' predictions: scores within `bounds`, then (score − middle)/half; of experts in `odds`
        tanh(score/2), with scores within ±LARGEST_LOGIT, held within `bounds`.
     5. Theirs, aggregated with their `shares` by the rule of the loss.
@@ -56,6 +68,7 @@ class FrozenBank(NamedTuple):
     centre: Floats  # of features: differences from it are small, and so is their rounding
     full_weights: Floats  # features × experts with whole matrices
     full_constants: Floats
+    tracking: Tracking | None
     slopes: Floats | None
     shifts: Floats | None
     stacked: Floats | None  # of the log odds, then of each expert, the constant one too
@@ -84,8 +97,9 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
         scaled = bank._rule == "squared"
         centre, full_weights, full_constants = _whole(bank, dimension)
         odds = (views == banks._RARE) & bool(signs and scaled)
-        of_full = np.full(full_weights.shape[1], bool(signs and bank._rule != "logistic"))
-        calibrated = bool(signs and full_weights.shape[1])
+        scores = full_weights.shape[1] + bank._tracks
+        of_full = np.full(scores, bool(signs and bank._rule != "logistic"))
+        calibrated = bool(signs and scores)
         return FrozenBank(
             loss=bank._rule,
             counts=counts,
@@ -111,8 +125,9 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
             centre=centre,
             full_weights=full_weights,
             full_constants=full_constants,
-            slopes=state["full_odds"][:, bank_full.SLOPE] if calibrated else None,
-            shifts=state["full_odds"][:, bank_full.SHIFT] if calibrated else None,
+            tracking=_tracking(bank, dimension) if bank._tracks else None,
+            slopes=state["full_odds"][:scores, bank_full.SLOPE] if calibrated else None,
+            shifts=state["full_odds"][:scores, bank_full.SHIFT] if calibrated else None,
             stacked=_stacked(bank) if signs and bank._rule in ("squared", "logistic") else None,
             stack_shares=bank_stack.shares(state),
             largest=high if bank._rule == "logistic" else LARGEST_LOGIT,
@@ -139,3 +154,17 @@ def _whole(bank: NewtonBank, dimension: int) -> tuple[Floats, Floats, Floats]:
         centre[features] = A[0, 0, 1:] / A[0, 0, 0] * units[1:]
     weights[features] = own[1:]
     return centre, weights, np.asarray(own[0] + centre @ weights + offset)
+
+
+def _tracking(bank: NewtonBank, dimension: int) -> Tracking:
+    state, places = bank._state, max(bank._places, 0)
+    centre, per, weights = np.zeros((3, dimension))
+    constant = 0.0
+    if places:
+        units, features = state["full_units"][1:places, bank_full.UNIT], state["full_features"][1:places]
+        numbers = state["tracking"][:places]
+        constant = float(numbers[0, bank_tracking.WEIGHT]) if bank._params["intercept"] else 0.0
+        weights[features] = numbers[1:, bank_tracking.WEIGHT]
+        centre[features] = numbers[1:, bank_tracking.CENTRE] * units
+        per[features] = numbers[1:, bank_tracking.PER] / units
+    return Tracking(centre, per, weights, constant, bank_tracking.WILD)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
 
 from sketchnewton import _native
 from sketchnewton.core.batch import IndexTooLarge
+from sketchnewton.core.hints import Any, Self
 from sketchnewton.core.parameters import checked, checked_clip
 from sketchnewton.core.state import Buffers, Vector, View, zeros
 from sketchnewton.core.types import Arrays, Floats, np

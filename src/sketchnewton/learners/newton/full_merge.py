@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
+from sketchnewton.core.hints import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import bank_full
@@ -30,6 +30,7 @@ class Moments(NamedTuple):
     units: Floats
     A: Floats
     b: Floats
+    roots: Floats
     odds: Floats
     offset: float  # from which the targets in b are counted
     clock: float  # the weight of all rows so far
@@ -44,12 +45,14 @@ def moments_of(bank: NewtonBank) -> Moments | None:
     its, places = bank._state, bank._places
     if not bank._whole:
         return None
-    A, b = bank_full.moments(its, places, int(its["bank_counts"][layout._WAITING]))
+    waiting = int(its["bank_counts"][layout._WAITING])
+    A, b = bank_full.moments(its, places, waiting)
     return Moments(
         features=its["full_features"][1 : max(places, 1)].copy(),
         units=its["full_units"][:places, bank_full.UNIT].copy(),
         A=A,
         b=b,
+        roots=bank_full.roots(its, places, waiting),
         odds=its["full_odds"].copy(),
         offset=float(its["scalars"][layout._OFFSET]),
         clock=float(its["scalars"][layout._CLOCK]),
@@ -81,13 +84,14 @@ def merged(
     units = np.ones(places)
     for side in known:
         units[_places(side, features)] = side.units
-    A, b = np.zeros((len(FULL), places, places)), np.zeros((len(FULL), places))
+    A, b, roots = np.zeros((len(FULL), places, places)), np.zeros((len(FULL), places)), np.zeros(places)
     own, of_base = _parts(known, base)
     for part, side in [*zip(own, known, strict=True), *([] if base is None else [(of_base, base)])]:
         at = _places(side, features)
         ratio = side.units / units[at]
         A[:, at[:, None], at] += part[:, None, None] * side.A * np.outer(ratio, ratio)
         b[:, at] += part[:, None] * side.counted_from(offset) * ratio
+        roots[at] += part[0] * side.roots * ratio
     sizes = np.concatenate([[1.0], means])
     return {
         "full_features": np.concatenate([[0], features]).astype(np.int64),
@@ -98,6 +102,7 @@ def merged(
         "full_moments": bank_full.packed(A, b),
         "full_odds": merged_odds([side.odds for side in known], None if base is None else base.odds, learned),
         "full_block": np.zeros((places, bank_full.LONGEST)),
+        "full_spread": np.column_stack([roots, _spread(A[0] + _ridge(A[0], sizes / units), roots)]),
     }
 
 
@@ -112,6 +117,16 @@ def _ridge(A: Floats, sizes: Floats) -> Floats:
     spread = np.clip(1.0 - A[0] / own * (A[0] / rows), 1.0 / max(1.0, rows), 1.0)
     mean = A[0] / rows * min(1.0, len(A) / rows)
     return np.diag(np.append(0.0, (np.where(there, spread, 1.0) * ridge)[1:])) + np.outer(mean, mean)
+
+
+def _spread(A: Floats, roots: Floats) -> Floats:
+    """Weights of widths by features, as native/learners/spread.hpp has it."""
+    target = roots * (np.diag(A) > 0)
+    if A[0, 0] <= 0:
+        target[0] = 0.0
+    weights = _solved(A, target)
+    mean = float(weights @ roots)
+    return weights * (roots[0] / mean) if mean > 0 else np.zeros(len(roots))
 
 
 def _solved(A: Floats, b: Floats) -> Floats:

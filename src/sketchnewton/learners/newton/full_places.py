@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.state import State, View
 from sketchnewton.core.types import Arrays
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
 
 from sketchnewton import _native
+from sketchnewton.core.hints import Self
 from sketchnewton.core.state import View
 from sketchnewton.core.types import Arrays, Floats, np
 from sketchnewton.learners.newton.full import MatrixLearner

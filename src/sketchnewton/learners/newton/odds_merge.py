@@ -10,8 +10,8 @@ less the surer one is of them, and banks of few rows are not sure yet.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton import bank_full
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from sketchnewton import _native
 from sketchnewton.core.state import State, View, zeros
 from sketchnewton.core.types import Arrays, Floats, np
+from sketchnewton.learners.rows import checked_scan
 from sketchnewton.losses import Loss
 
-__all__ = ["NAMES", "fits", "fresh", "merged"]
+__all__ = ["NAMES", "fits", "fresh", "merged", "widths"]
 
 NAMES = ("residuals", "residual_scalars", "residual_levels")
-EXPERTS, BINS, BLOCKS, LEVELS = 4, 64, 8, 25
+EXPERTS, BINS, BLOCKS, LEVELS = 5, 64, 8, 25
+BY_FEATURES = 4
+"""The last expert, which leaves when features become many."""
 UNIT, ABSOLUTE, SQUARES, ROWS, SHARE, WIDTH = range(BINS + BLOCKS, BINS + BLOCKS + 6)
 CLOCK, MEAN, DEVIATION, SLOPE, BEND, FIRST, BOTH, SECOND, NUMBERS, SCALARS = range(10)
 _FORGETS = (2, 3)  # experts whose histograms forget
@@ -37,6 +41,7 @@ def fits(state: State) -> bool:
         return not any(scalars) and not any(levels)
     return (
         all(_expert_fits([experts[g, k] for k in range(WIDTH)]) for g in range(EXPERTS))
+        and all(experts[g, SHARE] > 0 for g in range(BY_FEATURES))
         and math.isclose(sum(experts[g, SHARE] for g in range(EXPERTS)), 1.0, rel_tol=1e-5)
         and min(scalars[CLOCK], scalars[DEVIATION], scalars[FIRST], scalars[SECOND]) >= 0
         and max(scalars[FIRST], abs(scalars[BOTH]), scalars[SECOND]) <= _LARGEST
@@ -58,12 +63,23 @@ def _expert_fits(expert: list[float]) -> bool:
             for block, s in zip(expert[BINS:UNIT], sums, strict=True)
         )
         and expert[UNIT] >= 1
-        and expert[SHARE] > 0
     )
 
 
-def merged(states: Sequence[State], base: State | None) -> Arrays:
-    """Of all rows together: sums add up, what forgets and what is a mean becomes the mean over rows."""
+def widths(kernel: _native.BankKernel, rows: _native.Rows | None) -> Floats | None:
+    """How wide the distributions of the labels of rows are, by their features; None: nothing is known."""
+    if rows is None:
+        return None
+    checked_scan(rows)
+    found = np.empty(len(rows))
+    return found if kernel.stretches(rows, found) else None
+
+
+def merged(states: Sequence[State], base: State | None, *, few: bool) -> Arrays:
+    """Of all rows together: sums add up, what forgets and what is a mean becomes the mean over rows.
+
+    If features are not `few`, the expert that goes by them leaves.
+    """
     if not len(states[0]["residuals"]):
         return {name: states[0][name].copy() for name in NAMES}
     clocks = np.array([state["residual_scalars"][CLOCK] for state in states])
@@ -79,6 +95,8 @@ def merged(states: Sequence[State], base: State | None) -> Arrays:
         experts[g, sums] = added["residuals"][g, sums]
     blocks = experts[:, :BINS].reshape(EXPERTS, BLOCKS, -1).sum(axis=2)
     experts[:, BINS : BINS + BLOCKS] = blocks
+    if not few or any(state["residuals"][BY_FEATURES, SHARE] == 0 for state in states):
+        experts[BY_FEATURES] = 0.0
     experts[:, SHARE] /= experts[:, SHARE].sum()
     experts[:, UNIT] = 1.0  # a mean of ones may be less
     scalars[CLOCK] = added["residual_scalars"][CLOCK]

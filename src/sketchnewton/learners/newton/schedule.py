@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
+from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.parameters import checked
 from sketchnewton.losses import Loss
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Self
 
 from sketchnewton import _native
+from sketchnewton.core.hints import Self
 from sketchnewton.core.parameters import checked, checked_clip, checked_dtype, checked_size
 from sketchnewton.core.state import Buffers, State, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np

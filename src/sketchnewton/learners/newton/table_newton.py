@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
 
 from sketchnewton import _native
+from sketchnewton.core.hints import Any, Self
 from sketchnewton.core.parameters import checked
 from sketchnewton.core.state import Buffers, State, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
@@ -230,7 +230,10 @@ class TableNewton(RangedLearner):
         return loss.lipschitz(1.0) / (C * loss.lipschitz(C))
 
     def _reserve(self, largest: int, widest: int) -> None:
-        self._replace(self._sketch.reserve(self._state, max(largest + 1, self._table.capacity), widest))
+        capacity = self._table.capacity
+        more = self._sketch.reserve(self._state, capacity if largest < capacity else largest + 1, widest)
+        if more:
+            self._replace(more)
         super()._reserve(largest, widest)
 
     def _all_arrays(self) -> Buffers:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from sketchnewton.core.formats import BY_NAME
+from sketchnewton.core.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sketchnewton.features.names import Names

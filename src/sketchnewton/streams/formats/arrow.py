@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from sketchnewton.core.batch import Batch, ParseError
+from sketchnewton.core.hints import TYPE_CHECKING, Any, BinaryIO, cast
 from sketchnewton.features.columns import BOOLEAN, CATEGORY, NUMBER
 from sketchnewton.features.names import Names
 from sketchnewton.streams.advice import advice

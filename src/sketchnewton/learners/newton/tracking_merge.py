@@ -1,0 +1,174 @@
+"""The experts of several banks that follow classes whose meaning drifts, as one (docs/merging.md).
+
+Each believes w ~ N(w, C) and lets w wander (native/learners/bank_tracking.hpp). Where rows tell j about each, the
+precision p of a direction walks from 1 as p' = j − ε p (p − 1), and weights come nearer to what the rows say: of
+the distance, the share r = p₀/p · exp(−ε ∫ (p − 1)) is left. One bank would have walked on through the rows of all
+banks. So its precision is a function of the mean precision of the banks, and its weights are the base's and
+(1 − r)/(1 − r') times the mean of the banks' moves, where r' is what one bank's rows have left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sketchnewton.core.types import Arrays, Floats, Integers, np
+from sketchnewton.learners.newton import bank_full, bank_tracking
+
+if TYPE_CHECKING:
+    from sketchnewton.learners.newton.bank import NewtonBank
+
+__all__ = ["Tracked", "merged", "tracked_of"]
+
+_DRIFT = 5e-5  # ε: `kDrift` of the kernel
+_HALVINGS = 100  # of an interval that has the rate of a walk
+_CERTAIN = 1e-12  # variance: as little as rows of any weight leave
+_NO_ROWS = 1e-100  # of rows: too few to divide by
+
+
+class Tracked(NamedTuple):
+    """What such an expert knows; place 0 is the constant. Features are as they come."""
+
+    features: Integers
+    weights: Floats  # for features that are centred and divided by their spread
+    covariance: Floats
+    centre: Floats
+    spread: Floats
+    clock: float  # the weight of all rows so far
+
+
+class _View(NamedTuple):
+    """The same for the features of all banks, centred and scaled as one bank would have them."""
+
+    weights: Floats
+    precision: Floats
+
+
+def tracked_of(bank: NewtonBank, clock: float) -> Tracked | None:
+    """None if the expert is gone."""
+    its, places = bank._state, bank_tracking.used(bank._state)
+    if places < 0 or not bank._tracks:
+        return None
+    units = its["full_units"][:places, bank_full.UNIT]
+    numbers = its["tracking"][:places]
+    return Tracked(
+        features=its["full_features"][1 : max(places, 1)].copy(),
+        weights=numbers[:, bank_tracking.WEIGHT].copy(),
+        covariance=bank_tracking.covariance(its["tracking_covariance"], places),
+        centre=numbers[:, bank_tracking.CENTRE] * units,
+        spread=units / numbers[:, bank_tracking.PER],
+        clock=clock,
+    )
+
+
+def merged(sides: Sequence[Tracked | None], base: Tracked | None, full: Arrays | None) -> Arrays:
+    """Arrays of one that knows the rows of all sides, which began with `base`.
+
+    `full` are those of the experts with whole matrices; None if they are gone, and so is this one then.
+    """
+    known = [side for side in sides if side is not None]
+    places = 0 if full is None else len(full["full_features"])
+    if full is None or len(known) < len(sides) or places > bank_tracking.MOST:
+        gone = bank_tracking.fresh(there=False)
+        return {name: np.array(array) for name, array in gone.items()}
+    features, units = full["full_features"][1:], full["full_units"][:, bank_full.UNIT]
+    centre, spread = _measures(full)
+    views = [_view(side, features, centre * units, spread * units) for side in known]
+    first = None if base is None else _view(base, features, centre * units, spread * units)
+    begun = 0.0 if base is None else base.clock
+    weights, covariance = _together(views, first, begun, np.array([side.clock for side in known]))
+    return {
+        "tracked": np.array([places], np.int64),
+        "tracking": np.column_stack([weights, centre, 1.0 / spread]),
+        "tracking_covariance": bank_tracking.packed(covariance),
+    }
+
+
+def _measures(full: Arrays) -> tuple[Floats, Floats]:
+    """Means and spreads by the moments of all rows, in the units of places, as native/learners/mean_ridge.hpp."""
+    A, _ = bank_full.unpacked(full["full_moments"], len(full["full_features"]))
+    spread = full["full_units"][:, bank_full.SIZE] / full["full_units"][:, bank_full.UNIT]
+    if not len(spread) or not A[0, 0, 0] > 0:
+        return np.zeros(len(spread)), spread
+    squares, sums, rows = np.diag(A[0]), A[0, 0], A[0, 0, 0]
+    there = squares > 0
+    share = 1.0 - sums / np.where(there, squares, 1.0) * (sums / rows)
+    spread *= np.sqrt(np.where(there, np.clip(share, 1.0 / max(1.0, rows), 1.0), 1.0))
+    centre = sums / rows
+    centre[0], spread[0] = 0.0, 1.0  # the constant is as it is
+    return np.asarray(centre), spread
+
+
+def _view(side: Tracked, features: Integers, centre: Floats, spread: Floats) -> _View:
+    """With other means and spreads the row is another, linear in the old one: weights and covariance follow."""
+    at = np.concatenate([[0], 1 + np.searchsorted(features, side.features)])[: len(side.weights)].astype(int)
+    weights, covariance = np.zeros(len(centre)), np.eye(len(centre))
+    turn = np.diag(spread[at] / side.spread)
+    turn[1:, 0] = (centre[at] - side.centre)[1:] / side.spread[1:]
+    weights[at] = turn.T @ side.weights
+    covariance[np.ix_(at, at)] = turn.T @ side.covariance @ turn
+    values, vectors = np.linalg.eigh(covariance)
+    return _View(weights, (vectors / np.clip(values, _CERTAIN, 1.0)) @ vectors.T)
+
+
+def _together(
+    sides: Sequence[_View], base: _View | None, begun: float, clocks: Floats
+) -> tuple[Floats, Floats]:
+    """Weights and covariance; `begun` is the clock of the base."""
+    one = np.eye(len(sides[0].weights))
+    start = np.zeros(len(one)) if base is None else base.weights
+    new = np.maximum(clocks - begun, 0.0)
+    parts = new / new.sum() if new.sum() > _NO_ROWS else np.full(len(new), 1.0 / len(new))
+    told = [side.precision - one for side in sides]
+    # Rows of a bank count as many as those of others: labels at random would else tell most.
+    inverse = np.linalg.inv(one + np.tensordot(parts, told, 1))
+    heard = np.maximum([np.sum(inverse * its) for its in told], _CERTAIN)
+    parts_heard = parts * (parts @ heard) / heard
+    mean, pull = one.copy(), np.zeros(len(one))
+    for part, loud, side, its in zip(parts, parts_heard, sides, told, strict=True):
+        mean += loud * its
+        pull += (part * one + loud * its) @ (side.weights - start)
+    values, V = np.linalg.eigh(mean)
+    values = np.maximum(values, 1.0)
+    typical, whole = float(parts @ new), float(new.sum())
+    p, by = values, np.ones(len(values))
+    if typical > _NO_ROWS:
+        rate = _rate(values, begun + typical)
+        p = _walk(rate, begun + whole)
+        by = _moved(rate, begun, begun + whole) / np.maximum(_moved(rate, begun, begun + typical), _CERTAIN)
+    half = V / np.sqrt(p)
+    return np.asarray(start + V @ (by / values * (V.T @ pull))), np.asarray(half @ half.T)
+
+
+# --- the walk p' = j − ε p (p − 1) from 1 on, which is x' = ε (r² − x²) for x = p − ½ and r² = j/ε + ¼
+
+
+def _walk(rate: Floats, rows: float) -> Floats:
+    r = np.sqrt(rate / _DRIFT + 0.25)
+    t = np.tanh(_DRIFT * r * rows)
+    return np.asarray(np.maximum(0.5 + r * (0.5 + r * t) / (r + 0.5 * t), 1.0))
+
+
+def _log_distance(rate: Floats, rows: float) -> Floats:
+    """What is left of the distance to what the rows say, as a logarithm: −ln p − ε ∫ (p − 1)."""
+    r = np.sqrt(rate / _DRIFT + 0.25)
+    far = _DRIFT * r * rows
+    grown = 0.5 * (
+        (1.0 + 0.5 / r) + (1.0 - 0.5 / r) * np.exp(-2.0 * far)
+    )  # e^−far (cosh far + sinh far/(2r))
+    return np.asarray(0.5 * _DRIFT * rows - far - np.log(grown) - np.log(_walk(rate, rows)))
+
+
+def _moved(rate: Floats, first: float, last: float) -> Floats:
+    """By how much of the distance weights move from one row to another."""
+    return np.asarray(-np.expm1(_log_distance(rate, last) - _log_distance(rate, first)))
+
+
+def _rate(p: Floats, rows: float) -> Floats:
+    """The rate at which the walk comes to p in so many rows."""
+    low, high = np.zeros(len(p)), _DRIFT * p * p + (p - 1.0) / rows  # more than enough
+    for _ in range(_HALVINGS):
+        rate = 0.5 * (low + high)
+        short = _walk(rate, rows) < p
+        low, high = np.where(short, rate, low), np.where(short, high, rate)
+    return np.asarray(low)
