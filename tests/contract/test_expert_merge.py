@@ -73,6 +73,30 @@ def test_what_labels_are_on_average_does_not_add_up(positive: float, negative: b
     assert whole[1] < 0.95 * loss
 
 
+def test_what_the_base_knew_keeps_its_numbers() -> None:
+    """What one bank has learned of a scaled feature stays as it is while its sizes change; so it does in a merge.
+
+    Values of 1e-9 move no weight and have no length. They make the mean size that the base knew half as large in
+    one shard, a tenth in the other. Converted to the size in all rows, weights became .89 of what they were.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], (50, 3))
+    base = NewtonBank(intercept=False, dtype="float64")
+    base.learn(csr_array(X), np.sign(X @ [1.0, 0.5, 0.2] + rng.normal(size=50)))
+    banks = [copy.deepcopy(base) for _ in range(2)]
+    for bank, rows in zip(banks, (50, 450), strict=True):
+        bank.learn(csr_array(np.tile([1e-9, 0.0, 0.0], (rows, 1))), np.ones(rows))
+
+    def numbers(bank: NewtonBank) -> np.ndarray:
+        """Weights of scaled features, of experts that see rows as they are."""
+        plain = [name.startswith("steady") for name in bank.expert_names]
+        return np.asarray(bank.expert_weights[plain] * bank.scales)
+
+    whole = banks[0].merge(banks[1], base=base)
+    np.testing.assert_allclose(numbers(whole), numbers(base), rtol=1e-5)
+    np.testing.assert_allclose(whole.spectrum, base.spectrum, rtol=1e-9)
+
+
 @pytest.mark.parametrize("before", [0, 1, 50, 10**6])
 def test_means_move_as_far_as_in_one_bank(before: int) -> None:
     """The weights that they follow have been 1 in all rows since the base, in which means were 0."""

@@ -11,16 +11,18 @@ from collections.abc import Iterable, Sequence
 
 from sketchnewton.core.hints import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.state import State
-from sketchnewton.core.types import Arrays, Floats, Integers, np
+from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners import calibration
 from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import bank_stack, residuals
 from sketchnewton.learners.newton.bank_restart import as_started_again
-from sketchnewton.learners.newton.expert_merge import faded, further, parts
+from sketchnewton.learners.newton.direction_merge import kinds, merged_moves, met, metric
+from sketchnewton.learners.newton.expert_merge import faded, further, lengthened, parts
 from sketchnewton.learners.newton.full_merge import Moments, moments_of
 from sketchnewton.learners.newton.full_merge import merged as merged_moments
 from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.newton.mean_merge import mean_rows, scores, with_scores
+from sketchnewton.learners.newton.sketch_merge import buffered, eigenpairs, growth
 from sketchnewton.learners.newton.tracking_merge import Tracked, tracked_of
 from sketchnewton.learners.newton.tracking_merge import merged as merged_tracking
 
@@ -33,7 +35,6 @@ _KNOWN = 4.0  # how soon rows make a weight known; chosen in experiments, not de
 _HEAVY = 0.25  # of a restless expert's constant, as in native/learners/bank.hpp
 _NO_GAP = 1e-290  # as in native/learners/aggregate.hpp
 _LEAST_SHARE = 1e-300  # so that it has a logarithm
-_NO_LENGTH = 1e-12  # of the largest square, below which a direction of sketches' rows is rounding
 _HEAVIEST = {"float32": 2.0**100, "float64": 2.0**1000}  # weights, as in native/learners/bank_state.hpp
 _LEAST_MEAN = 1e-37  # of a feature's size, so that float32 can divide by it
 _ALIKE = 4.0  # sizes of a feature that differ by less between a shard and all rows
@@ -65,6 +66,10 @@ class _Side(NamedTuple):
         return float(self.scalars[layout._SQUARES]) / self.learned if self.learned else 1.0
 
     @property
+    def ridge(self) -> float:
+        return float(self.scalars[layout._RIDGE])
+
+    @property
     def scales(self) -> Floats:
         return np.asarray(self.means * (self.counts / max(self.learned, 1.0)) ** 0.25)
 
@@ -79,12 +84,16 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
         new = [i for i, bank in enumerate(banks) if bank.rows_seen > base.rows_seen]
         if len(new) < 2:  # the others have learned nothing: not even rounding is to tell of them
             return dict(State(banks[new[0] if new else 0]._all_arrays()).arrays())
+        before, sides = base, [sides[i] for i in new]
         banks, base = as_started_again([banks[i] for i in new], base)
-        start, sides = _side(base), [_side(bank) for bank in banks]
+        if base is not before:
+            start, sides = _side(base), [_side(bank) for bank in banks]
     whole = _counted(sides, start, banks[0]._rule == "squared")
     like = max(banks, key=lambda bank: bank._m)
     sketch, directions = _sketch(sides, start, whole, like._m)
     weights = _weights(sides, start, whole, directions[:1])
+    if start is not None:
+        _add_up_by_direction(weights, sides, start, whole, sketch, directions)
     full = _full(sides, start, whole)
     tracking = merged_tracking([side.tracking for side in sides], start and start.tracking, full)
     shares = _shares(sides, start, whole, _remaining(full, tracking))
@@ -171,6 +180,7 @@ class _Whole(NamedTuple):
 
     features: Integers
     order: Integers  # the place of each feature among them
+    begun: NDArray[np.bool_]  # whether the base knew it
     counts: Floats
     means: Floats
     scales: Floats
@@ -189,6 +199,15 @@ class _Whole(NamedTuple):
         """Where a side's features are."""
         return np.asarray(self.order[side.features])
 
+    def ratio(self, side: _Side, sizes: Floats, common: Floats) -> Floats:
+        """Of each feature of a side, its size there over the common one, where numbers have to be converted.
+
+        Sizes change with every row, and what one bank has learned of a feature keeps its numbers. So does what all
+        sides began with, and what they added to it.
+        """
+        places = self.places(side)
+        return np.asarray(np.where(self.begun[places], 1.0, sizes / common[places]))
+
     def unit(self, side: _Side) -> float:
         """The width of a side's labels as a share of all labels' width: its slopes were measured in its own."""
         width = _width(self.scalars)
@@ -201,6 +220,9 @@ def _counted(sides: Sequence[_Side], base: _Side | None, squared: bool) -> _Whol
     for side in sides:
         seen[side.features] = True
     features, order = np.flatnonzero(seen), np.cumsum(seen) - 1
+    begun = np.zeros(len(features), bool)
+    if base is not None:
+        begun[order[base.features]] = True
     counts, sizes = np.zeros(len(features)), np.zeros(len(features))
     for sign, side in _signed(sides, base):
         places = order[side.features]
@@ -211,6 +233,7 @@ def _counted(sides: Sequence[_Side], base: _Side | None, squared: bool) -> _Whol
     return _Whole(
         features=features,
         order=order,
+        begun=begun,
         counts=counts,
         means=means,
         scales=np.asarray(means * (counts / max(learned, 1.0)) ** 0.25),
@@ -250,21 +273,29 @@ def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -
     """Eigenvalues and directions of the m largest, less the next; what was taken away joins the ridge."""
     signed = list(_signed(sides, base))
     stack = np.zeros((sum(len(side.rows) for _, side in signed), len(whole.features) + 1))
-    signs, ridge, at = np.zeros(len(stack)), 0.0, 0
+    signs, at = np.zeros(len(stack)), 0
     for sign, side in signed:
         unit, end = whole.unit(side), at + len(side.rows)
-        places = whole.places(side)
-        stack[at:end, places] = side.rows[:, :-1] * (unit * side.scales / whole.scales[places])
+        ratio = whole.ratio(side, side.scales, whole.scales)
+        stack[at:end, whole.places(side)] = side.rows[:, :-1] * (unit * ratio)
         stack[at:end, -1] = unit * side.rows[:, -1]
         stack[end - side.waiting : end] *= _standing(side, base)
         signs[at:end] = sign
-        ridge += sign * unit * unit * float(side.scalars[layout._RIDGE])
         at = end
-    values, vectors = _eigenpairs(stack, signs, m + 1)
+    values, vectors = eigenpairs(stack, signs, m + 1)
     taken = max(float(values[m]), 0.0) if len(values) > m else 0.0
+    taken *= _worked_in(sides, base, whole, m)
     kept = np.flatnonzero(values[:m] - taken > np.finfo(float).eps * max(values[:1].sum(), 0.0))
-    whole.scalars[layout._RIDGE] = max(ridge, 0.0) + taken
+    whole.scalars[layout._RIDGE] = _ridge(sides, base, whole, m) + taken
     return values[kept] - taken, vectors[kept]
+
+
+def _ridge(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -> float:
+    """What one bank would have added to the base's, by the sides' means over updates of their sketches."""
+    begun, start = (0.0, 0.0) if base is None else (float(base.rounds), whole.unit(base) ** 2 * base.ridge)
+    added = sum(whole.unit(side) ** 2 * side.ridge - start for side in sides)
+    part = growth(begun, [float(side.rounds) for side in sides], m) if m else 1.0
+    return max(start + part * added, 0.0)
 
 
 def _standing(side: _Side, base: _Side | None) -> float:
@@ -279,22 +310,19 @@ def _standing(side: _Side, base: _Side | None) -> float:
     return float(np.sqrt((side.rounds - begun) / (side.until - begun)))
 
 
-def _eigenpairs(rows: Floats, signs: Floats, most: int) -> tuple[Floats, Floats]:
-    """Of Σ sign·row·rowᵀ, the largest first; the vectors are orthonormal to rounding.
+def _worked_in(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -> float:
+    """The share of a full buffer that the sides' new rows are; 1 where sketches themselves are merged.
 
-    By way of the rows' products: a QR decomposition of the rows takes ten times as long.
+    They are worked in now, where one bank would have let them wait for more, and shrunk its sketch once for all.
     """
-    if not len(rows):
-        return np.zeros(0), rows
-    squares, turn = np.linalg.eigh(rows @ rows.T)
-    spans = squares > _NO_LENGTH * max(squares[-1], np.finfo(float).tiny)
-    lengths, turn = np.sqrt(squares[spans]), turn[:, spans]  # rows = turn · diag(lengths) · orthonormal rows
-    inside = lengths[:, None] * ((turn.T * signs) @ turn) * lengths
-    values, vectors = np.linalg.eigh(inside)
-    values, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
-    found = (turn @ (vectors / lengths[:, None])).T @ rows
-    factor = np.linalg.cholesky(found @ found.T)  # all but the identity: mends what rounding did
-    return values, np.linalg.inv(factor) @ found
+    if base is None or m == 0:
+        return 1.0
+    new = 0
+    for side in sides:
+        if len(side.rows) - side.waiting != len(base.rows) - base.waiting or side.ridge != base.ridge:
+            return 1.0
+        new += side.waiting - base.waiting
+    return min(1.0, max(new, 0) / buffered(float(whole.rounds), m))
 
 
 def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole, leading: Floats) -> Floats:
@@ -329,6 +357,55 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole, leading:
     return with_scores(weights, mean, usual) if fresh else weights
 
 
+def _add_up_by_direction(
+    weights: Floats, sides: Sequence[_Side], base: _Side, whole: _Whole, sketch: Floats, directions: Floats
+) -> None:
+    """Weights of experts that have a metric, where it is known which directions the rows of all sides had.
+
+    Other losses weigh rows before whole matrices have them, and so these do not tell how many there were.
+    """
+    all_met = _met(sides, base, whole) if whole.squared or whole.labels == layout._SIGNS else None
+    if all_met is None:
+        return
+    views = np.array([view for *_, view in layout.EXPERTS.values()])
+    constants, lengths = _constants(whole, views), [side.length for side in sides]
+    before, factors = _comparable(base, whole, constants), np.ones((len(sides), len(views)))
+    factors[:, views == layout._AVERAGED] = np.array(
+        [lengthened(base.rounds, [side.rounds for side in sides], whole.rounds)]
+    ).T
+    moves = [
+        by * (_comparable(side, whole, constants) - faded(before, base.rounds, side.rounds))
+        for side, by in zip(sides, factors, strict=True)
+    ]
+    begun = faded(before, base.rounds, whole.rounds)
+    for kind, experts in kinds().items():
+        falls = kind.steady + kind.root / np.sqrt(max(whole.scalars[layout._CLOCK], 1.0))
+        seen = np.append(np.ones(len(whole.features)), constants[experts[0]] if kind.heavy else 1.0)
+        flat = whole.length + 0.5 * falls * whole.scalars[layout._RIDGE]
+        moved = merged_moves(
+            [move[:, experts] for move in moves],
+            [squares * np.outer(seen, seen) for squares in all_met],
+            lengths,
+            metric(directions * seen, falls * sketch, flat),
+            _KNOWN,
+        )
+        if moved is not None:
+            weights[:, experts] = begun[:, experts] + moved
+
+
+def _met(sides: Sequence[_Side], base: _Side, whole: _Whole) -> list[Floats] | None:
+    """Σ xxᵀ of each side's rows since the base, scaled as all are; None if somebody does not know them."""
+    found = []
+    for side in sides:
+        if side.full is None or base.full is None:
+            return None
+        squares = met(side.full, base.full, side.rounds - base.rounds, whole.features, whole.scales)
+        if squares is None:
+            return None
+        found.append(squares)
+    return found
+
+
 def _usual_shares(sides: Sequence[_Side], whole: _Whole) -> Floats:
     """The share of rows that had each feature; 0 where its mean size differs between shards by an outlier.
 
@@ -360,10 +437,11 @@ def _comparable(side: _Side | None, whole: _Whole, constants: Floats) -> Floats:
     weights = np.zeros((len(whole.features) + 1, len(constants)))
     if side is None:
         return weights
-    places = whole.places(side)
     with np.errstate(over="ignore"):  # of a feature that is 10³⁰⁰ times as large on another side
-        comparable = side.weights * (whole.means[places] / side.means)[:, None]
-    weights[places] = np.clip(np.nan_to_num(comparable), -_HEAVIEST["float64"], _HEAVIEST["float64"])
+        comparable = side.weights / whole.ratio(side, side.means, whole.means)[:, None]
+    weights[whole.places(side)] = np.clip(
+        np.nan_to_num(comparable), -_HEAVIEST["float64"], _HEAVIEST["float64"]
+    )
     shift = side.scalars[layout._OFFSET] - whole.scalars[layout._OFFSET]
     weights[-1] = side.constants + shift / constants
     return weights

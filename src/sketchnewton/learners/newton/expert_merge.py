@@ -8,7 +8,7 @@ from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats, np
 from sketchnewton.learners.newton import bank as layout
 
-__all__ = ["Part", "faded", "further", "parts"]
+__all__ = ["Part", "faded", "further", "lengthened", "parts"]
 
 _RESTLESS_KNOWN = 8.0  # how much sooner weights are known if steps are restless; chosen in experiments
 
@@ -72,7 +72,13 @@ def faded(weights: Floats, before: int, t: int) -> Floats:
 
 
 def further(found: Sequence[Part], before: int, rounds: Sequence[int], whole: int) -> list[Part]:
-    """Parts of means over all rows: how much further they have moved after the rows of all sides.
+    """Parts of means over all rows, which move further after the rows of all sides."""
+    factors = lengthened(before, rounds, whole)
+    return [Part(its.own * by, its.less * by) for its, by in zip(found, factors, strict=True)]
+
+
+def lengthened(before: int, rounds: Sequence[int], whole: int) -> list[float]:
+    """How much further means over all rows have moved after the rows of all sides than after those of each.
 
     After t rounds, the share of a mean that is from the first `before` is averaging(t)/averaging(before): a side
     has moved by the rest of it towards the mean of its own rows, and one bank would have moved more.
@@ -81,8 +87,7 @@ def further(found: Sequence[Part], before: int, rounds: Sequence[int], whole: in
     def moved(t: int) -> float:
         return 1.0 - layout.averaging(t) / layout.averaging(before) if before else 1.0
 
-    factors = [moved(whole) / moved(t) if t > before else 0.0 for t in rounds]
-    return [Part(its.own * by, its.less * by) for its, by in zip(found, factors, strict=True)]
+    return [moved(whole) / moved(t) if t > before else 0.0 for t in rounds]
 
 
 # By view; `_newton` for the others.
