@@ -102,7 +102,7 @@ def merged(
         "full_moments": bank_full.packed(A, b),
         "full_odds": merged_odds([side.odds for side in known], None if base is None else base.odds, learned),
         "full_block": np.zeros((places, bank_full.LONGEST)),
-        "full_spread": np.column_stack([roots, _spread(A[0] + _ridge(A[0], sizes / units), roots)]),
+        "full_spread": np.column_stack([roots, _spread(A[0], sizes / units, roots)]),
     }
 
 
@@ -119,12 +119,12 @@ def _ridge(A: Floats, sizes: Floats) -> Floats:
     return np.diag(np.append(0.0, (np.where(there, spread, 1.0) * ridge)[1:])) + np.outer(mean, mean)
 
 
-def _spread(A: Floats, roots: Floats) -> Floats:
+def _spread(A: Floats, sizes: Floats, roots: Floats) -> Floats:
     """Weights of widths by features, as native/learners/spread.hpp has it."""
-    target = roots * (np.diag(A) > 0)
-    if A[0, 0] <= 0:
+    target = roots.copy()
+    if A[0, 0] <= 0:  # there is no constant: its place has the sum of all roots only
         target[0] = 0.0
-    weights = _solved(A, target)
+    weights = _solved(A + _ridge(A, sizes), target)
     mean = float(weights @ roots)
     return weights * (roots[0] / mean) if mean > 0 else np.zeros(len(roots))
 
