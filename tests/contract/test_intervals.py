@@ -367,7 +367,8 @@ def test_merged_widths_are_those_of_one_bank(intercept: bool) -> None:
     right.learn(X[1::2], y[1::2])
     left.merge(right)
     mine, theirs = (layout.widths(bank._kernel, as_rows(X)) for bank in (left, whole))
-    assert mine is not None and theirs is not None
+    assert mine is not None
+    assert theirs is not None
     assert np.std(theirs) > 0.3
     np.testing.assert_allclose(mine, theirs, rtol=0.1, atol=0.1)
 

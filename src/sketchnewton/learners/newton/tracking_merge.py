@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners.newton import bank_full, bank_tracking
+from sketchnewton.learners.newton.full_merge import spread_share
 
 if TYPE_CHECKING:
     from sketchnewton.learners.newton.bank import NewtonBank
@@ -90,18 +91,13 @@ def merged(sides: Sequence[Tracked | None], base: Tracked | None, full: Arrays |
 
 
 def _measures(full: Arrays) -> tuple[Floats, Floats]:
-    """Means and spreads by the moments of all rows, in the units of places, as native/learners/mean_ridge.hpp."""
+    """Means and spreads by the moments of all rows, in the units of places."""
     A, _ = bank_full.unpacked(full["full_moments"], len(full["full_features"]))
-    spread = full["full_units"][:, bank_full.SIZE] / full["full_units"][:, bank_full.UNIT]
-    if not len(spread) or not A[0, 0, 0] > 0:
-        return np.zeros(len(spread)), spread
-    squares, sums, rows = np.diag(A[0]), A[0, 0], A[0, 0, 0]
-    there = squares > 0
-    share = 1.0 - sums / np.where(there, squares, 1.0) * (sums / rows)
-    spread *= np.sqrt(np.where(there, np.clip(share, 1.0 / max(1.0, rows), 1.0), 1.0))
-    centre = sums / rows
-    centre[0], spread[0] = 0.0, 1.0  # the constant is as it is
-    return np.asarray(centre), spread
+    every, rows = A[0], A[0, 0, 0]
+    sizes = full["full_units"][:, bank_full.SIZE] / full["full_units"][:, bank_full.UNIT]
+    centre = every[0] / rows if rows > 0 else np.zeros(len(every))
+    centre[0] = 0.0  # the constant is as it is
+    return np.asarray(centre), np.append(1.0, (sizes * np.sqrt(spread_share(every)))[1:])
 
 
 def _view(side: Tracked, features: Integers, centre: Floats, spread: Floats) -> _View:
