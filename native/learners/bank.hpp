@@ -361,14 +361,15 @@ class Bank {
       if (tracks()) tracking_.leave();
       Aggregate::leave(s_.shares, first_, all);
     } else if (tracks() && !tracking_.learn(full_, y, h)) {
-      Aggregate::leave(s_.shares, all - 1, all);
+      track_no_more();
     }
   }
 
-  // Labels are no classes.
+  // Features are too many, or labels are no classes.
   void track_no_more() {
     const std::int64_t all = experts();
     tracking_.leave();
+    tracked_ = 0;  // as in a bank that is loaded: log odds are learned of it all the same
     Aggregate::leave(s_.shares, all - 1, all);
   }
 
@@ -388,7 +389,7 @@ class Bank {
   std::vector<double> sums_, p_, up_, down_, stretches_;
   Aggregate::Played played_{};  // by the rule
   double miss_ = 1;             // of the predictions so far
-  double tracked_ = 0;          // the score of the tracking expert
+  double tracked_ = 0;          // the score of the tracking expert, if there is one
   double unit_ = 1;             // of the table's weights
   std::int64_t restarted_ = 0;  // after so many of the rows learned last
 };

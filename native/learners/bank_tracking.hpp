@@ -69,12 +69,9 @@ class BankTracking {
   }
 
   // Learns the row that was looked at, which `full` has learned: y in [−1, 1], of weight h. Returns false if
-  // there are too many features now: then the expert is no more.
+  // there are too many features now: then it has learned nothing, and is to leave.
   bool learn(const BankFull& full, double y, double h) {
-    if (full.places() > s_.room || full.places() > 1 + kMost) {
-      leave();
-      return false;
-    }
+    if (full.places() > std::min(s_.room, 1 + kMost)) return false;
     if (full.places() > places()) {
       open(full);
       look(full);

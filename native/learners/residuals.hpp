@@ -2,11 +2,11 @@
 // next label (docs/intervals.md).
 //
 // Experts are histograms of residuals in units of their mean size, which differ in what they remember and in
-// what that size depends on: on nothing, on the prediction, or on the row's features (spread.hpp), as long as
-// they are few: then that expert, the last, leaves. They are mixed by the likelihood that they gave to
-// residuals. Of a grid of levels τ each is calibrated by adaptive conformal inference: the quantile at level
-// a is played, and a moves up or down with every label, by more if it was missed. So τ of all labels are
-// below it, whatever the stream.
+// what that size depends on: on nothing, on the prediction, or on the row's features (spread.hpp). The last
+// expert, which goes by features, leaves when they become many. They are mixed by the likelihood that they
+// gave to residuals. Of a grid of levels τ each is calibrated by adaptive conformal inference: the quantile
+// at level a is played, and a moves up or down with every label, by more if it was missed. So τ of all labels
+// are below it, whatever the stream.
 #pragma once
 
 #include <algorithm>
@@ -65,8 +65,8 @@ class Residuals {
     start();
   }
 
-  // Rows in the order in which they were learned; scores are those made before, and so are the first `few`
-  // widths by features, which were few for so many rows.
+  // Rows in the order in which they were learned; scores are those made before, and so are widths by
+  // features, which are known of the first `few` rows: until features became many.
   // `unknown`: the first row was predicted before any label, and tells nothing about predictions.
   void learn(std::int64_t n, const double* labels, const double* weights, const double* scores,
              const double* widths, std::int64_t few, bool unknown) {

@@ -15,7 +15,8 @@
 namespace skn {
 
 struct Spread {
-  enum { kSum, kWeight, kNumbers };  // of a place: Σ h √|r| x, and its weight in f
+  // Of a place: Σ √|r| x, rows weighed as in the moments, and its weight in f.
+  enum { kSum, kWeight, kNumbers };
 
   static double target(double residual) { return std::sqrt(std::abs(residual)); }
 

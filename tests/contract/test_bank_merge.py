@@ -86,6 +86,22 @@ def test_the_order_does_not_matter(labels: str) -> None:
         np.testing.assert_allclose(answer, answers[0], rtol=1e-6, atol=1e-8)
 
 
+def test_the_order_does_not_matter_where_rows_share_no_features() -> None:
+    """In features of other rows the first direction of the sketch is rounding, whose signs mean nothing."""
+    rng = np.random.default_rng(2)
+    X = np.kron(np.diag([1.0, 0.7, 0.5]), np.ones((40, 6))) * rng.uniform(0.5, 2, (120, 18))
+    y, shuffled = rng.choice([-1.0, 1.0], 120), rng.permutation(120)
+    answers = []
+    for order in itertools.permutations(range(3)):
+        banks = [NewtonBank(dtype="float64", intercept=False) for _ in range(3)]
+        for bank, part in zip(banks, np.array_split(shuffled, 3), strict=True):
+            bank.learn(csr_array(X[part]), y[part])
+        first, *others = (banks[i] for i in order)
+        answers.append(first.merge(*others).predict_experts(X))
+    for answer in answers[1:]:
+        np.testing.assert_allclose(answer, answers[0], rtol=1e-6, atol=1e-8)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_an_untouched_bank_adds_nothing(dtype: str) -> None:
     (bank,) = shards(1, dtype=dtype)

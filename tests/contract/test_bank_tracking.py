@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
@@ -74,7 +75,10 @@ def test_it_leaves_when_features_become_many() -> None:
     played = [one.learn(X[i : i + 1], y[i : i + 1])[0] for i in range(300)]
     before = many.learn(X[:200], y[:200])
     assert many.expert_names == ALL
-    np.testing.assert_array_equal(np.concatenate([before, many.learn(X[200:], y[200:])]), played)
+    np.testing.assert_array_equal(np.concatenate([before, many.learn(X[200:250], y[200:250])]), played[:250])
+    many = NewtonBank.from_bytes(many.to_bytes())
+    np.testing.assert_array_equal(many.learn(X[250:], y[250:]), played[250:])
+    assert many.to_bytes() == one.to_bytes()
     assert many.expert_names == one.expert_names == WITHOUT
     assert many.expert_shares.sum() == pytest.approx(1)
     assert not len(many._state["tracking_covariance"])
@@ -143,6 +147,20 @@ def test_a_covariance_is_told_from_what_is_none(places: int) -> None:
     )
 
 
+def test_weights_that_no_bank_learns_are_refused() -> None:
+    X, y = turning(50, 3, 3)
+    learner = NewtonBank()
+    learner.learn(X, y)
+    for value, kept in ((1e6, True), (-1.1e6, False), (1e300, False)):
+        arrays = {name: np.array(array) for name, array in learner._all_arrays().items()}
+        arrays["tracking"][1, bank_tracking.WEIGHT] = value
+        if kept:
+            assert np.isfinite(learner._with(arrays).predict(X)).all()
+        else:
+            with pytest.raises(ValueError, match="contradict"):
+                learner._with(arrays)
+
+
 # --- merging
 
 
@@ -162,6 +180,15 @@ def test_walks_follow_their_equation(rate: float, rows: float) -> None:
     assert tracking_merge._log_distance(its, rows)[0] == pytest.approx(exact[1], rel=1e-6, abs=1e-9)
     if rate:
         assert tracking_merge._rate(exact[:1], rows)[0] == pytest.approx(rate, rel=1e-6)
+
+
+@pytest.mark.parametrize("begun", [1e9, 1e16, 1e24])
+def test_a_walk_goes_on_after_rows_of_any_weight(begun: float) -> None:
+    """There p hardly changes, and p − ½ = r."""
+    rate, eps = np.array([1e-6, 1e-3, 2.0]), 5e-5
+    r = np.sqrt(rate / eps + 0.25)
+    exact = 1.0 - np.exp(-eps * (r - 0.5) * 30.0)
+    np.testing.assert_allclose(tracking_merge._moved(rate, begun, 30.0), exact, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("rows", "close"), [(400, 0.35), (4000, 0.1), (16_000, 0.1)])
@@ -201,3 +228,72 @@ def test_shards_that_know_different_features_merge() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert one.to_bytes() == NewtonBank.from_bytes(one.to_bytes()).to_bytes()
+
+
+@pytest.mark.parametrize("told", [0.0, 1e-16, 1e-12, 1e-9, 1e-7, 1e-5])
+@pytest.mark.parametrize("begun", [0.0, 100.0])
+def test_moves_add_up_where_rows_tell_hardly_anything(told: float, begun: float) -> None:
+    """Also where a covariance has rounded that away: rows of a wrong class that was certain move weights far."""
+    side = tracking_merge._View(np.array([0.1, 1.0]), np.diag([50.0, 1.0 + told]))
+    base = tracking_merge._View(np.zeros(2), np.eye(2)) if begun else None
+    weights, _ = tracking_merge._together([side] * 3, base, begun, np.full(3, begun + 200.0))
+    assert weights[1] == pytest.approx(3.0, rel=1e-3)
+    assert 0.1 <= weights[0] <= 0.15
+
+
+def test_who_was_told_nothing_tells_nothing() -> None:
+    """Rounding of a bank whose rows tell nothing is not brought to the size of what others know."""
+    told = np.diag([40.0, 5.0])
+    nothing = np.array([[1e-16, -2e-16], [-2e-16, 3e-16]])
+    views = [tracking_merge._View(np.ones(2), np.eye(2) + its) for its in (told, nothing)]
+    plain = [views[0], tracking_merge._View(np.ones(2), np.eye(2))]
+    its, exact = (
+        tracking_merge._together(sides, None, 0.0, np.array([300.0, 300.0])) for sides in (views, plain)
+    )
+    for found, wanted in zip(its, exact, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("seed", [1, 2, 9, 10])
+def test_the_order_of_shards_does_not_matter(seed: int, intercept: bool) -> None:
+    """Of shards whose rows lie far from those of others, so that predictions are sure, and some of them wrong."""
+    rng = np.random.default_rng(seed)
+    w, shards = rng.standard_normal(60), []
+    for _ in range(4):
+        X = rng.standard_normal((int(rng.choice([1, 3, 30, 300])), 60))
+        X = X * 10.0 ** rng.uniform(-1, 1, 60) + 10.0 ** rng.uniform(-3, 3)
+        shards.append(NewtonBank(dtype="float64", intercept=intercept))
+        shards[-1].learn(X, np.where(X @ w + rng.standard_normal(len(X)) > 0, 1.0, -1.0))
+    new, answers = rng.standard_normal((50, 60)), []
+    for first, *others in (shards, shards[::-1]):
+        answers.append(copy.deepcopy(first).merge(*others).predict_experts(new)[:, -1])
+    np.testing.assert_allclose(answers[1], answers[0], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_shards_of_empty_rows_merge(intercept: bool) -> None:
+    X, y = turning(40, 3, 0)
+    banks = [NewtonBank(intercept=intercept) for _ in range(3)]
+    for its, rows in zip(banks, (np.zeros_like(X), np.zeros_like(X), X), strict=True):
+        its.learn(rows, y)
+    first, second, other = banks
+    first.merge(second)
+    assert first.expert_names == ALL
+    first.merge(other)
+    assert np.isfinite(first.predict_experts(X)).all()
+    assert np.mean(np.sign(first.predict(X)) == y) > 0.6
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sizes", [(1e-300, 1.0), (1e-160, 1e30), (1e-30, 1e30), (5e-324, 1e-300)])
+def test_features_of_any_size_merge(dtype: str, sizes: tuple[float, float]) -> None:
+    X, y = turning(60, 2, 0)
+    X = np.clip(X / abs(X).max(), -1, 1)
+    one, other = NewtonBank(dtype=dtype), NewtonBank(dtype=dtype)
+    one.learn(sizes[0] * X, y)
+    other.learn(sizes[1] * X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one.merge(other)
+        assert np.isfinite(one.predict_experts(X)).all()

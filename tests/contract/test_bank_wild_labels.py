@@ -108,3 +108,24 @@ def test_shards_that_forgot_their_base_merge(loss: str, begun: int, wild: int, o
     assert together.rows_seen == begun + 500 + other
     own, both = (bank.loss.value(bank.predict(X[1010:]), y[1010:]).mean() for bank in (alone, together))
     assert both <= 1.05 * own
+
+
+@pytest.mark.parametrize("first", [[1.0], [1.0, -1.0]])
+@pytest.mark.parametrize("other", [1, 200])
+def test_shards_whose_base_had_met_classes_only_merge(first: list[float], other: int) -> None:
+    """Their expert for classes has left, and so must that of a base which they forgot."""
+    X, y = rows()
+    y += 5000.0
+    begun = len(first)
+    y[:begun] = first
+    base = NewtonBank()
+    base.learn(X[:begun], y[:begun])
+    shards = [deepcopy(base), deepcopy(base)]
+    shards[0].learn(X[10:510], y[10:510])
+    shards[1].learn(X[510 : 510 + other], y[510 : 510 + other])
+    alone, together = deepcopy(shards[0]), shards[0].merge(shards[1], base=base)
+    assert together.expert_names == alone.expert_names
+    assert together.rows_seen == begun + 500 + other
+    assert together.label_range[0] > 4900
+    own, both = (np.mean((bank.predict(X[1010:]) - y[1010:]) ** 2) for bank in (alone, together))
+    assert both <= 1.05 * own

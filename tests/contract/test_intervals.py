@@ -355,6 +355,24 @@ def test_merged_banks_know_the_noise_of_features() -> None:
         assert np.corrcoef(mine, noise[:500])[0, 1] > 0.95
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_merged_widths_are_those_of_one_bank(intercept: bool) -> None:
+    """Weights of widths are computed anew, without a constant, too."""
+    rng = np.random.default_rng(0)
+    X = 0.1 + abs(rng.standard_normal((4000, 3)))
+    y = X @ [1.0, 2.0, 3.0] + (0.1 + 2 * X[:, 0]) * rng.standard_normal(4000)
+    whole, left, right = (NewtonBank(intercept=intercept) for _ in range(3))
+    whole.learn(X, y)
+    left.learn(X[::2], y[::2])
+    right.learn(X[1::2], y[1::2])
+    left.merge(right)
+    mine, theirs = (layout.widths(bank._kernel, as_rows(X)) for bank in (left, whole))
+    assert mine is not None
+    assert theirs is not None
+    assert np.std(theirs) > 0.3
+    np.testing.assert_allclose(mine, theirs, rtol=0.1, atol=0.1)
+
+
 def test_predictions_do_not_depend_on_tracking() -> None:
     X, y = stream(200)
     asked, left_alone = NewtonBank(), NewtonBank()

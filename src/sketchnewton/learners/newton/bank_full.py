@@ -80,7 +80,7 @@ def unpacked(flat: Floats, places: int) -> tuple[Floats, Floats]:
 
 
 def roots(state: State, places: int, waiting: int) -> Floats:
-    """Σ h √|r| x over all rows, as native/learners/spread.hpp has it; that of the constant without one, too."""
+    """Σ √|r| x over all rows, as native/learners/spread.hpp has it; that of the constant without one, too."""
     labels = state["full_labels"][:waiting]
     weighed = labels[:, WEIGHT] * labels[:, ROOT]
     sums = (

@@ -437,7 +437,7 @@ def _comparable(side: _Side | None, whole: _Whole, constants: Floats) -> Floats:
     weights = np.zeros((len(whole.features) + 1, len(constants)))
     if side is None:
         return weights
-    with np.errstate(over="ignore"):  # of a feature that is 10³⁰⁰ times as large on another side
+    with np.errstate(all="ignore"):  # of a feature that is 10³⁰⁰ times as large on another side
         comparable = side.weights / whole.ratio(side, side.means, whole.means)[:, None]
     weights[whole.places(side)] = np.clip(
         np.nan_to_num(comparable), -_HEAVIEST["float64"], _HEAVIEST["float64"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.core.types import np
 from sketchnewton.learners.newton import bank as layout
-from sketchnewton.learners.newton import residuals
+from sketchnewton.learners.newton import bank_tracking, residuals
 
 if TYPE_CHECKING:
     from sketchnewton.learners.newton.bank import NewtonBank
@@ -49,7 +49,9 @@ def _forgetful(bank: NewtonBank, like: NewtonBank) -> NewtonBank:
     nothing = fresh._all_arrays()
     for name in (*_NOTHING, *fresh._epochs.fresh()):
         arrays[name] = np.array(nothing[name])
-    experts = bank._kernel.experts
+    # Labels are numbers now, if they were classes before: nothing is left for that expert to follow.
+    experts = bank._kernel.experts - bank._tracks
+    arrays |= {name: np.array(array) for name, array in bank_tracking.fresh(there=False).items()}
     arrays["shares"][:] = 0.0
     arrays["shares"][:experts] = 1.0 / experts
     arrays["table"][:, :-3] = 0.0

@@ -7,6 +7,7 @@ from sketchnewton.core.state import State, View, zeros
 from sketchnewton.core.types import Arrays, Floats, np
 
 __all__ = [
+    "LARGEST",
     "LOSSES",
     "TRACKING",
     "covariance",
@@ -26,6 +27,7 @@ TRACKING = "tracking"
 WEIGHT, CENTRE, PER = range(3)  # columns of `tracking`: features are counted from centre, times per
 MOST = 129  # places: features and the constant
 WILD = 16.0  # spreads that a value is off at most
+LARGEST = 1e6  # weight: `kLargest` of the kernel
 
 
 def fresh(*, there: bool) -> dict[str, View]:
@@ -82,6 +84,7 @@ def fits(state: State, places: int, *, may_be: bool) -> bool:
         may_be
         and its == places == len(numbers)
         and all(numbers[place, PER] > 0 for place in range(its))
+        and all(abs(numbers[place, WEIGHT]) <= LARGEST for place in range(its))
         and _native.is_covariance(state.view("tracking_covariance"), its)
     )
 

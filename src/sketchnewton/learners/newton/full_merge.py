@@ -14,8 +14,7 @@ from sketchnewton.learners.newton.odds_merge import merged as merged_odds
 if TYPE_CHECKING:
     from sketchnewton.learners.newton.bank import NewtonBank
 
-__all__ = ["Moments", "merged", "moments_of"]
-
+__all__ = ["Moments", "merged", "moments_of", "spread_share"]
 
 _FEW = 64  # features, whatever rows are like: `kFew` of the kernel
 _DENSE, _COST = 8.0, 1024.0  # features, and their square, for each non-zero of a row: `kDense`, `kCost`
@@ -102,7 +101,7 @@ def merged(
         "full_moments": bank_full.packed(A, b),
         "full_odds": merged_odds([side.odds for side in known], None if base is None else base.odds, learned),
         "full_block": np.zeros((places, bank_full.LONGEST)),
-        "full_spread": np.column_stack([roots, _spread(A[0] + _ridge(A[0], sizes / units), roots)]),
+        "full_spread": np.column_stack([roots, _spread(A[0], sizes / units, roots)]),
     }
 
 
@@ -114,17 +113,26 @@ def _ridge(A: Floats, sizes: Floats) -> Floats:
     ridge = sizes**2 * np.where(there, np.minimum(1.0, len(A) * sizes**2 / own), 1.0) ** 2
     if rows <= 0:
         return np.diag(ridge)
-    spread = np.clip(1.0 - A[0] / own * (A[0] / rows), 1.0 / max(1.0, rows), 1.0)
     mean = A[0] / rows * min(1.0, len(A) / rows)
-    return np.diag(np.append(0.0, (np.where(there, spread, 1.0) * ridge)[1:])) + np.outer(mean, mean)
+    return np.diag(np.append(0.0, (spread_share(A) * ridge)[1:])) + np.outer(mean, mean)
 
 
-def _spread(A: Floats, roots: Floats) -> Floats:
+def spread_share(A: Floats) -> Floats:
+    """The share of Σ x² that is not the mean's, as native/learners/mean_ridge.hpp has it; 1 without a constant."""
+    squares, rows = np.diag(A), A[0, 0]
+    there = squares > 0
+    if rows <= 0:
+        return np.ones(len(A))
+    share = 1.0 - A[0] / np.where(there, squares, 1.0) * (A[0] / rows)
+    return np.where(there, np.clip(share, 1.0 / max(1.0, rows), 1.0), 1.0)
+
+
+def _spread(A: Floats, sizes: Floats, roots: Floats) -> Floats:
     """Weights of widths by features, as native/learners/spread.hpp has it."""
-    target = roots * (np.diag(A) > 0)
-    if A[0, 0] <= 0:
+    target = roots.copy()
+    if A[0, 0] <= 0:  # there is no constant: its place has the sum of all roots only
         target[0] = 0.0
-    weights = _solved(A, target)
+    weights = _solved(A + _ridge(A, sizes), target)
     mean = float(weights @ roots)
     return weights * (roots[0] / mean) if mean > 0 else np.zeros(len(roots))
 

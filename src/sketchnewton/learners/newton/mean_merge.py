@@ -11,6 +11,8 @@ from sketchnewton.learners.newton import bank as layout
 
 __all__ = ["mean_rows", "scores", "with_scores"]
 
+_ROUNDING = 1e-9  # of the largest entry of a direction
+
 
 def mean_rows(seen: Floats, leading: Floats, views: Floats, constants: Floats) -> Floats:
     """The mean of all rows as each expert sees it, 1 long: features, then the constant, × experts.
@@ -18,10 +20,12 @@ def mean_rows(seen: Floats, leading: Floats, views: Floats, constants: Floats) -
     By the share of rows that had each feature (`seen`), and what each expert sees as the constant. Banks know how
     large features are, not on which side of 0. Where most are on one side, as counts are, the mean row has a
     large part in all rows, and the `leading` direction of their sketch has its signs. Where they are on both
-    sides there is no such row, and this is one like any other.
+    sides there is no such row, and this is one like any other. Features of other rows have no part in it: there
+    that direction is rounding, whose signs are those of no row.
     """
     sizes = np.append(seen**0.75, 1.0)  # as features are scaled
-    rows = np.outer(np.sign(leading) * sizes, np.ones(len(views)))
+    signs = np.sign(np.where(np.abs(leading) > _ROUNDING * np.abs(leading).max(), leading, 0.0))
+    rows = np.outer(signs * sizes, np.ones(len(views)))
     rows[-1] *= np.where(np.isin(views, layout.HEAVY_VIEWS), constants, 1.0)
     lengths = np.linalg.norm(rows, axis=0)
     return np.asarray(rows / np.where(lengths > 0.0, lengths, 1.0))

@@ -4,7 +4,8 @@ Each believes w ~ N(w, C) and lets w wander (native/learners/bank_tracking.hpp).
 precision p of a direction walks from 1 as p' = j − ε p (p − 1), and weights come nearer to what the rows say: of
 the distance, the share r = p₀/p · exp(−ε ∫ (p − 1)) is left. One bank would have walked on through the rows of all
 banks. So its precision is a function of the mean precision of the banks, and its weights are the base's and
-(1 − r)/(1 − r') times the mean of the banks' moves, where r' is what one bank's rows have left.
+(1 − r)/(1 − r') times the mean of the banks' moves, where r' is what one bank's rows have left: where rows tell
+next to nothing, moves add up.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sketchnewton.core.types import Arrays, Floats, Integers, np
 from sketchnewton.learners.newton import bank_full, bank_tracking
+from sketchnewton.learners.newton.full_merge import spread_share
 
 if TYPE_CHECKING:
     from sketchnewton.learners.newton.bank import NewtonBank
@@ -23,7 +25,9 @@ __all__ = ["Tracked", "merged", "tracked_of"]
 _DRIFT = 5e-5  # ε: `kDrift` of the kernel
 _HALVINGS = 100  # of an interval that has the rate of a walk
 _CERTAIN = 1e-12  # variance: as little as rows of any weight leave
+_NEAR = 1e-6  # a share of the distance: below it moves add up, and what is told may be rounding
 _NO_ROWS = 1e-100  # of rows: too few to divide by
+_FARTHEST = 1e100  # spreads: their squares are numbers
 
 
 class Tracked(NamedTuple):
@@ -79,32 +83,31 @@ def merged(sides: Sequence[Tracked | None], base: Tracked | None, full: Arrays |
     weights, covariance = _together(views, first, begun, np.array([side.clock for side in known]))
     return {
         "tracked": np.array([places], np.int64),
-        "tracking": np.column_stack([weights, centre, 1.0 / spread]),
+        "tracking": np.column_stack(
+            [np.clip(weights, -bank_tracking.LARGEST, bank_tracking.LARGEST), centre, 1.0 / spread]
+        ),
         "tracking_covariance": bank_tracking.packed(covariance),
     }
 
 
 def _measures(full: Arrays) -> tuple[Floats, Floats]:
-    """Means and spreads by the moments of all rows, in the units of places, as native/learners/mean_ridge.hpp."""
+    """Means and spreads by the moments of all rows, in the units of places."""
     A, _ = bank_full.unpacked(full["full_moments"], len(full["full_features"]))
-    spread = full["full_units"][:, bank_full.SIZE] / full["full_units"][:, bank_full.UNIT]
-    if not len(spread) or not A[0, 0, 0] > 0:
-        return np.zeros(len(spread)), spread
-    squares, sums, rows = np.diag(A[0]), A[0, 0], A[0, 0, 0]
-    there = squares > 0
-    share = 1.0 - sums / np.where(there, squares, 1.0) * (sums / rows)
-    spread *= np.sqrt(np.where(there, np.clip(share, 1.0 / max(1.0, rows), 1.0), 1.0))
-    centre = sums / rows
-    centre[0], spread[0] = 0.0, 1.0  # the constant is as it is
-    return np.asarray(centre), spread
+    every, rows = A[0], A[0, 0, 0]
+    sizes = full["full_units"][:, bank_full.SIZE] / full["full_units"][:, bank_full.UNIT]
+    centre = every[0] / rows if rows > 0 else np.zeros(len(every))
+    centre[0] = 0.0  # the constant is as it is
+    return np.asarray(centre), np.append(1.0, (sizes * np.sqrt(spread_share(every)))[1:])
 
 
 def _view(side: Tracked, features: Integers, centre: Floats, spread: Floats) -> _View:
     """With other means and spreads the row is another, linear in the old one: weights and covariance follow."""
     at = np.concatenate([[0], 1 + np.searchsorted(features, side.features)])[: len(side.weights)].astype(int)
     weights, covariance = np.zeros(len(centre)), np.eye(len(centre))
-    turn = np.diag(spread[at] / side.spread)
-    turn[1:, 0] = (centre[at] - side.centre)[1:] / side.spread[1:]
+    with np.errstate(over="ignore", divide="ignore"):  # of values 10³⁰⁰ times as large on another side
+        turn = np.diag(spread[at] / side.spread)
+        turn[1:, :1] = ((centre[at] - side.centre) / side.spread)[1:, None]
+    turn = np.clip(turn, -_FARTHEST, _FARTHEST)
     weights[at] = turn.T @ side.weights
     covariance[np.ix_(at, at)] = turn.T @ side.covariance @ turn
     values, vectors = np.linalg.eigh(covariance)
@@ -122,7 +125,7 @@ def _together(
     told = [side.precision - one for side in sides]
     # Rows of a bank count as many as those of others: labels at random would else tell most.
     inverse = np.linalg.inv(one + np.tensordot(parts, told, 1))
-    heard = np.maximum([np.sum(inverse * its) for its in told], _CERTAIN)
+    heard = np.maximum([np.sum(inverse * its) for its in told], _NEAR)
     parts_heard = parts * (parts @ heard) / heard
     mean, pull = one.copy(), np.zeros(len(one))
     for part, loud, side, its in zip(parts, parts_heard, sides, told, strict=True):
@@ -135,7 +138,8 @@ def _together(
     if typical > _NO_ROWS:
         rate = _rate(values, begun + typical)
         p = _walk(rate, begun + whole)
-        by = _moved(rate, begun, begun + whole) / np.maximum(_moved(rate, begun, begun + typical), _CERTAIN)
+        near, far = (_moved(rate, begun, rows) for rows in (typical, whole))
+        by = np.where(near > _NEAR, far / np.maximum(near, _NEAR), whole / typical)
     half = V / np.sqrt(p)
     return np.asarray(start + V @ (by / values * (V.T @ pull))), np.asarray(half @ half.T)
 
@@ -149,19 +153,25 @@ def _walk(rate: Floats, rows: float) -> Floats:
     return np.asarray(np.maximum(0.5 + r * (0.5 + r * t) / (r + 0.5 * t), 1.0))
 
 
-def _log_distance(rate: Floats, rows: float) -> Floats:
-    """What is left of the distance to what the rows say, as a logarithm: −ln p − ε ∫ (p − 1)."""
+def _log_distance(rate: Floats, rows: float, begun: float = 0.0) -> Floats:
+    """What so many rows leave of the distance to what rows say, after others: its logarithm, −ln p − ε ∫ (p − 1).
+
+    In the end the integral grows by ε(r − ½) with every row. That part is taken of these rows alone, which others
+    may outweigh by far.
+    """
     r = np.sqrt(rate / _DRIFT + 0.25)
-    far = _DRIFT * r * rows
-    grown = 0.5 * (
-        (1.0 + 0.5 / r) + (1.0 - 0.5 / r) * np.exp(-2.0 * far)
-    )  # e^−far (cosh far + sinh far/(2r))
-    return np.asarray(0.5 * _DRIFT * rows - far - np.log(grown) - np.log(_walk(rate, rows)))
+
+    def settled(t: float) -> Floats:
+        """All but that part, after t rows; `grown` is e^−εrt (cosh εrt + sinh(εrt)/2r)."""
+        grown = 0.5 * ((1.0 + 0.5 / r) + (1.0 - 0.5 / r) * np.exp(-2.0 * _DRIFT * r * t))
+        return np.asarray(np.log(grown) + np.log(_walk(rate, t)))
+
+    return np.asarray(settled(begun) - settled(begun + rows) - rate * rows / (r + 0.5))
 
 
-def _moved(rate: Floats, first: float, last: float) -> Floats:
-    """By how much of the distance weights move from one row to another."""
-    return np.asarray(-np.expm1(_log_distance(rate, last) - _log_distance(rate, first)))
+def _moved(rate: Floats, begun: float, rows: float) -> Floats:
+    """By how much of the distance weights move in so many rows."""
+    return np.asarray(-np.expm1(_log_distance(rate, rows, begun)))
 
 
 def _rate(p: Floats, rows: float) -> Floats:
