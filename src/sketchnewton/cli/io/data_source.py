@@ -12,7 +12,7 @@ from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import COLUMN_OPTIONS, DIALECT_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
 from sketchnewton.core.formats import WITHOUT_COLUMNS
-from sketchnewton.features.columns import absent_columns
+from sketchnewton.features.columns import absent_columns, shown_names
 from sketchnewton.features.names import shown_feature
 from sketchnewton.model import Model, Target
 from sketchnewton.model.fitting import fit
@@ -291,12 +291,11 @@ class DataSource:
         known = list(self.kinds) if at_once else []
         if not known:
             return " (in a table, --label names its column)"
-        listed = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
         from sketchnewton.features.kinds import encoded, looks_like_number
 
         values = self.header and any(looks_like_number(encoded(name)) for name in known)
         hint = " (--no-header if the first line has no names)" if values else ""
-        return f": its cell is empty, or --label names its column, one of {listed}{hint}"
+        return f": its cell is empty, or --label names its column, one of {shown_names(known)}{hint}"
 
     def _numbered_line(self) -> str | None:
         """A first line 0, 1, 2, … that may be a row: neither the model nor an option knows a column 0."""
