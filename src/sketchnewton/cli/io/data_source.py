@@ -266,7 +266,8 @@ class DataSource:
             views = batch.views
             entries = slice(views.indptr[0], views.indptr[len(batch)])
             if not self._met and entries.start < entries.stop:
-                self._met = model.learner.knows_any(views.indices[entries].tolist())
+                learner = model.learner  # one that has learned of no feature has no names to compare with
+                self._met = not learner.dimension or learner.knows_any(views.indices[entries].tolist())
             yield batch
             del batch, views  # before the next is asked for: memory for one batch less
 
