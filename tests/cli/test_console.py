@@ -85,6 +85,7 @@ def steers(text: str) -> bool:
 def test_control_characters_are_escaped() -> None:
     assert printable(EVIL) == r"a\x1b[2J\x1b]0;owned\x07\x9b31m\r\n\x7f\u202e\u2028b"
     assert printable("caf\udce9") == r"caf\xe9"
+    assert printable("\ufefflabel") == r"\ufefflabel"
     for text in ("", "plain", "naïve\tمی‌خواهم 👩‍💻 日本"):
         assert printable(text) == text
 

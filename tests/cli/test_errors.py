@@ -300,6 +300,8 @@ def test_no_output_replaces_an_input(
             "row 2 has no label, but needs one (in a table, --label names its column)",
         ),
         ("age,sold\n33,1\n41,\n", ["--label", "sold"], "row 2 has no label, but needs one"),
+        ('"\ufefflabel",age\n1,33\n', [], r"one of \ufefflabel, age"),  # a mark within the quotes shows
+        (f"{'a' * 61},age\n1,33\n", [], f"one of {'a' * 59}…, age"),
     ],
 )
 def test_a_table_without_labels_is_told_its_columns(

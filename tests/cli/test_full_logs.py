@@ -49,6 +49,7 @@ def into(stream: str, folder: Path, *args: str) -> subprocess.CompletedProcess[b
         "bench rows.svm --learners bank --quiet",
         "bench rows.svm --learners bank --quiet --json",
         "predict model.skn rows.svm",
+        "convert rows.svm - --to jsonl --quiet",
     ],
 )
 def test_stdout_that_is_full(command: str, folder: Path) -> None:

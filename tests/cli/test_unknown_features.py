@@ -49,6 +49,34 @@ def test_names_that_were_not_learned(
         assert WARNING not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "learner", ["bank", "newton", "full", "invariant", "full-adagrad", "ada-lr", "gradient"]
+)
+@pytest.mark.parametrize("options", [[], ["--classes", "0,1"]], ids=["numbers", "classes"])
+def test_weights_of_zero_are_no_reason(
+    learner: str, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Labels that are all predicted have no gradients; a bank learns nothing before labels differ."""
+    data, model = written(tmp_path / "zeros.svm", "0 1:1\n0 2:1\n"), str(tmp_path / "model.skn")
+    other = written(tmp_path / "other.svm", "0 7:1\n")
+    assert main(["train", data, "--model", model, "--quiet", "--learner", learner, *options]) == 0
+    assert main(["predict", model, data]) == 0
+    assert WARNING not in capsys.readouterr().err
+    assert main(["predict", model, other]) == 0
+    assert (WARNING in capsys.readouterr().err) is (learner != "bank" or bool(options))
+
+
+@pytest.mark.parametrize("learner", ["adagrad", "sketched-adagrad", "full-adagrad"])
+def test_penalties_that_leave_no_weight_are_no_reason(
+    learner: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, model = written(tmp_path / "a.svm", "1 1:1\n-1 2:1\n1 1:2\n"), str(tmp_path / "model.skn")
+    penalty = ["--penalty", "l1", "--penalty-strength", "100"]
+    assert main(["train", data, "--model", model, "--quiet", "--learner", learner, *penalty]) == 0
+    assert main(["predict", model, data]) == 0
+    assert WARNING not in capsys.readouterr().err
+
+
 def test_other_keys_of_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Keys may be absent from a line, so that only all lines together tell."""
     data = written(tmp_path / "a.jsonl", '{"label": 1, "price": 2}\n{"label": -1, "price": 3}\n')

@@ -439,6 +439,7 @@ def test_estimators_and_river(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     conf = pytest.importorskip("river.conf")
     from sketchnewton import SketchedNewtonRegressor
+    from sketchnewton.river import ModelRegressor
     from sketchnewton.river import SketchedNewtonRegressor as RiverRegressor
 
     X, y = stream(500)
@@ -455,6 +456,15 @@ def test_estimators_and_river(tmp_path: Path) -> None:
     found = online.predict_one(dict(enumerate(X[0])), with_interval=True, confidence_level=0.9)
     assert isinstance(found, conf.Interval)
     assert found.lower < online.predict_one(dict(enumerate(X[0]))) < found.upper
+    records = [{f"x{i}": value for i, value in enumerate(row)} for row in X.tolist()]
+    model = Model()
+    model.learn(records, y)
+    bounds = model.predict(records[:9], interval=0.9)[1]
+    wrapped = ModelRegressor(model)
+    for record, (lower, upper) in zip(records, bounds.tolist(), strict=False):
+        assert wrapped.predict_one(record, with_interval=True, confidence_level=0.9) == conf.Interval(
+            lower, upper
+        )
 
 
 @pytest.mark.parametrize(("rows", "features"), [(60, 40), (200, 60), (500, 200)])

@@ -72,6 +72,12 @@ def test_parameters_that_mean_nothing(kind: type[Any], others: dict[str, object]
             assert not hasattr(estimator, "coef_")
 
 
+@pytest.mark.parametrize("value", [0, 1, 0.0, 1.5])
+def test_the_share_held_out_is_between_0_and_1(value: float) -> None:
+    with pytest.raises(ValueError, match=f"validation_fraction={value} is invalid: must be > 0 and < 1"):
+        SketchedNewtonClassifier(validation_fraction=value).fit(X, Y)
+
+
 @pytest.mark.parametrize(("kind", "others"), ESTIMATORS)
 def test_numbers_and_switches_of_numpy_are_taken(kind: type[Any], others: dict[str, object]) -> None:
     plain = {"shuffle": True, "fit_intercept": False, "max_iter": 2, "tol": 0.01, "random_state": 3}

@@ -86,7 +86,7 @@ class Batch:
         self.first_line = first_line
         self.tags = tags
         self.prepared = None
-        self.find_line: Callable[[int], int | None] | None = None
+        self.find_line = None
         self._arrays: dict[str, NDArray[Any]] = {}
         self._rows: _native.Rows | None = None
 

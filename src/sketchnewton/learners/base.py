@@ -273,9 +273,12 @@ class Learner(Persistent):
         return int(np.count_nonzero(self.weights))
 
     def knows_any(self, features: Sequence[int]) -> bool:
-        """Whether it has learned from one of these features."""
-        known, _ = self._learned_weights()
-        return bool(np.isin(features, known).any())
+        """Whether it has learned from one of these features, for all that it can tell; without NumPy.
+
+        A weight of zero does not tell: gradients may have been zero, or a penalty made it so.
+        """
+        dimension = self.dimension
+        return any(feature < dimension for feature in features)
 
     def largest_weights(self, n: int | None = None) -> tuple[Integers, Floats]:
         """The `n` features with the largest absolute weights, and these weights, largest first; None: all.

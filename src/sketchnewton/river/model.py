@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable
-from typing import cast
+from typing import Literal, cast, overload
 
-from river import base
+from river import base, conf
 
 from sketchnewton.model import Model
 
@@ -43,9 +43,25 @@ class ModelRegressor(base.Regressor):
         _check_names(self.model, x)
         self.model.learn(x, [y], [w])
 
-    def predict_one(self, x: dict[Hashable, object]) -> float:
-        """The prediction."""
+    @overload
+    def predict_one(
+        self,
+        x: dict[Hashable, object],
+        *,
+        with_interval: Literal[False] = False,
+        confidence_level: float = 0.95,
+    ) -> float: ...
+    @overload
+    def predict_one(
+        self, x: dict[Hashable, object], *, with_interval: Literal[True], confidence_level: float = 0.95
+    ) -> conf.Interval: ...
+    def predict_one(
+        self, x: dict[Hashable, object], *, with_interval: bool = False, confidence_level: float = 0.95
+    ) -> float | conf.Interval:
+        """The prediction; `with_interval` a `river.conf.Interval`, as `SketchedNewtonRegressor` has it."""
         _check_names(self.model, x)
+        if with_interval:
+            return conf.Interval(*self.model.predict(x, interval=confidence_level)[1][0].tolist())
         return float(self.model.predict(x)[0])
 
     def clone(

@@ -15,7 +15,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from sketchnewton.core.batch import refuse_masked
-from sketchnewton.core.parameters import checked, checked_flag, checked_share, checked_size
+from sketchnewton.core.parameters import checked, checked_flag, checked_size
 from sketchnewton.core.types import Array, Floats, Integers
 from sketchnewton.learners import Learner
 from sketchnewton.learners.rows import LARGEST_VALUE, as_rows
@@ -112,14 +112,19 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         checked_size("n_iter_no_change", self.n_iter_no_change)
         if self.tol is not None:
             checked("tol", self.tol)
-        if checked_share("validation_fraction", self.validation_fraction) == 1.0:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction!r} is invalid: must be > 0 and < 1"
-            )
+        self._held_out_share()
         if self.random_state is not np.random and not isinstance(
             self.random_state, np.random.RandomState | None
         ):
             checked_size("random_state", self.random_state, 0)
+
+    def _held_out_share(self) -> float:
+        share = checked("validation_fraction", self.validation_fraction)
+        if not 0.0 < share < 1.0:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction!r} is invalid: must be > 0 and < 1"
+            )
+        return share
 
     def _start(self) -> None:
         self._check_parameters()
@@ -148,7 +153,7 @@ class OnlineEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if self.early_stopping:
             kept, held = train_test_split(
                 kept,
-                test_size=checked_share("validation_fraction", self.validation_fraction),
+                test_size=self._held_out_share(),
                 random_state=random,
                 stratify=self._stratify(targets),
             )

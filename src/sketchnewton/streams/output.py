@@ -14,12 +14,17 @@ from sketchnewton.core.hints import Any, BinaryIO
 
 @contextmanager
 def open_output(path: str) -> Iterator[BinaryIO]:
-    """A file that appears at ``path`` when the block ends, and does not if it fails; ``-`` is standard output."""
+    """A file that appears at ``path`` when the block ends, and does not if it fails; ``-`` is standard output.
+
+    Errors name it.
+    """
     if path == "-":
         try:
             yield sys.stdout.buffer
-        finally:
             sys.stdout.buffer.flush()
+        except OSError as error:
+            error.filename = error.filename or "<stdout>"
+            raise
         return
     ending = os.path.splitext(path.lower())[1]
     with archive.replacement_of(os.path.realpath(path)) as file:

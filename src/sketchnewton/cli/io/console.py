@@ -29,7 +29,7 @@ _ESCAPES = {
     **{code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\t")},
     ord("\n"): "\\n",
     ord("\r"): "\\r",
-    **{code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))},
+    **{code: f"\\u{code:04x}" for code in (*range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)},
     **{0xDC00 + byte: f"\\x{byte:02x}" for byte in range(128, 256)},  # bytes of a path that are not UTF-8
 }
 
@@ -69,7 +69,8 @@ def terminal_width(stream: TextIO | None) -> int:
 def printable(text: str) -> str:
     """`text` with every character escaped that could steer a terminal, break the line or change its direction.
 
-    Names and paths come from files and may hold anything. Whatever shows them to people passes here.
+    Names and paths come from files and may hold anything. Whatever shows them to people passes here. Byte order
+    marks are escaped, too: nobody would see them.
     """
     return text if text.isprintable() else text.translate(_ESCAPES)
 

@@ -12,7 +12,7 @@ from sketchnewton.cli.io.signals import GracefulStop, Stopped
 from sketchnewton.cli.options.data import COLUMN_OPTIONS, DIALECT_OPTIONS, FEATURE_OPTIONS
 from sketchnewton.cli.train.prefetch import Ahead, Identity, given, identity_of
 from sketchnewton.core.formats import WITHOUT_COLUMNS
-from sketchnewton.features.columns import absent_columns
+from sketchnewton.features.columns import absent_columns, shown_names
 from sketchnewton.features.names import shown_feature
 from sketchnewton.model import Model, Target
 from sketchnewton.model.fitting import fit
@@ -266,7 +266,8 @@ class DataSource:
             views = batch.views
             entries = slice(views.indptr[0], views.indptr[len(batch)])
             if not self._met and entries.start < entries.stop:
-                self._met = model.learner.knows_any(views.indices[entries].tolist())
+                learner = model.learner  # one that has learned of no feature has no names to compare with
+                self._met = not learner.dimension or learner.knows_any(views.indices[entries].tolist())
             yield batch
             del batch, views  # before the next is asked for: memory for one batch less
 
@@ -291,12 +292,11 @@ class DataSource:
         known = list(self.kinds) if at_once else []
         if not known:
             return " (in a table, --label names its column)"
-        listed = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
         from sketchnewton.features.kinds import encoded, looks_like_number
 
         values = self.header and any(looks_like_number(encoded(name)) for name in known)
         hint = " (--no-header if the first line has no names)" if values else ""
-        return f": its cell is empty, or --label names its column, one of {listed}{hint}"
+        return f": its cell is empty, or --label names its column, one of {shown_names(known)}{hint}"
 
     def _numbered_line(self) -> str | None:
         """A first line 0, 1, 2, … that may be a row: neither the model nor an option knows a column 0."""

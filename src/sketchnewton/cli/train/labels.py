@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from sketchnewton.cli.io.console import counted
 from sketchnewton.cli.io.data_source import DataSource
@@ -14,7 +14,7 @@ from sketchnewton.features.kinds import category, encoded, looks_like_number, nu
 from sketchnewton.model import Model
 from sketchnewton.model.class_names import SeenLabels, names_of
 
-__all__ = ["check_classes", "class_names", "named_classes", "surveyed"]
+__all__ = ["check_classes", "class_names", "lone_text", "named_classes", "surveyed"]
 
 MOST = 1000
 """Different labels that are taken for classes without being named."""
@@ -50,6 +50,12 @@ def class_names(args: argparse.Namespace) -> list[Hashable] | None:
             f"{data.name}: there is no other label than {names[0]!r}: name the classes (--classes a,b)"
         )
     return names
+
+
+def lone_text(names: Sequence[Hashable]) -> str | None:
+    """The one text among two or more numbers: rather a header that comes twice, or a slip, than a class."""
+    texts = [name for name in map(str, names) if not looks_like_number(encoded(name))]
+    return texts[0] if len(texts) == 1 and len(names) > 2 else None
 
 
 def named_classes(args: argparse.Namespace) -> list[Hashable]:

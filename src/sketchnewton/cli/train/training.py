@@ -163,9 +163,15 @@ class Training:
                     f"--positive {args.positive} does not apply to {data.name}, whose labels are numbers"
                 )
             return None
-        from sketchnewton.cli.train.labels import class_names
+        from sketchnewton.cli.train.labels import class_names, lone_text
 
-        return class_names(args)
+        names = class_names(args)
+        if args.classes is None and names is not None and (text := lone_text(names)) is not None:
+            self.console.line(
+                f"skn: warning: {data.name}: labels are numbers, but one is the text '{text}', which makes "
+                f"{len(names)} classes of them: correct it, or confirm them with --classes all"
+            )
+        return names
 
     @property
     def learner(self) -> Learner:
