@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from sketchnewton import NewtonBank
-from sketchnewton.learners.newton.bank import EXPERTS
+from sketchnewton.learners.newton.bank_layout import EXPERTS
 from sketchnewton.learners.newton.full_places import FULL
 from tests.contract.bank_streams import ALL_LOSSES, adversaries, count_stream, regression_stream, stream_for
 from tests.contract.learners import sparse_stream

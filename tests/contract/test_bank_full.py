@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from sketchnewton import ClassBank, NewtonBank
 from sketchnewton.cli.pictures.demo_data import ill_conditioned
-from sketchnewton.learners.newton.bank import EXPERTS
+from sketchnewton.learners.newton.bank_layout import EXPERTS
 from sketchnewton.learners.newton.full_places import FULL
 from tests.contract.test_bank import compare
 

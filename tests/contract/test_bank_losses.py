@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sketchnewton import NewtonBank
-from sketchnewton.learners.newton.bank import _GAPS, EXPERTS
+from sketchnewton.learners.newton.bank_layout import EXPERTS, GAPS
 from sketchnewton.losses import get_loss
 from tests.contract.bank_streams import ALL_LOSSES, adversaries, count_stream, regression_stream, stream_for
 from tests.contract.learners import assert_same_state, sparse_stream
@@ -68,7 +68,7 @@ def test_regret_of_losses_that_are_not_mixable(loss: str) -> None:
             played[i] = learner.learn(X[i : i + 1], y[i : i + 1])[0]
         losses = learner.loss.value(experts, y[:, None])
         regret = learner.loss.value(played, y).sum() - losses.sum(axis=0).min()
-        gaps = learner._state["scalars"][_GAPS]
+        gaps = learner._state["scalars"][GAPS]
         assert regret <= (2 + np.log(T + 1) / lnK) * gaps + 1e-9
         variance = (shares * (losses - (shares * losses).sum(axis=1, keepdims=True)) ** 2).sum()
         assert gaps <= np.sqrt(variance * lnK) + np.ptp(losses, axis=1).max() * (2 / 3 * lnK + 1) + 1e-9

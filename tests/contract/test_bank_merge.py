@@ -14,7 +14,7 @@ import sketchnewton
 from sketchnewton import AdaGrad, Model, NewtonBank
 from sketchnewton.cli.main import main
 from sketchnewton.learners import OneVsAll
-from sketchnewton.learners.newton.bank import EXPERTS
+from sketchnewton.learners.newton.bank_layout import EXPERTS
 from tests.contract.bank_shards import LABELS, mean_loss, shards, stream
 from tests.contract.learners import assert_same_state
 

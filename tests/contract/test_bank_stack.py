@@ -10,7 +10,7 @@ import pytest
 from sketchnewton import NewtonBank
 from sketchnewton.core.archive import ModelFileError
 from sketchnewton.learners.newton import bank_stack
-from sketchnewton.learners.newton.bank import EXPERTS
+from sketchnewton.learners.newton.bank_layout import EXPERTS
 from sketchnewton.learners.newton.full_places import FULL
 from tests.contract.bank_streams import adversaries, regression_stream
 from tests.contract.learners import sparse_stream

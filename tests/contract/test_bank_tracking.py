@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from sketchnewton import NewtonBank, _native
 from sketchnewton.core.state import view_of
 from sketchnewton.learners.newton import bank_tracking, tracking_merge
-from sketchnewton.learners.newton.bank import EXPERTS
+from sketchnewton.learners.newton.bank_layout import EXPERTS
 from sketchnewton.learners.newton.full_places import FULL
 from tests.contract.test_bank import compare
 from tests.oracles.bank import bank

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sketchnewton import NewtonBank
-from sketchnewton.learners.newton.bank import EXPERTS
+from sketchnewton.learners.newton.bank_layout import EXPERTS
 from sketchnewton.learners.newton.direction_merge import kinds, merged_moves, met, metric
 from sketchnewton.learners.newton.full_merge import moments_of
 

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from sketchnewton import NewtonBank
 from sketchnewton.learners.newton import bank_full
-from sketchnewton.learners.newton.bank import CONSTANT, EXPERTS
+from sketchnewton.learners.newton.bank_layout import CONSTANT, EXPERTS
 from sketchnewton.learners.newton.bank_merge import merged
 from sketchnewton.learners.newton.expert_merge import Part, faded, further
 from sketchnewton.learners.newton.full_merge import moments_of

@@ -13,45 +13,17 @@ from sketchnewton import _native
 from sketchnewton.core.checks import LARGEST_COUNT, all_finite
 from sketchnewton.core.hints import ClassVar, Self
 from sketchnewton.core.parameters import checked_clip, checked_dtype, checked_size
-from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
+from sketchnewton.core.state import Buffers, Vector, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners import calibration
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
 from sketchnewton.learners.newton import bank_full, bank_stack, bank_tracking, residuals
+from sketchnewton.learners.newton import bank_layout as layout
 from sketchnewton.learners.newton.expert_shares import ExpertShares
 from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.rows import checked_scan
 from sketchnewton.losses import Loss
-
-# How rows are seen: `View` in native/learners/bank_state.hpp.
-_PLAIN, _EVEN, _RESTLESS, _RARE, _AVERAGED = range(5)
-
-# Name, then the numbers of `Expert` there: f = steady + root/√t, the step's multiplier, the view. Experts of one
-# kind stand together; what is averaged stands behind its average.
-EXPERTS: dict[str, tuple[float, float, float, int]] = {
-    "steady 0.5": (0.125, 0.0, 0.5, _PLAIN),
-    "steady 2": (0.125, 0.0, 2.0, _PLAIN),
-    "falling 0.5": (0.0, 2.0, 0.5, _EVEN),
-    "falling 8": (0.0, 2.0, 8.0, _EVEN),
-    "rare": (0.0, 0.0, 1.0, _RARE),
-    "averaged": (0.0, 2.0, 1e6, _AVERAGED),
-    "restless": (0.0, 2.0, 1e6, _RESTLESS),
-}
-HEAVY_VIEWS = (_RESTLESS, _AVERAGED)
-"""Those that see a larger constant."""
-AVERAGED = list(EXPERTS).index("averaged")
-CONSTANT = "constant"
-"""The name of the expert that knows nothing but labels; it comes after those that take steps."""
-BUFFER = 4  # times m rows wait for an update of the sketch
-
-_CLOCK, _SQUARES, _RIDGE, _OFFSET, _LOW, _HIGH, _SEEN_LOW, _SEEN_HIGH = range(8)
-_RATE, _GAPS, _MISSED, _EXPECTED, _TOTAL, _USUAL, _USUAL_ROWS, _NEAR, _WINDOWS = range(8, 17)
-_LEARNED, _RANK, _FILLED, _ENTRIES, _LABELS, _NEXT, _TOUCHED, _PLACES, _NON_ZEROS, _WAITING = range(10)
-_FIRST_LABELS = 8  # by which wild ones are told from the others
-_MET, _STARTS = range(2)  # how many of them there are, and how often the bank started again; then these
-_HUGE_LOGIT = 40.0  # beyond all bounds
-_SIGNS = 1  # _LABELS while all labels are -1 or +1
 
 
 class NewtonBank(ExpertShares):
@@ -126,7 +98,7 @@ class NewtonBank(ExpertShares):
             raise ValueError(
                 f"clip={clip!r} is invalid: must be a number or None; a bank learns the range of labels anyway"
             )
-        K, q = len(EXPERTS), max(m, 1)
+        K, q = len(layout.EXPERTS), max(m, 1)
         super().__init__(
             columns=K + m + 3,
             sketch_size=m,
@@ -139,14 +111,14 @@ class NewtonBank(ExpertShares):
         self._m, self._K = m, K
         tracks = self.loss.name in bank_tracking.LOSSES
         all_experts = K + 1 + (len(FULL) if self.loss.name in bank_full.LOSSES else 0) + tracks
-        n = BUFFER * m
-        self._experts = _experts()
+        n = layout.BUFFER * m
+        self._experts = layout.experts()
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
         self._room_until = 0  # the row up to which there is room for updates of the sketch
         self._widest = 0  # row that the buffer has room for
         scalars = zeros(17)
-        scalars[_HIGH] = min(1.0, self._clip)
-        scalars[_LOW] = -scalars[_HIGH]
+        scalars[layout.HIGH] = min(1.0, self._clip)
+        scalars[layout.LOW] = -scalars[layout.HIGH]
         self._state.update(
             {
                 "bank_counts": zeros(10, "int64"),
@@ -155,7 +127,7 @@ class NewtonBank(ExpertShares):
                 **bank_full.fresh(),
                 **bank_tracking.fresh(there=tracks),
                 "stack": bank_stack.fresh(),
-                "first_labels": zeros(2 + _FIRST_LABELS),
+                "first_labels": zeros(2 + layout.FIRST_LABELS),
                 **residuals.fresh(self.loss),
                 **calibration.fresh_bank(),
                 "lambda": zeros(padded4(q)),
@@ -186,7 +158,7 @@ class NewtonBank(ExpertShares):
         The constant one knows only labels. Those with whole matrices are named after the rows they remember; they
         leave when features become many, and so does the one that follows weights that wander.
         """
-        return (*EXPERTS, CONSTANT, *FULL, bank_tracking.TRACKING)[: self._kernel.experts]
+        return (*layout.EXPERTS, layout.CONSTANT, *FULL, bank_tracking.TRACKING)[: self._kernel.experts]
 
     @property
     def expert_weights(self) -> Floats:
@@ -207,8 +179,8 @@ class NewtonBank(ExpertShares):
         with self._lock:
             its, constant = self._state, self._state["constant"]
             own = constant[: self._K] + its["b"][:, : self._m] @ constant[self._K :]
-            own = averaged(own, self.rows_seen)
-            own = np.append(its["scalars"][_OFFSET] + self._factors() * own, self._usual())
+            own = layout.averaged(own, self.rows_seen)
+            own = np.append(its["scalars"][layout.OFFSET] + self._factors() * own, self._usual())
             own = np.concatenate([own, self._full_intercepts()]) if self._whole else own
             return np.append(own, self._tracking_weights()[:1]) if self._tracks else own
 
@@ -232,12 +204,12 @@ class NewtonBank(ExpertShares):
     def spectrum(self) -> Floats:
         """The eigenvalues of the sketch, largest first, for scaled features and labels."""
         with self._lock:
-            return self._state["lambda"][: self._state["bank_counts"][_RANK]].copy()
+            return self._state["lambda"][: self._state["bank_counts"][layout.RANK]].copy()
 
     @property
     def ridge_(self) -> float:
         """Half of what the sketch has shrunk by: curvature in the directions that it does not keep."""
-        return float(self._state.view("scalars")[_RIDGE] / 2)
+        return float(self._state.view("scalars")[layout.RIDGE] / 2)
 
     @property
     def scales(self) -> Floats:
@@ -261,7 +233,7 @@ class NewtonBank(ExpertShares):
     def label_range(self) -> tuple[float, float]:
         """The labels that are learned as they are lie between these two, and so do predictions of labels."""
         scalars = self._state.view("scalars")
-        return float(scalars[_LOW]), float(scalars[_HIGH])
+        return float(scalars[layout.LOW]), float(scalars[layout.HIGH])
 
     @property
     def prediction_bounds(self) -> tuple[float, float]:
@@ -271,7 +243,7 @@ class NewtonBank(ExpertShares):
         if self.loss.link_kind == "logistic":
             return -self._clip, self._clip
         scalars = self._state.view("scalars")
-        rows, largest, total = (float(scalars[i]) for i in (_CLOCK, _HIGH, _TOTAL))
+        rows, largest, total = (float(scalars[i]) for i in (layout.CLOCK, layout.HIGH, layout.TOTAL))
         counted = rows > 0 and largest > 0  # the rest as in native/learners/bank_labels.hpp
         mean = max(total / rows, sys.float_info.min) if counted else 1.0
         least = math.log(mean / (rows + 1))
@@ -350,7 +322,7 @@ class NewtonBank(ExpertShares):
     @property
     def _places(self) -> int:
         """How many features, and the constant, experts with whole matrices know; -1: they are gone."""
-        return int(self._state.view("bank_counts")[_PLACES])
+        return int(self._state.view("bank_counts")[layout.PLACES])
 
     @property
     def _whole(self) -> bool:
@@ -358,7 +330,7 @@ class NewtonBank(ExpertShares):
 
     @property
     def _signs(self) -> bool:
-        return bool(self._state.view("bank_counts")[_LABELS] == _SIGNS)
+        return bool(self._state.view("bank_counts")[layout.LABELS] == layout.SIGNS)
 
     def _full_weights(self) -> Floats:
         """Of the experts with whole matrices: experts × places. If labels are classes, scores are log odds."""
@@ -371,7 +343,7 @@ class NewtonBank(ExpertShares):
     def _full_intercepts(self) -> Floats:
         own = self._full_weights()[:, 0] if self._places > 0 else np.zeros(len(FULL))
         odds = self._state["full_odds"][: len(FULL)]
-        shift = odds[:, bank_full.SHIFT] if self._signs else self._state["scalars"][_OFFSET]
+        shift = odds[:, bank_full.SHIFT] if self._signs else self._state["scalars"][layout.OFFSET]
         return np.asarray(own + shift)
 
     @property
@@ -391,14 +363,14 @@ class NewtonBank(ExpertShares):
     def _usual(self) -> float:
         """The score of the constant expert, as `usual` of native/learners/bank_labels.hpp has it."""
         scalars = self._state.view("scalars")
-        level, clock = float(scalars[_USUAL]), float(scalars[_CLOCK])
+        level, clock = float(scalars[layout.USUAL]), float(scalars[layout.CLOCK])
         if self.loss.link_kind == "logistic":
-            return 2.0 * math.atanh(level) if abs(level) < 1 else math.copysign(_HUGE_LOGIT, level)
+            return 2.0 * math.atanh(level) if abs(level) < 1 else math.copysign(layout.HUGE_LOGIT, level)
         if self.loss.link_kind == "log":
-            counted = clock > 0 and scalars[_HIGH] > 0
-            mean = max(scalars[_TOTAL] / clock, sys.float_info.min) if counted else sys.float_info.min
+            counted = clock > 0 and scalars[layout.HIGH] > 0
+            mean = max(scalars[layout.TOTAL] / clock, sys.float_info.min) if counted else sys.float_info.min
             return math.log(mean)
-        return float(scalars[_OFFSET]) + level
+        return float(scalars[layout.OFFSET]) + level
 
     @property
     def _rule(self) -> str:
@@ -407,21 +379,21 @@ class NewtonBank(ExpertShares):
 
     @property
     def _weight_unit(self) -> float:
-        return weight_unit(self.loss, *self.label_range)
+        return layout.weight_unit(self.loss, *self.label_range)
 
     def _scales_of_seen(self) -> Floats:
         count, mean = self._table.rows_of_active(self.features_seen)[:, [-3, -2]].astype(np.float64).T
-        rows = max(int(self._state.view("bank_counts")[_LEARNED]), 1)
+        rows = max(int(self._state.view("bank_counts")[layout.LEARNED]), 1)
         return np.asarray(mean * (count / rows) ** 0.25)
 
     def _factors(self) -> Floats:
         """What each expert multiplies scaled rows with."""
-        rows = int(self._state.view("bank_counts")[_LEARNED]) + 1
-        return np.array([rows**-0.25 if view == _RARE else 1.0 for *_, view in EXPERTS.values()])
+        rows = int(self._state.view("bank_counts")[layout.LEARNED]) + 1
+        return np.array([rows**-0.25 if view == layout.RARE else 1.0 for *_, view in layout.EXPERTS.values()])
 
     def _settled_weights(self) -> Floats:
         """Features seen × experts, in the unit of the features."""
-        return unscaled(self._scaled_weights(), self._scales_of_seen())
+        return layout.unscaled(self._scaled_weights(), self._scales_of_seen())
 
     def _scaled_weights(self) -> Floats:
         """The same for features that are scaled."""
@@ -429,7 +401,7 @@ class NewtonBank(ExpertShares):
         self._kernel.settled(rows)
         rows = rows.astype(np.float64)
         w, z = self._weight_unit * rows[:, : self._K], rows[:, self._K : self._K + self._m]
-        own = averaged(w + z @ self._state["b"][:, : self._m].T, self.rows_seen)
+        own = layout.averaged(w + z @ self._state["b"][:, : self._m].T, self.rows_seen)
         return np.asarray(self._factors() * own)
 
     def _learned_weights(self) -> tuple[NDArray[np.int64], Floats]:
@@ -442,8 +414,8 @@ class NewtonBank(ExpertShares):
 
     def _best_linear(self) -> int:
         # Shares fall with the loss, so the largest is that of the least.
-        views = {_PLAIN, _RARE} if self._signs else {_PLAIN, _EVEN, _RARE}
-        linear = [k for k, (*_, view) in enumerate(EXPERTS.values()) if view in views]
+        views = {layout.PLAIN, layout.RARE} if self._signs else {layout.PLAIN, layout.EVEN, layout.RARE}
+        linear = [k for k, (*_, view) in enumerate(layout.EXPERTS.values()) if view in views]
         if self._whole:
             linear += range(self._K + 1, self._K + 1 + len(FULL))
         return max(linear, key=self._state.view("shares").__getitem__)
@@ -489,15 +461,15 @@ class NewtonBank(ExpertShares):
             return
         ahead = max(rows, int(t) + 64)  # as many rows again as there have been
         counts = self._state.view("bank_counts")
-        waiting, following = int(counts[_FILLED]), int(counts[_NEXT])
-        epochs = most_epochs(self._m, BUFFER * self._m, int(t), following, waiting, ahead)
+        waiting, following = int(counts[layout.FILLED]), int(counts[layout.NEXT])
+        epochs = most_epochs(self._m, layout.BUFFER * self._m, int(t), following, waiting, ahead)
         self._replace(self._epochs.reserve(self._state, epochs + 1))  # one that a sweep adds
         self._room_until = int(t) + ahead
 
     def _reserve(self, largest: int, widest: int) -> None:
         if widest > self._widest:
-            used = int(self._state.view("bank_counts")[_ENTRIES])
-            size = used + BUFFER * self._m * widest
+            used = int(self._state.view("bank_counts")[layout.ENTRIES])
+            size = used + layout.BUFFER * self._m * widest
             names = ("buffer_index", "buffer_value")
             self._replace({name: self._state.resized(name, size, used) for name in names})
             self._widest = widest
@@ -522,7 +494,7 @@ class NewtonBank(ExpertShares):
         return twin
 
     def _all_arrays(self) -> Buffers:
-        used = int(self._state.view("bank_counts")[_ENTRIES])
+        used = int(self._state.view("bank_counts")[layout.ENTRIES])
         buffer = {name: self._state.head(name, used) for name in ("buffer_index", "buffer_value")}
         full = bank_full.PLACES.saved(self._state, self._places)
         tracking = bank_tracking.saved(self._state)
@@ -552,15 +524,15 @@ class NewtonBank(ExpertShares):
             and sum(rows) <= LARGEST_COUNT
             and 0 <= learned <= its.view("counts")[0]
             and 0 <= rank <= m
-            and 0 <= waiting < max(BUFFER * m, 1)
+            and 0 <= waiting < max(layout.BUFFER * m, 1)
             and entries == len(buffer) == len(its.view("buffer_value"))
             and 0 <= labels <= 2
-            and its.view("first_labels")[_MET] in range(1 + _FIRST_LABELS)
-            and its.view("first_labels")[_STARTS] in range(1 + _FIRST_LABELS)
+            and its.view("first_labels")[layout.MET] in range(1 + layout.FIRST_LABELS)
+            and its.view("first_labels")[layout.STARTS] in range(1 + layout.FIRST_LABELS)
             and min(following, touched, non_zeros) >= 0
             and bank_full.fits(its, places, unlearned, seen)
             and bank_tracking.fits(
-                its, places, may_be=self._rule in bank_tracking.LOSSES and labels <= _SIGNS
+                its, places, may_be=self._rule in bank_tracking.LOSSES and labels <= layout.SIGNS
             )
             and bank_stack.fits(its, 1 + self._K if places < 0 else bank_stack.INPUTS)
             and residuals.fits(its)
@@ -569,57 +541,12 @@ class NewtonBank(ExpertShares):
             and all(one <= two for one, two in itertools.pairwise(start[: waiting + 1]))
             and _native.are_among(buffer, seen)
             and self._epochs.fits(its, table.column(-1, len(seen)))
-            and scalars[_LOW] <= scalars[_HIGH]
-            and scalars[_CLOCK] >= 0
-            and min(scalars[_RATE:_USUAL]) >= 0
-            and min(scalars[_USUAL_ROWS:]) >= 0
-            and (labels == 0 or scalars[_CLOCK] > 0)
+            and scalars[layout.LOW] <= scalars[layout.HIGH]
+            and scalars[layout.CLOCK] >= 0
+            and min(scalars[layout.RATE : layout.USUAL]) >= 0
+            and min(scalars[layout.USUAL_ROWS :]) >= 0
+            and (labels == 0 or scalars[layout.CLOCK] > 0)
             and min(shares) >= 0  # a row of huge weight leaves one expert alone
             and any(shares)
             and min(its.view("lambda").tolist(), default=0.0) >= 0
         )
-
-
-def averaging(rounds: int) -> float:
-    """As `averaging` of native/learners/bank_state.hpp."""
-    return 2.0 / (max(rounds, 1) * (rounds + 1.0))
-
-
-def averaged(numbers: Floats, rounds: int) -> Floats:
-    """The experts' weights, along the last axis, of numbers as a table keeps them."""
-    weights = numbers.copy()
-    weights[..., AVERAGED] *= averaging(rounds)
-    weights[..., AVERAGED] += numbers[..., AVERAGED + 1]
-    return weights
-
-
-def kept(weights: Floats, rounds: int) -> Floats:
-    """The numbers that a table keeps of these weights."""
-    numbers = weights.copy()
-    numbers[..., AVERAGED] -= weights[..., AVERAGED + 1]
-    numbers[..., AVERAGED] /= averaging(rounds)
-    return numbers
-
-
-def unscaled(weights: Floats, scales: Floats) -> Floats:
-    """Weights for features as they come; those beyond float64, of features around 1e-300, as large as can be."""
-    with np.errstate(over="ignore"):
-        divided = weights / scales[:, None]
-    return np.asarray(np.clip(divided, -sys.float_info.max, sys.float_info.max))
-
-
-def weight_unit(loss: Loss, low: float, high: float) -> float:
-    """The unit in which a table keeps weights, as `weight_unit` of native/learners/bank_labels.hpp has it."""
-    half = 0.5 * high - 0.5 * low
-    if loss.link_kind != "identity" or half < 2.0**64:
-        return 1.0
-    return math.ldexp(1.0, (math.frexp(half)[1] - 1) // 32 * 32)
-
-
-def _experts() -> View:
-    """The numbers of each expert in a row."""
-    made = zeros((len(EXPERTS), 4))
-    for row, expert in enumerate(EXPERTS.values()):
-        for column, number in enumerate(expert):
-            made[row, column] = number
-    return made

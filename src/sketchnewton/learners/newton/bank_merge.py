@@ -13,7 +13,7 @@ from sketchnewton.core.hints import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.state import State
 from sketchnewton.core.types import Arrays, Floats, Integers, NDArray, np
 from sketchnewton.learners import calibration
-from sketchnewton.learners.newton import bank as layout
+from sketchnewton.learners.newton import bank_layout as layout
 from sketchnewton.learners.newton import bank_stack, residuals
 from sketchnewton.learners.newton.bank_restart import as_started_again
 from sketchnewton.learners.newton.direction_merge import kinds, merged_moves, met, metric
@@ -63,11 +63,11 @@ class _Side(NamedTuple):
     @property
     def length(self) -> float:
         """The mean squared length of scaled rows."""
-        return float(self.scalars[layout._SQUARES]) / self.learned if self.learned else 1.0
+        return float(self.scalars[layout.SQUARES]) / self.learned if self.learned else 1.0
 
     @property
     def ridge(self) -> float:
-        return float(self.scalars[layout._RIDGE])
+        return float(self.scalars[layout.RIDGE])
 
     @property
     def scales(self) -> Floats:
@@ -97,16 +97,16 @@ def merged(banks: Sequence[NewtonBank], base: NewtonBank | None) -> Arrays:
     full = _full(sides, start, whole)
     tracking = merged_tracking([side.tracking for side in sides], start and start.tracking, full)
     shares = _shares(sides, start, whole, _remaining(full, tracking))
-    gaps, experts = whole.scalars[layout._GAPS], np.count_nonzero(shares)
-    whole.scalars[layout._RATE] = np.log(experts) / gaps if gaps > _NO_GAP else 0.0
+    gaps, experts = whole.scalars[layout.GAPS], np.count_nonzero(shares)
+    whole.scalars[layout.RATE] = np.log(experts) / gaps if gaps > _NO_GAP else 0.0
     began = None if start is None or base is None else base._state
     states = [bank._state for bank in banks]
     tracked = residuals.merged(states, began, few=full is not None) | calibration.merged_banks(states, began)
     inputs = min(bank._kernel.experts for bank in banks)  # one is no expert, and the constant one is none
-    clock = float(whole.scalars[layout._CLOCK])
+    clock = float(whole.scalars[layout.CLOCK])
     tracked["stack"] = bank_stack.merged(states, began, inputs, _new(sides, start), clock)
     first = [state["first_labels"] for state in states]
-    tracked["first_labels"] = max(first, key=lambda its: its[layout._MET]).copy()  # of whoever has met most
+    tracked["first_labels"] = max(first, key=lambda its: its[layout.MET]).copy()  # of whoever has met most
     return {**_arrays(like, whole, sketch, directions, weights, shares, full), **tracking, **tracked}
 
 
@@ -122,7 +122,7 @@ def _side(bank: NewtonBank) -> _Side:
     z, b = table[:, K : K + m], its["b"][:, :m]
     counts, means = table[:, -3], table[:, -2]
     learned, rank, waiting = (
-        int(its["bank_counts"][i]) for i in (layout._LEARNED, layout._RANK, layout._FILLED)
+        int(its["bank_counts"][i]) for i in (layout.LEARNED, layout.RANK, layout.FILLED)
     )
     root = np.sqrt(its["lambda"][:rank])
     rows = np.zeros((rank + waiting, len(features) + 1))
@@ -136,15 +136,15 @@ def _side(bank: NewtonBank) -> _Side:
         constants=layout.averaged(its["constant"][:K] + b @ its["constant"][K:], bank.rows_seen),
         rows=rows,
         waiting=waiting,
-        until=int(its["bank_counts"][layout._NEXT]) - 1,
+        until=int(its["bank_counts"][layout.NEXT]) - 1,
         shares=its["shares"].copy(),
         scalars=its["scalars"].copy(),
         learned=float(learned),
         rounds=bank.rows_seen,
-        labels=int(its["bank_counts"][layout._LABELS]),
+        labels=int(its["bank_counts"][layout.LABELS]),
         dimension=bank.dimension,
         full=moments_of(bank),
-        tracking=tracked_of(bank, float(its["scalars"][layout._CLOCK])),
+        tracking=tracked_of(bank, float(its["scalars"][layout.CLOCK])),
     )
     _add_waiting(bank, side, rank, waiting)
     return side
@@ -193,7 +193,7 @@ class _Whole(NamedTuple):
 
     @property
     def length(self) -> float:
-        return float(self.scalars[layout._SQUARES]) / self.learned if self.learned else 1.0
+        return float(self.scalars[layout.SQUARES]) / self.learned if self.learned else 1.0
 
     def places(self, side: _Side) -> Integers:
         """Where a side's features are."""
@@ -249,14 +249,14 @@ def _counted(sides: Sequence[_Side], base: _Side | None, squared: bool) -> _Whol
 def _scalars(sides: Sequence[_Side], base: _Side | None) -> Floats:
     """Sums, the union of the ranges of labels, and the mean of the numbers from which scores are counted."""
     scalars = np.asarray(sum(sign * side.scalars for sign, side in _signed(sides, base)))
-    for least in (layout._SEEN_LOW, layout._LOW):
+    for least in (layout.SEEN_LOW, layout.LOW):
         scalars[least] = min(side.scalars[least] for side in sides)
-    for most in (layout._SEEN_HIGH, layout._HIGH):
+    for most in (layout.SEEN_HIGH, layout.HIGH):
         scalars[most] = max(side.scalars[most] for side in sides)
     rows = np.array([side.rounds for side in sides], np.float64)
-    offsets = np.array([side.scalars[layout._OFFSET] for side in sides])
-    scalars[layout._OFFSET] = rows @ offsets / rows.sum() if base is None else base.scalars[layout._OFFSET]
-    scalars[layout._USUAL] = _usual(sides, base, scalars)
+    offsets = np.array([side.scalars[layout.OFFSET] for side in sides])
+    scalars[layout.OFFSET] = rows @ offsets / rows.sum() if base is None else base.scalars[layout.OFFSET]
+    scalars[layout.USUAL] = _usual(sides, base, scalars)
     return scalars
 
 
@@ -264,9 +264,9 @@ def _usual(sides: Sequence[_Side], base: _Side | None, scalars: Floats) -> float
     """What the constant expert knows: the mean label above the offset, with one more row of none."""
     known = 0.0
     for sign, side in _signed(sides, base):
-        rows, moved = side.scalars[layout._USUAL_ROWS], side.scalars[layout._OFFSET] - scalars[layout._OFFSET]
-        known += sign * ((rows + 1.0) * side.scalars[layout._USUAL] + rows * moved)
-    return float(known / (scalars[layout._USUAL_ROWS] + 1.0))
+        rows, moved = side.scalars[layout.USUAL_ROWS], side.scalars[layout.OFFSET] - scalars[layout.OFFSET]
+        known += sign * ((rows + 1.0) * side.scalars[layout.USUAL] + rows * moved)
+    return float(known / (scalars[layout.USUAL_ROWS] + 1.0))
 
 
 def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -> tuple[Floats, Floats]:
@@ -286,7 +286,7 @@ def _sketch(sides: Sequence[_Side], base: _Side | None, whole: _Whole, m: int) -
     taken = max(float(values[m]), 0.0) if len(values) > m else 0.0
     taken *= _worked_in(sides, base, whole, m)
     kept = np.flatnonzero(values[:m] - taken > np.finfo(float).eps * max(values[:1].sum(), 0.0))
-    whole.scalars[layout._RIDGE] = _ridge(sides, base, whole, m) + taken
+    whole.scalars[layout.RIDGE] = _ridge(sides, base, whole, m) + taken
     return values[kept] - taken, vectors[kept]
 
 
@@ -337,9 +337,7 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole, leading:
     known = _known(sides, base, new)
     by_view = {view: parts(view, new, seen, known) for view in set(views.tolist())}
     begun = 0 if base is None else base.rounds
-    by_view[layout._AVERAGED] = further(
-        by_view[layout._AVERAGED], begun, [side.rounds for side in sides], whole.rounds
-    )
+    by_view[layout.MEAN] = further(by_view[layout.MEAN], begun, [side.rounds for side in sides], whole.rounds)
     weights = faded(before, begun, whole.rounds)
     fresh = base is None and len(leading) > 0
     mean = mean_rows(_usual_shares(sides, whole), leading[0], views, constants) if fresh else before
@@ -352,7 +350,7 @@ def _weights(sides: Sequence[_Side], base: _Side | None, whole: _Whole, leading:
             weights[:, expert] += np.where(rows > 0, moved, 0.0)
         if fresh:  # rare experts saw the same rows larger
             larger = ((whole.learned + 1.0) / (side.learned + 1.0)) ** 0.25
-            seen_larger = np.where(views == layout._RARE, larger, 1.0)
+            seen_larger = np.where(views == layout.RARE, larger, 1.0)
             usual += side.learned / whole.learned * seen_larger * scores(its, mean)
     return with_scores(weights, mean, usual) if fresh else weights
 
@@ -364,13 +362,13 @@ def _add_up_by_direction(
 
     Other losses weigh rows before whole matrices have them, and so these do not tell how many there were.
     """
-    all_met = _met(sides, base, whole) if whole.squared or whole.labels == layout._SIGNS else None
+    all_met = _met(sides, base, whole) if whole.squared or whole.labels == layout.SIGNS else None
     if all_met is None:
         return
     views = np.array([view for *_, view in layout.EXPERTS.values()])
     constants, lengths = _constants(whole, views), [side.length for side in sides]
     before, factors = _comparable(base, whole, constants), np.ones((len(sides), len(views)))
-    factors[:, views == layout._AVERAGED] = np.array(
+    factors[:, views == layout.MEAN] = np.array(
         [lengthened(base.rounds, [side.rounds for side in sides], whole.rounds)]
     ).T
     moves = [
@@ -379,9 +377,9 @@ def _add_up_by_direction(
     ]
     begun = faded(before, base.rounds, whole.rounds)
     for kind, experts in kinds().items():
-        falls = kind.steady + kind.root / np.sqrt(max(whole.scalars[layout._CLOCK], 1.0))
+        falls = kind.steady + kind.root / np.sqrt(max(whole.scalars[layout.CLOCK], 1.0))
         seen = np.append(np.ones(len(whole.features)), constants[experts[0]] if kind.heavy else 1.0)
-        flat = whole.length + 0.5 * falls * whole.scalars[layout._RIDGE]
+        flat = whole.length + 0.5 * falls * whole.scalars[layout.RIDGE]
         moved = merged_moves(
             [move[:, experts] for move in moves],
             [squares * np.outer(seen, seen) for squares in all_met],
@@ -442,7 +440,7 @@ def _comparable(side: _Side | None, whole: _Whole, constants: Floats) -> Floats:
     weights[whole.places(side)] = np.clip(
         np.nan_to_num(comparable), -_HEAVIEST["float64"], _HEAVIEST["float64"]
     )
-    shift = side.scalars[layout._OFFSET] - whole.scalars[layout._OFFSET]
+    shift = side.scalars[layout.OFFSET] - whole.scalars[layout.OFFSET]
     weights[-1] = side.constants + shift / constants
     return weights
 
@@ -459,7 +457,7 @@ def _rows_with(side: _Side | None, whole: _Whole) -> Floats:
 def _full(sides: Sequence[_Side], base: _Side | None, whole: _Whole) -> Arrays | None:
     start = None if base is None else base.full
     learned = [0.0 if base is None else base.learned, *(side.learned for side in sides)]
-    offset = float(whole.scalars[layout._OFFSET])
+    offset = float(whole.scalars[layout.OFFSET])
     moments = [side.full for side in sides]
     return merged_moments(moments, start, learned, whole.features, whole.counts, whole.means, offset)
 
@@ -482,7 +480,7 @@ def _shares(sides: Sequence[_Side], base: _Side | None, whole: _Whole, remain: i
     count = min(each.shape[1], remain)
     logs = np.tensordot(new / new.sum(), np.log(np.maximum(each[:, :count], _LEAST_SHARE)), 1)
     shares = np.exp(logs - logs.max())
-    mixed = 1.0 / (whole.scalars[layout._CLOCK] + 1.0)
+    mixed = 1.0 / (whole.scalars[layout.CLOCK] + 1.0)
     dealt = np.asarray((1.0 - mixed) * shares / shares.sum() + mixed / len(shares))
     return np.concatenate([dealt, np.zeros(each.shape[1] - count)])
 
@@ -503,7 +501,7 @@ def _arrays(
     fresh = type(like)(**like._params)
     arrays: Arrays = {name: np.array(array) for name, array in fresh._all_arrays().items()}
     table = np.zeros((len(whole.features), like._table.width))
-    low, high = whole.scalars[[layout._LOW, layout._HIGH]].tolist()
+    low, high = whole.scalars[[layout.LOW, layout.HIGH]].tolist()
     weights = layout.kept(weights, whole.rounds)
     heaviest = _HEAVIEST[like._table.dtype]
     table[:, :K] = np.clip(weights[:-1] / layout.weight_unit(like.loss, low, high), -heaviest, heaviest)
@@ -514,14 +512,14 @@ def _arrays(
         constant[:K], constant[K : K + rank] = weights[-1], directions[:, -1]
     arrays["lambda"][:rank] = values
     counts = np.zeros_like(arrays["bank_counts"])
-    counts[layout._LEARNED], counts[layout._RANK], counts[layout._LABELS] = (
+    counts[layout.LEARNED], counts[layout.RANK], counts[layout.LABELS] = (
         round(whole.learned),
         rank,
         whole.labels,
     )
-    counts[layout._NEXT] = whole.rounds + 1
-    counts[layout._PLACES] = -1 if full is None else len(full["full_features"])
-    counts[layout._NON_ZEROS] = round(whole.counts.sum())
+    counts[layout.NEXT] = whole.rounds + 1
+    counts[layout.PLACES] = -1 if full is None else len(full["full_features"])
+    counts[layout.NON_ZEROS] = round(whole.counts.sum())
     return {
         **arrays,
         **(full or {}),
@@ -560,7 +558,7 @@ def _places(features: Integers, wanted: Integers) -> tuple[Integers, Floats]:
 
 
 def _width(scalars: Floats) -> float:
-    return float(scalars[layout._HIGH] - scalars[layout._LOW])
+    return float(scalars[layout.HIGH] - scalars[layout.LOW])
 
 
 def _constants(whole: _Whole, views: Floats) -> Floats:
@@ -568,4 +566,4 @@ def _constants(whole: _Whole, views: Floats) -> Floats:
     restless = max(1.0, _HEAVY * float(np.sqrt(max(whole.length - 1.0, 0.0))))
     rare = (whole.learned + 1.0) ** -0.25
     heavy = np.isin(views, layout.HEAVY_VIEWS)
-    return np.where(heavy, restless, np.where(views == layout._RARE, rare, 1.0))
+    return np.where(heavy, restless, np.where(views == layout.RARE, rare, 1.0))

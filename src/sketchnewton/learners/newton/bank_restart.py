@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sketchnewton.core.hints import TYPE_CHECKING
 from sketchnewton.core.types import np
-from sketchnewton.learners.newton import bank as layout
+from sketchnewton.learners.newton import bank_layout as layout
 from sketchnewton.learners.newton import bank_tracking, residuals
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ __all__ = ["as_started_again"]
 
 _RANGE = 2  # kind of labels
 _NOTHING = ("lambda", "b", "constant", "buffer_index", "buffer_value", *residuals.NAMES)
-_COUNTS = [layout._RANK, layout._FILLED, layout._ENTRIES, layout._TOUCHED, layout._WAITING]
-_SCALARS = [layout._RIDGE, layout._RATE, layout._GAPS, layout._MISSED, layout._EXPECTED]
-_SCALARS += [layout._USUAL, layout._USUAL_ROWS, layout._NEAR, layout._WINDOWS]
-_LABELS = [layout._OFFSET, layout._LOW, layout._HIGH]
+_COUNTS = [layout.RANK, layout.FILLED, layout.ENTRIES, layout.TOUCHED, layout.WAITING]
+_SCALARS = [layout.RIDGE, layout.RATE, layout.GAPS, layout.MISSED, layout.EXPECTED]
+_SCALARS += [layout.USUAL, layout.USUAL_ROWS, layout.NEAR, layout.WINDOWS]
+_LABELS = [layout.OFFSET, layout.LOW, layout.HIGH]
 
 
 def as_started_again(banks: Sequence[NewtonBank], base: NewtonBank) -> tuple[list[NewtonBank], NewtonBank]:
@@ -33,13 +33,13 @@ def as_started_again(banks: Sequence[NewtonBank], base: NewtonBank) -> tuple[lis
         return list(banks), base
     like = again[0]
     seen, kept = base._state.view("scalars"), like._state.view("scalars")
-    wild = seen[layout._SEEN_LOW] < kept[layout._LOW] or seen[layout._SEEN_HIGH] > kept[layout._HIGH]
+    wild = seen[layout.SEEN_LOW] < kept[layout.LOW] or seen[layout.SEEN_HIGH] > kept[layout.HIGH]
     sides = [_forgetful(bank, like) if wild and _starts(bank) == _starts(base) else bank for bank in banks]
     return sides, _forgetful(base, like)
 
 
 def _starts(bank: NewtonBank) -> float:
-    return float(bank._state.view("first_labels")[layout._STARTS])
+    return float(bank._state.view("first_labels")[layout.STARTS])
 
 
 def _forgetful(bank: NewtonBank, like: NewtonBank) -> NewtonBank:
@@ -59,7 +59,7 @@ def _forgetful(bank: NewtonBank, like: NewtonBank) -> NewtonBank:
     for name in ("full_weights", "full_moments", "full_spread"):
         arrays[name][:] = 0.0
     arrays["bank_counts"][_COUNTS] = 0
-    arrays["bank_counts"][layout._LABELS] = _RANGE
+    arrays["bank_counts"][layout.LABELS] = _RANGE
     arrays["scalars"][_SCALARS] = 0.0
     arrays["scalars"][_LABELS] = like._state["scalars"][_LABELS]
     return bank._with(arrays)

@@ -14,7 +14,7 @@ from sketchnewton.learners.class_learner import ClassLearner, checked_class_coun
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
 from sketchnewton.learners.newton import class_full
-from sketchnewton.learners.newton.bank import unscaled
+from sketchnewton.learners.newton.bank_layout import unscaled
 from sketchnewton.learners.newton.expert_shares import ExpertShares
 from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.rows import checked_scan

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats, Integers, np
-from sketchnewton.learners.newton import bank as layout
+from sketchnewton.learners.newton import bank_layout as layout
 from sketchnewton.learners.newton.full_merge import Moments
 
 __all__ = ["Kind", "kinds", "merged_moves", "met", "metric"]
@@ -57,8 +57,8 @@ def kinds() -> dict[Kind, list[int]]:
     found: dict[Kind, list[int]] = {}
     for k, expert in enumerate(experts):
         view = expert[-1]
-        steady, root = experts[k + 1 if view == layout._AVERAGED else k][:2]
-        if view != layout._RARE:
+        steady, root = experts[k + 1 if view == layout.MEAN else k][:2]
+        if view != layout.RARE:
             found.setdefault(Kind(steady, root, view in layout.HEAVY_VIEWS), []).append(k)
     return found
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats, np
-from sketchnewton.learners.newton import bank as layout
+from sketchnewton.learners.newton import bank_layout as layout
 
 __all__ = ["Part", "faded", "further", "lengthened", "parts"]
 
@@ -91,4 +91,4 @@ def lengthened(before: int, rounds: Sequence[int], whole: int) -> list[float]:
 
 
 # By view; `_newton` for the others.
-_RULES = {layout._RESTLESS: _restless, layout._AVERAGED: _restless, layout._RARE: _rare}
+_RULES = {layout.RESTLESS: _restless, layout.MEAN: _restless, layout.RARE: _rare}

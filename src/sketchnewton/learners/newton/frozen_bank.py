@@ -6,9 +6,10 @@ import math
 
 from sketchnewton.core.hints import NamedTuple
 from sketchnewton.core.types import Floats, np
-from sketchnewton.learners.newton import bank as banks
 from sketchnewton.learners.newton import bank_full, bank_stack, bank_tracking
-from sketchnewton.learners.newton.bank import EXPERTS, NewtonBank
+from sketchnewton.learners.newton import bank_layout as banks
+from sketchnewton.learners.newton.bank import NewtonBank
+from sketchnewton.learners.newton.bank_layout import EXPERTS
 from sketchnewton.learners.newton.full_places import FULL
 
 LARGEST_LOGIT = 20.0  # of an expert: native/learners/bank_loss.hpp
@@ -80,23 +81,23 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
     """The numbers of a bank as it is now, for rows of `dimension` features."""
     with bank._lock:
         state, seen = bank._state, bank._seen
-        learned = int(state["bank_counts"][banks._LEARNED])
-        signs = state["bank_counts"][banks._LABELS] == banks._SIGNS
+        learned = int(state["bank_counts"][banks.LEARNED])
+        signs = state["bank_counts"][banks.LABELS] == banks.SIGNS
         scalars = state["scalars"]
         counts, means = np.zeros((2, dimension))
         counts[seen], means[seen] = bank._table.rows_of_active(len(seen))[:, [-3, -2]].astype(np.float64).T
         weights = np.zeros((dimension, len(EXPERTS) + 1))  # the last is the constant one's
         weights[seen, :-1] = bank._scaled_weights()
-        typical = float(scalars[banks._SQUARES]) / learned if learned else 1.0
+        typical = float(scalars[banks.SQUARES]) / learned if learned else 1.0
         heavy = max(1.0, HEAVY * math.sqrt(max(typical - 1.0, 0.0)))
-        views = np.array([*(view for *_, view in EXPERTS.values()), banks._PLAIN])
-        offset = float(scalars[banks._OFFSET])
+        views = np.array([*(view for *_, view in EXPERTS.values()), banks.PLAIN])
+        offset = float(scalars[banks.OFFSET])
         low, high = bank.prediction_bounds
         if bank.loss.link_kind == "logistic":
             low, high = max(low, -LARGEST_LOGIT), min(high, LARGEST_LOGIT)
         scaled = bank._rule == "squared"
         centre, full_weights, full_constants = _whole(bank, dimension)
-        odds = (views == banks._RARE) & bool(signs and scaled)
+        odds = (views == banks.RARE) & bool(signs and scaled)
         scores = full_weights.shape[1] + bank._tracks
         of_full = np.full(scores, bool(signs and bank._rule != "logistic"))
         calibrated = bool(signs and scores)
@@ -111,7 +112,7 @@ def freeze(bank: NewtonBank, dimension: int) -> FrozenBank:
             constants=(bank.expert_intercepts[: len(views)] - offset)
             * np.where(np.isin(views, banks.HEAVY_VIEWS), heavy, 1.0),
             offset=offset,
-            evened=(np.isin(views, (banks._EVEN, *banks.HEAVY_VIEWS)) & bool(signs and learned)).astype(
+            evened=(np.isin(views, (banks.EVEN, *banks.HEAVY_VIEWS)) & bool(signs and learned)).astype(
                 np.float64
             ),
             odds=np.concatenate([odds, of_full]).astype(np.float64),
@@ -144,12 +145,12 @@ def _whole(bank: NewtonBank, dimension: int) -> tuple[Floats, Floats, Floats]:
     state, places = bank._state, max(bank._places, 0) if bank._whole else 0
     experts = len(FULL) if bank._whole else 0
     centre, weights = np.zeros(dimension), np.zeros((dimension, experts))
-    offset = 0.0 if bank._signs else float(state["scalars"][banks._OFFSET])
+    offset = 0.0 if bank._signs else float(state["scalars"][banks.OFFSET])
     if not places:
         return centre, weights, np.full(experts, offset)
     units, features = state["full_units"][:places, bank_full.UNIT], state["full_features"][1:places]
     own = state["full_weights"][:places] / units[:, None]
-    A, _ = bank_full.moments(state, places, int(state["bank_counts"][banks._WAITING]))
+    A, _ = bank_full.moments(state, places, int(state["bank_counts"][banks.WAITING]))
     if A[0, 0, 0] > 0:
         centre[features] = A[0, 0, 1:] / A[0, 0, 0] * units[1:]
     weights[features] = own[1:]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sketchnewton.core.hints import TYPE_CHECKING, NamedTuple
 from sketchnewton.core.types import Arrays, Floats, Integers, np
-from sketchnewton.learners.newton import bank as layout
 from sketchnewton.learners.newton import bank_full
+from sketchnewton.learners.newton import bank_layout as layout
 from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.newton.odds_merge import merged as merged_odds
 
@@ -44,7 +44,7 @@ def moments_of(bank: NewtonBank) -> Moments | None:
     its, places = bank._state, bank._places
     if not bank._whole:
         return None
-    waiting = int(its["bank_counts"][layout._WAITING])
+    waiting = int(its["bank_counts"][layout.WAITING])
     A, b = bank_full.moments(its, places, waiting)
     return Moments(
         features=its["full_features"][1 : max(places, 1)].copy(),
@@ -53,8 +53,8 @@ def moments_of(bank: NewtonBank) -> Moments | None:
         b=b,
         roots=bank_full.roots(its, places, waiting),
         odds=its["full_odds"].copy(),
-        offset=float(its["scalars"][layout._OFFSET]),
-        clock=float(its["scalars"][layout._CLOCK]),
+        offset=float(its["scalars"][layout.OFFSET]),
+        clock=float(its["scalars"][layout.CLOCK]),
     )
 
 

@@ -7,7 +7,7 @@ them. Where what was learned of rare features adds up, it would be there many ti
 from __future__ import annotations
 
 from sketchnewton.core.types import Floats, np
-from sketchnewton.learners.newton import bank as layout
+from sketchnewton.learners.newton import bank_layout as layout
 
 __all__ = ["mean_rows", "scores", "with_scores"]
 

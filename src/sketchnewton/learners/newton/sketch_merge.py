@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sketchnewton.core.types import Floats, np
-from sketchnewton.learners.newton import bank as layout
+from sketchnewton.learners.newton import bank_layout as layout
 
 __all__ = ["buffered", "eigenpairs", "growth", "updates"]
 
