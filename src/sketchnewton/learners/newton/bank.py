@@ -112,7 +112,7 @@ class NewtonBank(ExpertShares):
         tracks = self.loss.name in bank_tracking.LOSSES
         all_experts = K + 1 + (len(FULL) if self.loss.name in bank_full.LOSSES else 0) + tracks
         n = layout.BUFFER * m
-        self._experts = layout.experts()
+        self._experts = layout.table_of(layout.EXPERTS)
         self._epochs = MapArrays(q, padded4(K + q), self._params["dtype"])
         self._room_until = 0  # the row up to which there is room for updates of the sketch
         self._widest = 0  # row that the buffer has room for

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping, Sequence
 
 from sketchnewton.core.state import View, zeros
 from sketchnewton.core.types import Floats, np
@@ -76,10 +77,10 @@ def weight_unit(loss: Loss, low: float, high: float) -> float:
     return math.ldexp(1.0, (math.frexp(half)[1] - 1) // 32 * 32)
 
 
-def experts() -> View:
+def table_of(experts: Mapping[str, Sequence[float]]) -> View:
     """The numbers of each expert in a row."""
-    made = zeros((len(EXPERTS), 4))
-    for row, expert in enumerate(EXPERTS.values()):
+    made = zeros((len(experts), 4))
+    for row, expert in enumerate(experts.values()):
         for column, number in enumerate(expert):
             made[row, column] = number
     return made

@@ -8,13 +8,13 @@ import threading
 from sketchnewton import _native
 from sketchnewton.core.hints import ClassVar, Self
 from sketchnewton.core.parameters import checked_dtype, checked_size
-from sketchnewton.core.state import Buffers, Vector, View, filled, zeros
+from sketchnewton.core.state import Buffers, Vector, filled, zeros
 from sketchnewton.core.types import Arrays, Floats, NDArray, np
 from sketchnewton.learners.class_learner import ClassLearner, checked_class_count
 from sketchnewton.learners.curvature.base import padded4
 from sketchnewton.learners.curvature.epoch_maps import MapArrays, most_epochs
 from sketchnewton.learners.newton import class_full
-from sketchnewton.learners.newton.bank_layout import unscaled
+from sketchnewton.learners.newton.bank_layout import table_of, unscaled
 from sketchnewton.learners.newton.expert_shares import ExpertShares
 from sketchnewton.learners.newton.full_places import FULL
 from sketchnewton.learners.rows import checked_scan
@@ -107,7 +107,7 @@ class ClassBank(ClassLearner, ExpertShares):
                 f"loss={self.loss.spec!r} is invalid: must be 'logistic'; OneVsAll of NewtonBank has others"
             )
         q, n, experts = max(m, 1), BUFFER * m, len(EXPERTS) + len(FULL)
-        self._experts = _experts()
+        self._experts = table_of(EXPERTS)
         self._epochs = MapArrays(q, padded4(self._lanes + q), self._params["dtype"])
         self._room_until = 0  # the row up to which there is room for updates of the sketch
         self._state.update(
@@ -325,12 +325,3 @@ class ClassBank(ClassLearner, ExpertShares):
             and min(temper[_RAW], temper[_TEMPERED]) > 0
             and abs(temper[_RAW] + temper[_TEMPERED] - 1) < 1e-6
         )
-
-
-def _experts() -> View:
-    """The numbers of each expert in a row."""
-    made = zeros((len(EXPERTS), 4))
-    for row, expert in enumerate(EXPERTS.values()):
-        for column, number in enumerate(expert):
-            made[row, column] = number
-    return made
